@@ -399,10 +399,10 @@ struct Trainer::State {
   /// The same and its evaluation, whose numbers come back by themselves.
   void queue_evaluated_epoch() {
     numbers.begin(place.stream);
-    // An epoch in so many has its two parts apart, which tells how long a step takes.
+    // The first and then one in so many has its two parts apart, which tells how long a step takes.
     constexpr std::int64_t whole_epochs = 16;
     const Recording& recorded = recorded_epochs[numbers.slot()];
-    if (!recorded.empty() && epoch % whole_epochs != 0) {
+    if (!recorded.empty() && num_evaluated++ % whole_epochs != 0) {
       start_step(batches.full(), nullptr, recorded);
       ++epoch;
       return numbers.end_of_whole(place.stream);
@@ -479,6 +479,7 @@ struct Trainer::State {
   std::optional<ops::EvaluationTargets> evaluation_targets;
   Recording recorded_evaluation;
   std::array<Recording, LateNumbers::num_slots> recorded_epochs;
+  std::int64_t num_evaluated = 0;  ///< epochs that were queued with their evaluation
   const nn::Tensor* evaluated = nullptr;
   bool may_record = false;
   std::string recording_note;

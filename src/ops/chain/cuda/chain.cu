@@ -18,7 +18,7 @@ bool takes_cluster(std::int64_t rows) { return rows <= cluster_chain_rows; }
 
 /// A constant for each number of rows: sums must not depend on the GPU.
 int blocks_for(std::int64_t rows) {
-  if (!takes_cluster(rows)) return static_cast<int>((rows + chain_rows - 1) / chain_rows);
+  if (!takes_cluster(rows)) return most_grid_chain_blocks;
   const auto useful = static_cast<std::uint64_t>(std::max<std::int64_t>(1, rows / 64));
   return static_cast<int>(
       std::bit_floor(std::min(useful, std::uint64_t{most_cluster_chain_blocks})));

@@ -53,10 +53,17 @@ __device__ void add_cross_entropies(const LossStep<T>& step, const ChainShare& s
                                     ChainTotals& totals) {
   const ChainRows<const T> logits(step.logits, step.cols);
   const ChainRows<T> gradient(step.gradient, step.cols);
-  share.each_row([&](int row) {
-    const std::int32_t times = __ldg(step.times + row), label = __ldg(step.labels + row);
+  struct Fetched {
+    std::int32_t times, label;
     float values[4];
-    logits.load(row, share.first_col, values);
+  };
+  const auto fetch = [&](int row) {
+    Fetched fetched{__ldg(step.times + row), __ldg(step.labels + row), {}};
+    logits.load(row, share.first_col, fetched.values);
+    return fetched;
+  };
+  share.each_row<1>(fetch, [&](int row, Fetched& of_row) {
+    auto& [times, label, values] = of_row;
     if (times > 0) {
       const double loss = cross_entropy_of_row(values, share.first_col, step.cols, label,
                                                static_cast<float>(times / step.count));

@@ -24,12 +24,11 @@ __device__ void add_moments(const NormStep<T>& step, const ChainShare& share, Ch
   double shifts[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) shifts[i] = norm_shift(step, share, share.first_col + i);
-  share.each_row([&](int row) {
-    float values[4];
-    x.load(row, share.first_col, values);
+  const auto fetch = [&](int row) { return x.load(row, share.first_col); };
+  share.each_row(fetch, [&](int, const FourOfRow& x_of_row) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const double distance = static_cast<double>(values[i]) - shifts[i];
+      const double distance = static_cast<double>(x_of_row.values[i]) - shifts[i];
       totals.values[i] += distance;
       totals.values[4 + i] += distance * distance;
     }
@@ -78,16 +77,15 @@ __device__ void normalise_rows(const NormStep<T>& step, const ChainShare& share,
                                const cuda::ColumnNumbers* numbers) {
   const ChainRows<const T> x(step.x, step.cols);
   const ChainRows<T> y(step.y, step.cols);
-  share.each_row([&](int row) {
-    float values[4];
-    x.load(row, share.first_col, values);
+  const auto fetch = [&](int row) { return x.load(row, share.first_col); };
+  share.each_row(fetch, [&](int row, FourOfRow& of_row) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const cuda::ColumnNumbers column = numbers[share.first_col + i];
-      const float z = (values[i] - column.a) * column.b + column.c;
-      values[i] = step.relu && z <= 0 ? 0.0f : z;
+      const float z = (of_row.values[i] - column.a) * column.b + column.c;
+      of_row.values[i] = step.relu && z <= 0 ? 0.0f : z;
     }
-    y.store(values, row, share.first_col);
+    y.store(of_row.values, row, share.first_col);
   });
 }
 
@@ -111,17 +109,24 @@ template <class T, class Work>
 __device__ void each_norm_gradient(const NormGradStep<T>& step, const ChainShare& share,
                                    const cuda::ColumnNumbers* numbers, Work&& work) {
   const ChainRows<const T> x(step.x, step.cols), grad_y(step.grad_y, step.cols);
-  share.each_row([&](int row) {
+  struct Fetched {
     float normalised[4], gradients[4];
-    x.load(row, share.first_col, normalised);
-    grad_y.load(row, share.first_col, gradients);
+  };
+  const auto fetch = [&](int row) {
+    Fetched fetched;
+    x.load(row, share.first_col, fetched.normalised);
+    grad_y.load(row, share.first_col, fetched.gradients);
+    return fetched;
+  };
+  share.each_row(fetch, [&](int row, Fetched& of_row) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const cuda::ColumnNumbers column = numbers[share.first_col + i];
-      normalised[i] = (normalised[i] - column.a) * column.b;
-      if (step.relu && normalised[i] * column.c + column.d <= 0) gradients[i] *= 0.0f;
+      float& normalised = of_row.normalised[i];
+      normalised = (normalised - column.a) * column.b;
+      if (step.relu && normalised * column.c + column.d <= 0) of_row.gradients[i] *= 0.0f;
     }
-    work(row, normalised, gradients);
+    work(row, of_row.normalised, of_row.gradients);
   });
 }
 

@@ -13,18 +13,18 @@ struct ChainFactor {
   alignas(16) float bias[chain_width];
 };
 
+static_assert(chain_threads == chain_width * chain_width);
+
 template <class T>
 __device__ void fill_factor(const ProductStep<T>& step, ChainFactor& factor) {
   const int k = static_cast<int>(threadIdx.x) / chain_width;
   const int col = static_cast<int>(threadIdx.x) % chain_width;
-  if (k < chain_width) {
-    const auto stride = static_cast<int>(step.weight.stride);
-    const int at = step.transposed ? col * stride + k : k * stride + col;
-    const bool is_there = k < step.in && col < step.out;
-    factor.values[k][col] = is_there ? cuda::widen(step.weight.data[at]) : 0.0f;
-  } else if (k == chain_width) {
-    const bool is_there = step.bias != nullptr && col < step.out;
-    factor.bias[col] = is_there ? cuda::widen(step.bias[col]) : 0.0f;
+  const auto stride = static_cast<int>(step.weight.stride);
+  const int at = step.transposed ? col * stride + k : k * stride + col;
+  const bool is_there = k < step.in && col < step.out;
+  factor.values[k][col] = is_there ? cuda::widen(step.weight.data[at]) : 0.0f;
+  if (k == 0) {
+    factor.bias[col] = step.bias != nullptr && col < step.out ? cuda::widen(step.bias[col]) : 0.0f;
   }
   __syncthreads();
 }
@@ -37,17 +37,23 @@ __device__ void multiply_rows(const ProductStep<T>& step, const ChainShare& shar
   const ChainRows<const T> x(step.x, step.in), gates(step.gates, step.out);
   const ChainRows<T> y(step.y, step.out);
   const bool has_gates = step.gates.data != nullptr;
-  share.each_row([&](int row) {
-    float values[chain_lanes][4], gate[4] = {};
+  struct Fetched {
+    float values[chain_lanes][4], gate[4];
+  };
+  const auto fetch = [&](int row) {
+    Fetched fetched{};
 #pragma unroll
-    for (int four = 0; four < chain_lanes; ++four) x.load(row, 4 * four, values[four]);
-    if (has_gates) gates.load(row, share.first_col, gate);
+    for (int four = 0; four < chain_lanes; ++four) x.load(row, 4 * four, fetched.values[four]);
+    if (has_gates) gates.load(row, share.first_col, fetched.gate);
+    return fetched;
+  };
+  share.each_row(fetch, [&](int row, const Fetched& fetched) {
     const float4 bias = *reinterpret_cast<const float4*>(&factor.bias[share.first_col]);
     float sums[4] = {};
 #pragma unroll
     for (int k = 0; k < chain_width; ++k) {
       const float4 of_k = *reinterpret_cast<const float4*>(&factor.values[k][share.first_col]);
-      const float value = values[k / 4][k % 4];
+      const float value = fetched.values[k / 4][k % 4];
       sums[0] = fmaf(value, of_k.x, sums[0]);
       sums[1] = fmaf(value, of_k.y, sums[1]);
       sums[2] = fmaf(value, of_k.z, sums[2]);
@@ -59,7 +65,7 @@ __device__ void multiply_rows(const ProductStep<T>& step, const ChainShare& shar
     sums[3] += bias.w;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      if (has_gates && gate[i] <= 0) sums[i] = 0;
+      if (has_gates && fetched.gate[i] <= 0) sums[i] = 0;
     }
     y.store(sums, row, share.first_col);
     totals.add(0, sums);
@@ -76,7 +82,7 @@ struct WeightSums {
 template <class T>
 __device__ void add_weight_gradient(const WeightStep<T>& step, const ChainShare& share,
                                     WeightSums& shared, double* left) {
-  constexpr int ahead = 2;
+  constexpr int ahead = 4;
   constexpr int team = chain_width * chain_width / 16;
   constexpr int step_rows = chain_threads / team;
   const int thread = static_cast<int>(threadIdx.x);
@@ -118,11 +124,13 @@ __device__ void add_weight_gradient(const WeightStep<T>& step, const ChainShare&
     }
   }
   __syncthreads();
-  if (thread >= weight_sums) return;
-  float sum = 0;
-#pragma unroll 8
-  for (int warp = 0; warp < chain_threads / 32; ++warp) sum += shared.of_warps[warp][thread];
-  leave_sum(left, thread, static_cast<double>(sum));
+#pragma unroll 1
+  for (int i = thread; i < weight_sums; i += chain_threads) {
+    float sum = 0;
+#pragma unroll
+    for (int warp = 0; warp < chain_threads / 32; ++warp) sum += shared.of_warps[warp][i];
+    leave_sum(left, i, static_cast<double>(sum));
+  }
 }
 
 }  // namespace tessera::ops

@@ -9,18 +9,34 @@
 /// The rows of a block of a chain. A thread has four columns of a row at once.
 namespace tessera::ops {
 
+/// Four neighbours of a row.
+struct FourOfRow {
+  float values[4];
+};
+
 /// Which rows a block has, and which of their columns a thread.
 struct ChainShare {
   int begin, end;
   int first_col;
 
-  /// Calls `work(row)`. Few rows are more than a block has at once, so its code is there once.
-  template <class Work>
-  __device__ void each_row(Work&& work) const {
+  /// Calls `work(row, fetched)` for the rows of a thread, of which `fetch(row)` reads several
+  /// ahead; the code of both is there as often.
+  template <int ahead = 3, class Fetch, class Work>
+  __device__ void each_row(Fetch&& fetch, Work&& work) const {
+    const int own = begin + static_cast<int>(threadIdx.x) / chain_lanes;
 #pragma unroll 1
-    for (int row = begin + static_cast<int>(threadIdx.x) / chain_lanes; row < end;
-         row += chain_rows) {
-      work(row);
+    for (int first = own; first < end; first += ahead * chain_rows) {
+      decltype(fetch(first)) fetched[ahead];
+#pragma unroll
+      for (int i = 0; i < ahead; ++i) {
+        const int row = first + i * chain_rows;
+        if (row < end) fetched[i] = fetch(row);
+      }
+#pragma unroll
+      for (int i = 0; i < ahead; ++i) {
+        const int row = first + i * chain_rows;
+        if (row < end) work(row, fetched[i]);
+      }
     }
   }
 };
@@ -53,6 +69,12 @@ struct ChainRows {
 #pragma unroll
       for (int i = 0; i < 4; ++i) values[i] = first + i < cols ? cuda::widen(place[i]) : 0.0f;
     }
+  }
+
+  __device__ FourOfRow load(int row, int first) const {
+    FourOfRow four;
+    load(row, first, four.values);
+    return four;
   }
 
   /// Leaves in `values` what the rows hold now.

@@ -11,7 +11,8 @@ namespace tessera::ops {
 inline constexpr int chain_width = 16;  ///< columns of the widest matrix
 /// Threads side by side in a row, each with four columns.
 inline constexpr int chain_lanes = chain_width / 4;
-inline constexpr int chain_threads = 1024;
+/// Few, as most of a step is the same for every warp, whether it has rows or not.
+inline constexpr int chain_threads = 256;
 /// Rows that a block has at once.
 inline constexpr int chain_rows = chain_threads / chain_lanes;
 inline constexpr int most_chain_calls = 8;
@@ -23,7 +24,7 @@ inline constexpr int most_cluster_chain_blocks = 16;
 inline constexpr int most_grid_chain_blocks = 128;
 /// Numbers between the beginnings of two rows, at most: 32 bits count all of a matrix.
 inline constexpr std::int64_t most_chain_stride = 1 << 15;
-inline constexpr std::int64_t grid_chain_rows = std::int64_t{most_grid_chain_blocks} * chain_rows;
+inline constexpr std::int64_t grid_chain_rows = 32768;
 
 /// Sums that a block keeps for every other one: two for each column.
 inline constexpr int chain_sums = 2 * chain_width;

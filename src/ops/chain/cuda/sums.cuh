@@ -79,7 +79,7 @@ __device__ void add_in_team(Team& team, int rows, int rows_per_block, bool of_me
 #pragma unroll 1
   for (int round = 0; round < rounds; ++round) {
     double total = 0;
-#pragma unroll 1
+#pragma unroll 4
     for (int block = share; block < blocks; block += ChainShares::count) {
       double of_block = team.published(block, sum);
       if (round == 1) {
@@ -102,23 +102,29 @@ __device__ inline void leave_sum(double* left, int sum, double value) {
 }
 
 /// Calls `finish(sum, total)` for each of `count` sums that all blocks have left, in one lane: the
-/// warps of all blocks share them.
+/// warps of all blocks share them, two for a warp where there are few blocks.
 template <class Finish>
 __device__ void add_left_sums(double* left, int count, Finish&& finish) {
   constexpr int warps = chain_threads / 32;
+  const int lanes = gridDim.x <= 16 ? 16 : 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int sums_at_once = static_cast<int>(gridDim.x) * warps * (32 / lanes);
+  const int warp = static_cast<int>(blockIdx.x) * warps + static_cast<int>(threadIdx.x) / 32;
 #pragma unroll 1
-  for (int sum = static_cast<int>(blockIdx.x) * warps + static_cast<int>(threadIdx.x) / 32;
-       sum < count; sum += static_cast<int>(gridDim.x) * warps) {
+  for (int first = warp * (32 / lanes); first < count; first += sums_at_once) {
+    const int sum = first + lane / lanes;
     double total = 0;
-    for (unsigned block = lane; block < gridDim.x; block += 32) {
-      total += __ldcg(parts_of(left, sum) + block);
+    if (sum < count) {
+#pragma unroll 4
+      for (unsigned block = lane % lanes; block < gridDim.x; block += lanes) {
+        total += __ldcg(parts_of(left, sum) + block);
+      }
     }
-#pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2) {
+#pragma unroll 1
+    for (int distance = lanes / 2; distance > 0; distance /= 2) {
       total += __shfl_xor_sync(~0u, total, distance);
     }
-    if (lane == 0) finish(sum, total);
+    if (sum < count && lane % lanes == 0) finish(sum, total);
   }
 }
 

@@ -24,11 +24,12 @@ class ClusterTeam {
   __device__ void publish(const double (&own)[chain_sums]) {
     begin();
     side_ ^= 1;
-    const auto blocks = static_cast<int>(gridDim.x);
-    const int thread = static_cast<int>(threadIdx.x);
-    if (thread / chain_sums < blocks) {
-      cuda::store_in_cluster(&memory_.sums[side_][blockIdx.x][thread % chain_sums],
-                             thread / chain_sums, own[thread % chain_sums]);
+    const int sum = static_cast<int>(threadIdx.x) % chain_sums;
+#pragma unroll 1
+    for (unsigned block = threadIdx.x / chain_sums; block < gridDim.x;
+         block += chain_threads / chain_sums) {
+      cuda::store_in_cluster(&memory_.sums[side_][blockIdx.x][sum], static_cast<int>(block),
+                             own[sum]);
     }
   }
   __device__ void meet() {
@@ -46,7 +47,6 @@ class ClusterTeam {
     has_begun_ = true;
   }
 
-  static_assert(most_cluster_chain_blocks * chain_sums <= chain_threads);
   Memory& memory_;
   bool has_begun_;
   int side_ = 0;
