@@ -11,28 +11,18 @@
 namespace tessera::ops {
 namespace {
 
-/// Products with the weights, counted as multiplications and additions.
-struct ProductRates {
-  double narrow_per_us;  ///< of up to 64 gathered columns ...
-  double wide_per_us;    ///< ... and of more, for which registers do not suffice
-
-  double of(std::int64_t gathered) const { return gathered > 64 ? wide_per_us : narrow_per_us; }
-};
-
 /// What comes to the windows: the weights, which every block brings before it begins, products with
 /// them, and the sums where they are stored.
 struct WindowCoefficients {
   double weight_us_per_byte;
-  ProductRates half;
-  ProductRates full;
+  /// Multiplications and additions, for up to 64 gathered columns and for more.
+  double narrow_per_us, wide_per_us;
   double kept_bytes_per_us;
 
   WindowCoefficients scaled(DeviceRatio ratio) const {
     WindowCoefficients scaled = *this;
-    for (ProductRates* rates : {&scaled.half, &scaled.full}) {
-      rates->narrow_per_us *= ratio.processors;
-      rates->wide_per_us *= ratio.processors;
-    }
+    scaled.narrow_per_us *= ratio.processors;
+    scaled.wide_per_us *= ratio.processors;
     scaled.kept_bytes_per_us *= ratio.memory;
     return scaled;
   }
@@ -41,8 +31,8 @@ struct WindowCoefficients {
 constexpr std::array<Fitted<WindowCoefficients>, 1> coefficients = {
     {{fitted_on_h200("2026-11-17", "molecules, two unions and communities at 64 and 96 features"),
       {.weight_us_per_byte = 1.2e-3,
-       .half = {143e6, 130e6},
-       .full = {68e6, 36e6},
+       .narrow_per_us = 143e6,
+       .wide_per_us = 130e6,
        .kept_bytes_per_us = 5.2e6}}}};
 
 }  // namespace
@@ -57,19 +47,16 @@ double predicted_window_update_us(const AggregateUpdateProblem& problem,
                                   const DeviceTraits& traits) {
   const WindowCoefficients fit = coefficients_for(coefficients, traits);
   const AggregateUpdateOptions& options = problem.options;
-  const auto bytes = static_cast<double>(bytes_per_element(options.precision));
   const auto rows = static_cast<double>(problem.num_targets());
   const auto inner = static_cast<double>(problem.gathered());
   const auto cols = static_cast<double>(problem.written());
   const double products = options.root ? 2 : 1;
-  const auto weights =
-      static_cast<double>(update_weight_bytes(bytes == 2 ? Precision::bf16 : Precision::fp32,
-                                              problem.gathered(), problem.written(), options.root));
+  const auto weights = static_cast<double>(
+      update_weight_bytes(Precision::bf16, problem.gathered(), problem.written(), options.root));
+  const double per_us = problem.gathered() > 64 ? fit.wide_per_us : fit.narrow_per_us;
   return predict_tall_us(window_sums(problem), window_update_policy, traits) +
-         fit.weight_us_per_byte * weights +
-         2 * products * rows * inner * cols /
-             (bytes == 2 ? fit.half : fit.full).of(problem.gathered()) +
-         (problem.keeps_sums() ? rows * inner * bytes / fit.kept_bytes_per_us : 0);
+         fit.weight_us_per_byte * weights + 2 * products * rows * inner * cols / per_us +
+         (problem.keeps_sums() ? 2 * rows * inner / fit.kept_bytes_per_us : 0);
 }
 
 }  // namespace tessera::ops

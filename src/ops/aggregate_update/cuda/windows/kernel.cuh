@@ -21,18 +21,18 @@ struct WithUpdate : Loader {
 };
 
 /// Sums are laid out as the matrix unit leaves them: no line of the weights is exchanged.
-template <class T>
-struct WindowWeights : UpdateLayout<T> {
+struct WindowWeights : UpdateLayout<__nv_bfloat16> {
   __device__ static int line_of(int inner) { return inner; }
 };
 
 /// A lane's two rows of a window of which it has, of every 8 features, the two at 2 * (lane % 4).
-template <class T, int width, int cols>
+template <int width, int cols>
 class WindowUpdate {
-  using Layout = WindowWeights<T>;
+  using T = __nv_bfloat16;
+  using Layout = WindowWeights;
   using Sums = float[width / 2];
   using Pair = cuda::Vector<T, 2 * static_cast<int>(sizeof(T))>;
-  /// Two rows as the features are stored: 16-bit ones take half of the registers that sums do.
+  /// Two rows as the features are stored: they take half of the registers that sums do.
   using Rows = Pair[2][width / 8];
 
   /// Columns of Y that are multiplied and stored before the next: all of them at once would not
@@ -123,28 +123,23 @@ class WindowUpdate {
                          own_row(half) + 8 * block + feature_);
   }
 
-  /// All features of one of the rows themselves, asked for at once. Of 16-bit ones a lane loads 16
-  /// bytes, and four trade them for their pairs.
+  /// All features of one of the rows themselves, asked for at once: a lane loads 16 bytes, and four
+  /// trade them for their pairs.
   __device__ void load_own(int half, Pair (&pairs)[width / 8]) const {
-    if constexpr (Layout::is_fp32) {
+    using Eight = cuda::Vector<T, 16>;
+    Eight eights[width / 32];
 #pragma unroll
-      for (int block = 0; block < width / 8; ++block) pairs[block] = own_pair(half, block);
-    } else {
-      using Eight = cuda::Vector<T, 16>;
-      Eight eights[width / 32];
+    for (int four = 0; four < width / 32; ++four) {
+      const int first = four * 32 + feature_ * 4;
+      eights[four] =
+          Eight::load_if(rows_[half].row >= 0 && first < features_, own_row(half) + first);
+    }
 #pragma unroll
-      for (int four = 0; four < width / 32; ++four) {
-        const int first = four * 32 + feature_ * 4;
-        eights[four] =
-            Eight::load_if(rows_[half].row >= 0 && first < features_, own_row(half) + first);
-      }
-#pragma unroll
-      for (int four = 0; four < width / 32; ++four) {
-        std::uint32_t words[4];
-        memcpy(words, &eights[four], sizeof(words));
-        transpose_quad(words);
-        memcpy(&pairs[4 * four], words, sizeof(words));
-      }
+    for (int four = 0; four < width / 32; ++four) {
+      std::uint32_t words[4];
+      memcpy(words, &eights[four], sizeof(words));
+      transpose_quad(words);
+      memcpy(&pairs[4 * four], words, sizeof(words));
     }
   }
 
@@ -175,7 +170,7 @@ class WindowUpdate {
     }
   }
 
-  /// Stores Z. 16-bit features: four lanes trade their pairs, so that each stores 16 bytes.
+  /// Stores Z: four lanes trade their pairs, so that each stores 16 bytes.
   __device__ void keep(const Rows& aggregated) const {
     const UpdateLaunch::Features& features = launch_.update.features;
 #pragma unroll
@@ -183,25 +178,15 @@ class WindowUpdate {
       const VertexId row = rows_[half].row;
       T* const to =
           static_cast<T*>(features.aggregated) + std::int64_t{row} * features.aggregated_stride;
-      if constexpr (Layout::is_fp32) {
 #pragma unroll
-        for (int block = 0; block < width / 8; ++block) {
-          if (row < 0 || !exists(block)) continue;
-          float2 pair;
-          memcpy(&pair, &aggregated[half][block], sizeof(pair));
-          __stcs(reinterpret_cast<float2*>(to + 8 * block + feature_), pair);
-        }
-      } else {
-#pragma unroll
-        for (int block = 0; block < width / 8; block += 4) {
-          std::uint32_t words[4];
-          memcpy(words, &aggregated[half][block], sizeof(words));
-          transpose_quad(words);
-          const int first = (block + feature_ / 2) * 8;
-          if (row < 0 || first >= features_) continue;
-          __stcs(reinterpret_cast<uint4*>(to + first),
-                 make_uint4(words[0], words[1], words[2], words[3]));
-        }
+      for (int block = 0; block < width / 8; block += 4) {
+        std::uint32_t words[4];
+        memcpy(words, &aggregated[half][block], sizeof(words));
+        transpose_quad(words);
+        const int first = (block + feature_ / 2) * 8;
+        if (row < 0 || first >= features_) continue;
+        __stcs(reinterpret_cast<uint4*>(to + first),
+               make_uint4(words[0], words[1], words[2], words[3]));
       }
     }
   }
@@ -213,7 +198,6 @@ class WindowUpdate {
                            UpdateSums<part_cols>& products) const {
     const bool root = launch_.update.weights.root != nullptr;
     const auto block_bytes = static_cast<std::uint32_t>(Layout::block_bytes(features_, root));
-    const auto plane_bytes = static_cast<std::uint32_t>(Layout::plane_bytes(features_, root, cols));
     const auto lane = static_cast<std::uint32_t>(threadIdx.x) % 32;
     // Of 16 lines and columns, as the matrix unit's right factor (cuda/mma_rows.cuh).
     const std::uint32_t line = static_cast<std::uint32_t>(first_line) + lane % 16;
@@ -222,51 +206,28 @@ class WindowUpdate {
 #pragma unroll
     for (int step = 0; step < width / 16; ++step) {
       if (step * 16 >= features_) break;
-      UpdateFragment<T> left;
-      set_fragment(pair_at, step, left);
+      std::uint32_t left[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) left[i] = pair_at(i % 2, 2 * step + i / 2).raw;
 #pragma unroll
       for (std::uint32_t i = 0; i < part_cols / 16; ++i) {
         const std::uint32_t sixteen = static_cast<std::uint32_t>(first_col) / 16 + i;
         const std::uint32_t unit = 2 * sixteen + lane / 16;
-        std::uint32_t right[Layout::right_planes][4];
-#pragma unroll
-        for (std::uint32_t plane = 0; plane < Layout::right_planes; ++plane) {
-          cuda::load_blocks_transposed(right[plane],
-                                       from + static_cast<std::uint32_t>(step) * 16 * 128 +
-                                           sixteen / 4 * block_bytes + plane * plane_bytes +
-                                           ((unit % 8) ^ (line % 8)) * 16);
-        }
+        std::uint32_t right[4];
+        cuda::load_blocks_transposed(right, from + static_cast<std::uint32_t>(step) * 16 * 128 +
+                                                sixteen / 4 * block_bytes +
+                                                ((unit % 8) ^ (line % 8)) * 16);
 #pragma unroll
         for (std::uint32_t half = 0; half < 2; ++half) {
           float(&all)[part_cols / 2] = products.first;
           const std::uint32_t at = 8 * i + 4 * half;
+          const std::uint32_t b[2] = {right[2 * half], right[2 * half + 1]};
           float part[4] = {all[at], all[at + 1], all[at + 2], all[at + 3]};
-          // The smallest parts first.
-#pragma unroll
-          for (int pair = 0; pair < Layout::num_pairs; ++pair) {
-            const auto& of_plane = right[Layout::right_of(pair)];
-            const std::uint32_t b[2] = {of_plane[2 * half], of_plane[2 * half + 1]};
-            cuda::multiply_16x8<__nv_bfloat16>(part, left.words[Layout::left_of(pair)], b);
-          }
+          cuda::multiply_16x8<T>(part, left, b);
 #pragma unroll
           for (std::uint32_t j = 0; j < 4; ++j) all[at + j] = part[j];
         }
       }
-    }
-  }
-
-  template <class PairAt>
-  __device__ static void set_fragment(PairAt&& pair_at, int step, UpdateFragment<T>& left) {
-    Pair pairs[2][2];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) pairs[i / 2][i % 2] = pair_at(i / 2, 2 * step + i % 2);
-    if constexpr (Layout::is_fp32) {
-      float both[2][4];
-      memcpy(both, pairs, sizeof(both));
-      left.set(both[0], both[1]);
-    } else {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) left.words[0][i] = pairs[i % 2][i / 2].raw;
     }
   }
 
@@ -289,7 +250,7 @@ requires(Loader::update_cols > 0) __device__
     first_row = window.first_row;
   }
   extern __shared__ __align__(stage_alignment) char shared[];
-  using Update = WindowUpdate<typename Loader::Source, Loader::width, Loader::update_cols>;
+  using Update = WindowUpdate<Loader::width, Loader::update_cols>;
   const Update update(static_cast<const WindowUpdateLaunch&>(launch), first_row, stage.last_row,
                       cuda::shared_address(shared));
   update(sums);
@@ -301,24 +262,13 @@ __global__ __launch_bounds__(Loader::threads, Loader::min_blocks) void update_wi
   cuda::begin_leader(false);
 #ifdef TESSERA_HAS_WGMMA
   extern __shared__ __align__(stage_alignment) char shared[];
-  using T = typename Loader::Source;
   cuda::wait_for_previous();
-  keep_weights<Loader::update_cols, T, WindowWeights<T>>(launch.update, shared);
+  keep_weights<Loader::update_cols, __nv_bfloat16, WindowWeights>(launch.update, shared);
   sum_stages<Loader>(launch, shared + launch.weight_bytes);
 #else
   __trap();
 #endif
 }
-
-template <WindowUpdateKey key>
-struct WindowUpdateLoader {
-  using T = cuda::Stored<key.precision>;
-  static constexpr int groups = window_update_policy.height / 64;
-  static constexpr bool copied = sizeof(T) == 2;
-  using Copy = CopyLoader<T, key.width, key.scaled, groups>;
-  using Convert = ConvertLoader<T, key.width, copied ? 1 : 2, false, true, groups>;
-  using Type = WithUpdate<std::conditional_t<copied, Copy, Convert>, key.cols>;
-};
 
 template <class Loader>
 void launch_window_update(const WindowUpdateLaunch& launch, Stream stream) {
@@ -337,7 +287,8 @@ int resident_window_updates(std::int32_t weight_bytes) {
 
 template <WindowUpdateKey key>
 WindowUpdateFunction WindowUpdateKernels<key>::function() {
-  using Loader = typename WindowUpdateLoader<key>::Type;
+  constexpr int groups = window_update_policy.height / 64;
+  using Loader = WithUpdate<CopyLoader<__nv_bfloat16, key.width, key.scaled, groups>, key.cols>;
   return {Loader::rows / 16, launch_window_update<Loader>, resident_window_updates<Loader>};
 }
 

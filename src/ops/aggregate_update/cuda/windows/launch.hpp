@@ -24,10 +24,9 @@ struct WindowUpdateFunction {
   int (*resident_blocks)(std::int32_t weight_bytes) = nullptr;
 };
 
-/// What sets kernels apart: fp32 or bf16, the widths that X's and Y's columns fill up to, and
-/// whether columns of 16-bit features have scales.
+/// What sets kernels apart: the widths that X's and Y's columns fill up to, and whether columns
+/// have scales.
 struct WindowUpdateKey {
-  Precision precision = Precision::fp32;
   int width = 64;
   int cols = 64;
   bool scaled = false;

@@ -21,9 +21,8 @@ namespace {
 constexpr auto window_keys = collect_keys<WindowUpdateKey>([](auto add) {
   for (const int width : window_update_widths) {
     for (const int cols : window_update_cols) {
-      add(WindowUpdateKey{Precision::fp32, width, cols});
-      add(WindowUpdateKey{Precision::bf16, width, cols});
-      add(WindowUpdateKey{Precision::bf16, width, cols, true});
+      add(WindowUpdateKey{width, cols});
+      add(WindowUpdateKey{width, cols, true});
     }
   }
 });
@@ -36,10 +35,9 @@ int narrowest(const int (&widths)[count], std::int64_t columns) {
 }
 
 WindowUpdateKey key_for(const AggregateUpdateProblem& problem) {
-  const Precision precision = stored_as(problem.options.precision);
-  return {precision, narrowest(window_update_widths, problem.gathered()),
+  return {narrowest(window_update_widths, problem.gathered()),
           narrowest(window_update_cols, problem.written()),
-          precision == Precision::bf16 && !column_scales(window_sums(problem)).empty()};
+          !column_scales(window_sums(problem)).empty()};
 }
 
 WindowUpdateFunction function_for(const WindowUpdateKey& key) {
@@ -48,9 +46,8 @@ WindowUpdateFunction function_for(const WindowUpdateKey& key) {
 }
 
 std::int32_t weight_bytes(const AggregateUpdateProblem& problem) {
-  return static_cast<std::int32_t>(update_weight_bytes(stored_as(problem.options.precision),
-                                                       problem.gathered(), key_for(problem).cols,
-                                                       problem.options.root));
+  return static_cast<std::int32_t>(update_weight_bytes(
+      Precision::bf16, problem.gathered(), key_for(problem).cols, problem.options.root));
 }
 
 /// The same sums as those of A + I without a term for the rows themselves, where that is a pattern:
@@ -113,9 +110,11 @@ class WindowAggregateUpdate final : public PreparedAggregateUpdate {
 
 std::string why_not_windows(const AggregateUpdateProblem& problem) {
   if (std::string reason = why_not_update(problem); !reason.empty()) return reason;
+  if (stored_as(problem.options.precision) != Precision::bf16) {
+    return "bf16 only: sums of fp32 leave no registers for products";
+  }
   const std::int64_t inner = problem.gathered();
-  const auto bytes = static_cast<std::int64_t>(bytes_per_element(problem.options.precision));
-  if (inner == 0 || inner * bytes % 16 != 0) return "rows of features that do not fill 16 bytes";
+  if (inner == 0 || inner % 8 != 0) return "rows of features that do not fill 16 bytes";
   if (narrowest(window_update_widths, inner) == 0) {
     return fmt::format("rows of more than {} features",
                        window_update_widths[std::size(window_update_widths) - 1]);
