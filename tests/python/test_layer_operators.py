@@ -384,6 +384,24 @@ def test_casts_take_any_layout(device, dtype, width, layout):
             assert torch.equal(a, b)
 
 
+@pytest.mark.parametrize("layout", ["plain", "columns", "apart", "off a boundary"])
+def test_casts_of_many_features(device, layout):
+    """Large copies are made in another way than small ones."""
+    torch.manual_seed(2)
+    index = random_edges(4200, 4200, 9000, device)
+    x = torch.randn(4200, 64, device=device)
+    for layer in (tessera.nn.GCNConv(64, 64).to(device), tessera.nn.SAGEConv(64, 64).to(device)):
+        found = []
+        for features in (x.bfloat16(), laid_out(layout, x)):
+            layer.zero_grad()
+            with torch.autocast(device.type, dtype=torch.bfloat16):
+                out = layer(features.requires_grad_(), index)
+            out.float().square().sum().backward()
+            found.append([out, *(parameter.grad for parameter in layer.parameters()), features.grad.bfloat16()])
+        for a, b in zip(*found):
+            assert torch.equal(a, b)
+
+
 def test_a_layer_has_no_derivative_of_its_scale():
     arguments = list(layer_arguments("own", torch.float32, "cpu", False))
     arguments[5].requires_grad_()

@@ -101,7 +101,7 @@ void Layer::backward(Tensor grad, std::vector<Tensor>::const_iterator kept, std:
     // The gradients of both products side by side: what follows is again one product each.
     const Tensor pair = empty_beside(grad, sources, 2 * outputs, type);
     back(grad, columns_of(pair, 0, outputs));
-    copy(columns_of(pair, outputs, outputs), grad);
+    make_all({{columns_of(pair, outputs, outputs), grad}});
     if ((needs & need_x) != 0) gradients.push_back(in_type(product(pair, matrix), x.scalar_type()));
     if ((needs & (need_weight | need_root_weight)) != 0) {
       gradients.push_back(product_in(transposed(pair), features, parameters));
