@@ -28,7 +28,11 @@ FITTED = set(
     "cora ego-twitter email-Eu-core facebook-page-page fb100-Cornell5 fb100-Reed98 gemsec-tvshow karate minesweeper "
     "ppi-node2vec ppi-small pubmed reddit10k soc-Epinions1 tolokers twitch-fr web-NotreDame".split()
 ) | {"twin molecules", "twin amazon", "twin rmat17",
-     "sbm?vertices=60000&communities=600&mean_degree=30&inside=1&seed=24"}
+     "sbm?vertices=60000&communities=600&mean_degree=30&inside=1&seed=24",
+     "sbm?vertices=150000&communities=1500&mean_degree=40&inside=0.7&seed=5",
+     "sbm?vertices=40000&communities=40&mean_degree=100&inside=0.9&seed=5",
+     "chung_lu?vertices=200000&edges=4000000&seed=5", "rmat?scale=16&edges=3000000&a=0.5&b=0.2&c=0.2&seed=5",
+     "molecules?graphs=20000&mean_vertices=40&mean_degree=2.4&seed=5"}
 
 
 def measured_plans(program, source, arguments, folder):
