@@ -179,7 +179,7 @@ def measure(training, epochs, seconds, clock):
         if on_gpu and times[-1] < 0.05:
             block = 5  # waiting takes a part of short ones
         begin = min(begin, time.perf_counter())  # after the first block, which is not counted
-        if time.perf_counter() - begin > seconds and len(times) >= 4:
+        if time.perf_counter() - begin > seconds and len(times) >= 4 and training.done >= LOSSES_AFTER[0]:
             break
     counted = times[1:] or times
     result = {"median_ms": 1e3 * statistics.median(counted), "min_ms": 1e3 * min(counted),

@@ -92,6 +92,17 @@ def linear_sum(
     )
 
 
+def gin(graph: Graph, x: Tensor, first: tuple[Tensor, Tensor | None], last: tuple[Tensor, Tensor | None],
+        own_scale: Tensor, *, reduce: int, tune: bool = False) -> Tensor:
+    """GIN with the usual network: two linear layers, their matrices and biases, with a ReLU between them."""
+    flags = _layer_flags(graph, x, tune)
+    return _called(
+        _layer_operators.gin_op, _layer_operators.gin,
+        (x, *first, *last, own_scale, graph.index, graph.offsets),
+        (graph.num_targets, graph.num_sources, graph.layout, 0, reduce, sums_go_first(x, *first[0].shape), flags),
+    )
+
+
 def gat(
     graph: Graph,
     x: Tensor,

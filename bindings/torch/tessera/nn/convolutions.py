@@ -14,7 +14,7 @@ from ..functional import REDUCTIONS, spmm
 from ..graph import LOOPS, NORMS, Graph
 from . import _gcn_norm
 from ._base import Accelerated, sizes
-from ._fused import linear_of, linear_sum
+from ._fused import gin, linear_of, linear_sum
 
 
 def _is_list_of_edges(adjacency: Any) -> bool:
@@ -176,6 +176,16 @@ def _first_of(network: torch.nn.Module) -> tuple[torch.nn.Module | None, list[to
     return (None, []) if watched or not modules else (modules[0], modules[1:])
 
 
+def _last_after_relu(modules: list[torch.nn.Module]) -> tuple[Tensor, Tensor | None] | None:
+    """The matrix and bias of a linear layer that nothing but a ReLU stands before and nothing after."""
+    if len(modules) != 2 or type(modules[0]) is not torch.nn.ReLU:
+        return None
+    relu = modules[0].__dict__
+    watched = (relu["_forward_hooks"] or relu["_forward_pre_hooks"] or relu["_backward_hooks"]
+               or relu["_backward_pre_hooks"] or "forward" in relu)
+    return None if watched else linear_of(modules[1])
+
+
 class GINConv(Accelerated, pyg.GINConv):
     """``torch_geometric.nn.GINConv`` on tessera's kernels.
 
@@ -201,10 +211,8 @@ class GINConv(Accelerated, pyg.GINConv):
         graph = _without_values(edge_index, self._graph(edge_index, *sizes(x, size)))
         if sources is targets and self.aggr in _SUMS:
             first, rest = _first_of(self.nn)
-            out = None if first is None else self._through(first, graph, sources, edge_index)
+            out = None if first is None else self._through(first, rest, graph, sources, edge_index)
             if out is not None:
-                for module in rest:
-                    out = module(out)
                 return out
         out = spmm(graph, self._narrowed(sources), reduce=self.aggr, tune=self._tessera_tune)
         out = self._widened(out, sources.dtype)
@@ -212,25 +220,32 @@ class GINConv(Accelerated, pyg.GINConv):
             out = out + (1 + self.eps) * targets
         return self.nn(out)
 
-    def _through(self, first: torch.nn.Module, graph: Graph, x: Tensor,
+    def _through(self, first: torch.nn.Module, rest: list[torch.nn.Module], graph: Graph, x: Tensor,
                  edge_index: Any) -> Tensor | None:
-        """What the first layer of the network makes of the sums, where they commute with it."""
+        """What the network makes of the sums, where they commute with its first layer."""
         eps = self.eps
         linear = None if eps.requires_grad or graph.weight is not None else self._linear(first)
         if linear is not None:
             if "eps" in self._buffers:
                 self._keep_sum(x, edge_index, first, 0, 1.0, 0, REDUCTIONS[self.aggr], scaled=True,
                                sequence=self.nn if self.nn is not first else None)
-            return linear_sum(graph, x, *linear, own_scale=eps, reduce=REDUCTIONS[self.aggr],
-                              tune=self._tessera_tune)
-        linear = linear_of(first)
-        if linear is None or linear[0].size(0) >= linear[0].size(1):
-            return None
-        matrix, bias = linear
-        moved = F.linear(x, matrix)
-        out = spmm(graph, self._narrowed(moved), reduce=self.aggr, tune=self._tessera_tune)
-        out = self._widened(out, moved.dtype) + (1 + eps) * moved
-        return out if bias is None else out + bias
+            options = {"reduce": REDUCTIONS[self.aggr], "tune": self._tessera_tune}
+            last = _last_after_relu(rest)
+            if last is not None:
+                return gin(graph, x, linear, last, eps, **options)
+            out = linear_sum(graph, x, *linear, own_scale=eps, **options)
+        else:
+            linear = linear_of(first)
+            if linear is None or linear[0].size(0) >= linear[0].size(1):
+                return None
+            matrix, bias = linear
+            moved = F.linear(x, matrix)
+            out = spmm(graph, self._narrowed(moved), reduce=self.aggr, tune=self._tessera_tune)
+            out = self._widened(out, moved.dtype) + (1 + eps) * moved
+            out = out if bias is None else out + bias
+        for module in rest:
+            out = module(out)
+        return out
 
 
 class SGConv(Accelerated, pyg.SGConv):
