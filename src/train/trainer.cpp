@@ -236,22 +236,30 @@ struct Trainer::State {
       evaluation.validation = roc_auc_of(logits, batch, split.validation);
       evaluation.test = roc_auc_of(logits, batch, split.test);
     }
-    if (may_record && batches.is_full() && recorded_evaluation.empty()) record_evaluation(batch);
+    // Not before a step, which may make buffers grow.
+    if (may_record && batches.is_full() && !batch.recorded_step.empty() &&
+        recorded_evaluation.empty()) {
+      record_evaluation(batch);
+    }
     return evaluation;
   }
 
-  /// By itself, and behind a step with nothing between them, once for each place that the numbers
-  /// of an epoch may arrive at.
+  /// By itself, and, where epochs may run ahead, behind a step with nothing between them, once for
+  /// each place that the numbers of an epoch may arrive at.
   void record_evaluation(Batch& batch) {
-    record(recorded_evaluation,
-           [&](Stream stream) { queue_evaluation(batch, numbers.evaluation(), stream); });
-    for (std::size_t slot = 0; may_record && slot < recorded_epochs.size(); ++slot) {
+    std::string why_not = record(recorded_evaluation, [&](Stream stream) {
+      queue_evaluation(batch, numbers.evaluation(), stream);
+    });
+    const std::size_t slots = runs_ahead() ? recorded_epochs.size() : 0;
+    for (std::size_t slot = 0; why_not.empty() && slot < slots; ++slot) {
       DeviceNumbers* const arriving = numbers.arriving(slot);
-      record(recorded_epochs[slot], [&](Stream stream) {
+      why_not = record(recorded_epochs[slot], [&](Stream stream) {
         queue_step(batch, &arriving->loss, stream);
         queue_evaluation(batch, &arriving->evaluation, stream);
       });
     }
+    if (why_not.empty()) return;
+    recording_note += fmt::format("; evaluations are not recorded with them: {}", why_not);
   }
 
   Evaluation evaluate() {
@@ -261,17 +269,20 @@ struct Trainer::State {
   }
 
   /// Keeps what `work` queues, which has run once, to be replayed. What cannot be recorded goes on
-  /// as before.
-  void record(Recording& recording, FunctionRef<void(Stream)> work) {
+  /// as before. Returns why it could not be, or nothing.
+  std::string record(Recording& recording, FunctionRef<void(Stream)> work) {
+    const PhaseTimes before = times;
+    std::string why_not;
     try {
       recording = Recording::of(place.device, work);
-      recording_note = "training steps are recorded and replayed as a whole";
     } catch (const Error& error) {
       may_record = false;
-      recording_note = fmt::format("training steps are not recorded: {}", error.what());
+      why_not = error.what();
     }
-    // Recording may have counted a step that was not done.
+    // Recording may have counted a step that was not done, and the time of its phases.
     optimiser.set_steps(step);
+    times = before;
+    return why_not;
   }
 
   nn::Context step_context(Batch& batch, Stream stream) {
@@ -326,7 +337,10 @@ struct Trainer::State {
   void record_step(Batch& batch, double* loss) {
     if (!may_record || !batch.recorded_step.empty()) return;
     const Stopwatch watch;
-    record(batch.recorded_step, [&](Stream stream) { queue_step(batch, loss, stream); });
+    const std::string why_not =
+        record(batch.recorded_step, [&](Stream stream) { queue_step(batch, loss, stream); });
+    recording_note = why_not.empty() ? "training steps are recorded and replayed as a whole"
+                                     : fmt::format("training steps are not recorded: {}", why_not);
     if (first_step.capture == 0) first_step.capture = watch.seconds();
     first_step.launches = batch.recorded_step.num_launches();
   }

@@ -168,6 +168,38 @@ TEST_P(OnGpu, queued_epochs_do_what_single_ones_do) {
   at_once.start_epoch(false);
 }
 
+/// Before any step nothing of it is there to be recorded with the evaluation.
+TEST_P(OnGpu, evaluates_before_it_trains) {
+  const nn::ModelConfig model = small_model(GetParam());
+  for (const Metric metric : {Metric::automatic, Metric::roc_auc}) {
+    SCOPED_TRACE(to_string(metric));
+    TrainOptions options = on(gpu, 40);
+    options.metric = metric;
+    const Problem problem = prepare(learnable_multi_labels(), model, options);
+    Trainer recorded(problem, problem.split, model, options, 1);
+    options.record_steps = false;
+    Trainer eager(problem, problem.split, model, options, 1);
+    EXPECT_EQ(recorded.evaluate(), eager.evaluate());
+    EXPECT_FALSE(recorded.runs_ahead());
+    EXPECT_EQ(recorded.evaluate(), eager.evaluate());
+    EXPECT_EQ(recorded.train_epoch(), eager.train_epoch());
+    EXPECT_EQ(recorded.evaluate(), eager.evaluate());
+    EXPECT_EQ(recorded.runs_ahead(), metric != Metric::roc_auc);
+    EXPECT_NE(recorded.recording_note().find("recorded and replayed"), std::string::npos)
+        << recorded.recording_note();
+    EXPECT_EQ(recorded.recording_note().find("not recorded"), std::string::npos)
+        << recorded.recording_note();
+    for (int epoch = 1; epoch < 40; ++epoch) {
+      SCOPED_TRACE(epoch);
+      recorded.start_epoch(true);
+      eager.start_epoch(true);
+      const EpochNumbers got = recorded.finish_epoch(), expected = eager.finish_epoch();
+      EXPECT_EQ(got.loss, expected.loss);
+      EXPECT_EQ(got.evaluation, expected.evaluation);
+    }
+  }
+}
+
 TEST_P(OnGpu, sparse_features) {
   const Dataset data = test::with_sparse_features(learnable_vertices());
   const nn::ModelConfig model = small_model(GetParam());
