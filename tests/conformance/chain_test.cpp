@@ -288,10 +288,10 @@ TEST_P(ChainedOps, are_those_of_few_columns_and_rows) {
     return dense_ops(device).chains(LinearCall{x, weight, {}, y});
   };
   for (const std::int64_t rows : {1, 300, 8192}) EXPECT_TRUE(waits(rows, 16, 16)) << rows;
-  // A block of a grid takes a processor.
-  const bool has_room = device_traits(device).processors >= 128;
-  for (const std::int64_t rows : {8193, 32768}) {
-    EXPECT_EQ(waits(rows, 16, 16), has_room) << rows;
+  // Any processor holds one of the 128 blocks of a grid; whether it holds two depends on how many
+  // registers the compiler gives them.
+  if (device_traits(device).processors >= 128) {
+    for (const std::int64_t rows : {8193, 32768}) EXPECT_TRUE(waits(rows, 16, 16)) << rows;
   }
   EXPECT_TRUE(waits(300, 3, 1));
   EXPECT_FALSE(waits(32769, 16, 16));
