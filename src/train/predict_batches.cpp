@@ -23,8 +23,11 @@ void require_batches_make_sense(const Checkpoint& checkpoint, const Dataset& dat
   if (checkpoint.graph_task) {
     refuse("batches of parts for a model that classifies graphs", "predict without parts");
   }
-  if (!options.integers || (options.bits.empty() && checkpoint.model.bits.empty())) {
-    refuse("batches of parts without integers", "give bits, or predict without parts");
+  if (options.bits.empty() && checkpoint.model.bits.empty()) {
+    refuse("batches of parts with all bits", "give bits, or predict without parts");
+  }
+  if (!options.integers) {
+    refuse("batches of parts in rounded numbers", "leave out --rounded, or predict without parts");
   }
   if (options.embeddings) {
     refuse("embeddings of batches of parts", "predict without parts to get them");
@@ -112,7 +115,6 @@ Prediction predict_in_batches(const Checkpoint& checkpoint, const Dataset& datas
   name_classes(checkpoint, dataset, prediction);
   prediction.computed = runner.explain();
   prediction.ranges = whole.ranges();
-  prediction.memory = whole.code_memory();
   prediction.batches = batches.size();
   prediction.bytes_copied = runner.bytes_copied();
   return prediction;

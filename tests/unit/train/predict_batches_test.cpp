@@ -61,6 +61,7 @@ TEST(PredictInBatches, SaysWhatTheCutGraphSays) {
         options.parts_per_batch = 2;
         const Prediction batched = predict(model, dataset, options);
         EXPECT_EQ(batched.batches, 3);
+        EXPECT_FALSE(batched.memory.has_value());
         EXPECT_EQ(batched.classes.size(), whole.classes.size());
         if (kind == nn::ModelKind::gcn) {
           EXPECT_TRUE(same_numbers(batched.logits, whole.logits)) << normalised;
@@ -95,7 +96,7 @@ TEST(PredictInBatches, SaysWhatCannotBe) {
                  [&] { predict(few, dataset, options); });
   };
   options.integers = false;
-  refuse("without integers");
+  refuse("leave out --rounded");
   options.integers = true;
   options.embeddings = true;
   refuse("embeddings");
