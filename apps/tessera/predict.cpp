@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/predict.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
@@ -19,6 +21,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/printable.hpp"
 #include "tessera/graph/partition.hpp"
+#include "tessera/train/bit_batches.hpp"
 #include "train_options.hpp"
 #include "useless.hpp"
 #include "verb.hpp"
@@ -119,8 +122,9 @@ struct Quantised {
   std::optional<double> loss = {};  ///< of the metric, against all bits
 };
 
-/// Predicts once more with the bits that rounding left out. A model that was trained for its bits
-/// has no other to be compared with, but may say what it lost.
+/// Predicts once more with the bits that rounding left out, of a graph in parts over the same edges
+/// and on the CPU: it need not fit on the device. A model that was trained for its bits has no
+/// other to be compared with, but may say what it lost.
 Quantised compare_bits(const train::Checkpoint& checkpoint, const Dataset& dataset,
                        train::PredictOptions options, const std::vector<std::int64_t>& bits,
                        const train::Prediction& prediction) {
@@ -132,10 +136,15 @@ Quantised compare_bits(const train::Checkpoint& checkpoint, const Dataset& datas
     return quantised;
   }
   if (!quality) return quantised;
+  Dataset same_edges = dataset;
+  if (options.partition != nullptr) {
+    same_edges.graph = train::within_parts(dataset.graph, *options.partition);
+    options.partition = nullptr;
+    options.placement = {};
+  }
   options.bits.clear();
-  options.partition = nullptr;
   options.embeddings = false;
-  const train::Prediction unrounded = train::predict(checkpoint, dataset, options);
+  const train::Prediction unrounded = train::predict(checkpoint, same_edges, options);
   if (const auto full = assess(dataset, checkpoint, unrounded)) {
     quantised.loss = full->metric - quality->metric;
   }
@@ -304,17 +313,24 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
     throw Error(ErrorCode::invalid_argument, "does nothing for a model with all bits", name,
                 "leave it out, or give --bits");
   }
-  options.parts_per_batch = arguments.parts_per_batch;
   options.partition = partition_of(session, arguments, data.dataset.graph);
+  if (options.partition != nullptr) {
+    arguments.parts_per_batch =
+        std::min<std::int64_t>(arguments.parts_per_batch, options.partition->parts);
+  }
+  options.parts_per_batch = arguments.parts_per_batch;
   session.stage("predicting");
   const train::Prediction prediction = train::predict(checkpoint, data.dataset, options);
-  std::optional<Quantised> quantised;
-  if (!bits.empty()) quantised = compare_bits(checkpoint, data.dataset, options, bits, prediction);
-  save_plans(arguments.planning);
   if (!arguments.output.empty()) {
     session.stage("writing");
     train::save(prediction, arguments.output);
   }
+  std::optional<Quantised> quantised;
+  if (!bits.empty()) {
+    session.stage("comparing with all bits");
+    quantised = compare_bits(checkpoint, data.dataset, options, bits, prediction);
+  }
+  save_plans(arguments.planning);
   if (!arguments.quantised.empty()) {
     train::save(train::quantised(checkpoint, bits, prediction.ranges, quantised->loss),
                 arguments.quantised);

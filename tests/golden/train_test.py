@@ -124,6 +124,14 @@ class Train(cli.CliTest):
             cli.USAGE, "predict", "embedded:citation", "-c", few, "--ranges", "2").err)
         batched = self.json("predict", "embedded:citation", "-c", few, "--parts", "30", "--parts-per-batch", "8")
         self.assertEqual(batched["bits"]["batches"], 4)
+        self.assertNotIn("feature_bytes", batched["bits"])
+        # What is lost is lost by bits alone: 16 of them lose nothing, whatever the cut of edges costs.
+        cut = self.json("predict", "embedded:citation", "-c", full, "--bits", "16", "--parts", "1000", "--quantised", later)
+        self.assertAlmostEqual(cut["bits"]["lost"], 0, delta=0.003)
+        self.assertAlmostEqual(self.json("info", later)["bits"]["lost"], cut["bits"]["lost"])
+        self.assertIn("1 of 4 parts", self.succeed("predict", "embedded:citation", "-c", few, "--parts", "4").out)
+        self.assertIn("leave out --rounded", self.fail_with(
+            cli.UNAVAILABLE, "predict", "embedded:citation", "-c", few, "--parts", "4", "--rounded").err)
         self.assertIn("does nothing for a model with all bits", self.fail_with(
             cli.USAGE, "predict", "embedded:citation", "-c", full, "--parts", "3").err)
         self.assertIn("does nothing for a whole graph", self.fail_with(
