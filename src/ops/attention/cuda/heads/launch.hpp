@@ -13,8 +13,8 @@ using HeadAttentionFunctions = TallAttentionFunctions;
 
 extern const HeadAttentionFunctions heads_gat_fp32, heads_gat_bf16, heads_gat_fp16;
 
-/// The backward pass, in fp16 alone, takes the narrowest of `tall_head_widths`, of which a warp has
-/// whole heads.
+/// The backward pass, in fp32 and fp16, takes the narrowest of `tall_head_widths`, of which a warp
+/// has whole heads.
 inline constexpr std::size_t num_gradient_widths = 2;
 using HeadGradientFunctions = std::array<TallAttentionFunction, num_gradient_widths>;
 
@@ -27,6 +27,6 @@ constexpr std::int64_t gat_row_slot(const AttentionOptions& options) { return 3 
 constexpr std::int64_t gat_column_slot(const AttentionOptions& options) {
   return options.features + options.heads;
 }
-extern const HeadGradientPasses heads_gradient_fp16;
+extern const HeadGradientPasses heads_gradient_fp32, heads_gradient_fp16;
 
 }  // namespace tessera::ops

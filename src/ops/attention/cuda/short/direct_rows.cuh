@@ -14,17 +14,35 @@ namespace tessera::ops {
 /// What a lane 4 g + q has to do with of a step: columns g and g + 8, whose rows meet those of the
 /// window; 2q, 2q + 1 and those 8 further on, whose rows are weighted.
 struct StepColumns {
-  VertexId met[2];
-  VertexId weighted[4];
+  VertexId met[2] = {};
+  VertexId weighted[4] = {};
 
-  /// From lanes that have a column each.
-  __device__ explicit StepColumns(VertexId column) {
+  __device__ void load(const VertexId* columns) {
+    met[0] = __ldg(columns + WarpLane::group());
+    met[1] = __ldg(columns + WarpLane::group() + 8);
 #pragma unroll
-    for (int i = 0; i < 2; ++i) met[i] = __shfl_sync(~0u, column, WarpLane::group() + 8 * i);
+    for (int i = 0; i < 2; ++i) {
+      const int2 pair = __ldg(reinterpret_cast<const int2*>(columns) + WarpLane::quarter() + 4 * i);
+      weighted[2 * i] = pair.x;
+      weighted[2 * i + 1] = pair.y;
+    }
+  }
+};
+
+/// The same where registers are too few to have them a step ahead: a lane has one column, and they
+/// exchange them.
+struct ExchangedColumns : LaneColumn {
+  __device__ operator StepColumns() const {
+    StepColumns columns;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      columns.met[i] = __shfl_sync(~0u, column, WarpLane::group() + 8 * i);
+    }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      weighted[i] = __shfl_sync(~0u, column, 2 * WarpLane::quarter() + i % 2 + i / 2 * 8);
+      columns.weighted[i] = __shfl_sync(~0u, column, 2 * WarpLane::quarter() + i % 2 + i / 2 * 8);
     }
+    return columns;
   }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include "ops/attention/cuda/short/direct_rows.cuh"
@@ -50,10 +51,12 @@ class ShortGradient {
   static constexpr int num_matrices = by_rows ? 1 : 2;
 
   __device__ void run_some(std::int32_t begin, std::int32_t end) {
-    StepWalk walk(launch_, begin, end);
-    StepWalk::Step step = walk.advance();
-    if (step.exists) load_met(StepColumns(step.column));
-    StepWalk::Step next = walk.advance();
+    using Walk = StepWalk<std::conditional_t<width == 64, StepColumns, ExchangedColumns>>;
+    Walk walk(launch_, begin, end);
+    typename Walk::Step step, next;
+    if (walk.advance(step)) load_met(step);
+    next = step;
+    walk.advance(next);
     tiles::Piece piece = launch_.pieces[begin];
     start_piece(piece);
     for (std::int32_t i = begin; i < end; ++i) {
@@ -64,10 +67,10 @@ class ShortGradient {
         met_values_.multiply(own_values_, 0, products);
         weigh_cells(scores, products, unit_, step.bits,
                     [&](int i, int k) { return states_[by_rows ? k / 2 : 2 * i + k % 2]; });
-        load_met(StepColumns(next.column));
-        add(StepColumns(step.column), scores, products);
+        load_met(next);
+        add(step, scores, products);
         step = next;
-        next = walk.advance();
+        walk.advance(next);
       }
       const tiles::Piece done = piece;
       if (i + 1 < end) {

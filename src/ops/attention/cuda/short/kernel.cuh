@@ -28,51 +28,52 @@ class ShortDot : public ShortSoftmax<T, width> {
   /// next are on their way, and during a window the own rows of the next.
   __device__ void run(std::int32_t begin, std::int32_t end) {
     if (begin == end) return;
-    StepWalk walk(this->launch_, begin, end);
-    StepWalk::Step next = walk.advance();
-    start_queries(begin, end);
-    if (next.exists) {
-      keys_.load(StepColumns(next.column));
-      load_values(next.column);
+    StepWalk<StepColumns> walk(this->launch_, begin, end);
+    StepWalk<StepColumns>::Step step;
+    tiles::Piece piece = this->launch_.pieces[begin];
+    queries_.start(piece, begin % 2);
+    cuda::commit_copies();
+    if (walk.advance(step)) {
+      keys_.load(step);
+      load_values(step);
     }
-    std::uint32_t bits = next.bits;
-    next = walk.advance();
+    std::uint32_t bits = step.bits;
+    walk.advance(step);
     for (std::int32_t i = begin; i < end; ++i) {
+      tiles::Piece next;
+      if (i + 1 < end) next = this->launch_.pieces[i + 1];
       Softmax::clear();
       cuda::wait_for_copies<0>();
-      start_queries(i + 1, end);
-      for (int left = this->launch_.pieces[i].num_steps; left > 0; --left) {
-        add(bits, i % 2, next.column);
-        bits = next.bits;
-        next = walk.advance();
+      for (int left = piece.num_steps; left > 0; --left) {
+        add(bits, i % 2, step);
+        bits = step.bits;
+        walk.advance(step);
+        // The next piece is known by then.
+        if (left == piece.num_steps) start_queries(next, i + 1, end);
       }
-      const tiles::Piece piece = this->launch_.pieces[i];
+      if (piece.num_steps == 0) start_queries(next, i + 1, end);
       Softmax::finish(piece);
+      piece = next;
     }
   }
 
  private:
   static constexpr int chunks = width / 64;
 
-  __device__ void start_queries(std::int32_t i, std::int32_t end) const {
-    if (i < end) {
-      const tiles::Piece piece = this->launch_.pieces[i];
-      queries_.start(piece, i % 2);
-    }
+  __device__ void start_queries(const tiles::Piece& piece, std::int32_t i, std::int32_t end) const {
+    if (i < end) queries_.start(piece, i % 2);
     cuda::commit_copies();
   }
-  __device__ void load_values(VertexId column) {
-    const StepColumns columns(column);
+  __device__ void load_values(const StepColumns& columns) {
 #pragma unroll
     for (int chunk = 0; chunk < chunks; ++chunk) values_[chunk].load(value_rows_, columns, chunk);
   }
 
-  /// One step; `column` is of the next.
-  __device__ void add(std::uint32_t bits, int turn, VertexId column) {
+  /// One step; `next` are the columns of that after it.
+  __device__ void add(std::uint32_t bits, int turn, const StepColumns& next) {
     StepCells cells;
     keys_.multiply(queries_, turn, cells);
-    const StepColumns columns(column);
-    keys_.load(columns, 0);
+    keys_.load(next, 0);
     cells.scale(unit_);
     Softmax::settle(cells, bits);
     const StepOperands<T> weights(cells);
@@ -80,9 +81,9 @@ class ShortDot : public ShortSoftmax<T, width> {
 #pragma unroll
     for (int chunk = 0; chunk < chunks; ++chunk) {
       this->sums_.add(weights, chunk, values_[chunk].held);
-      if (chunk + 1 < chunks) keys_.load(columns, chunk + 1);
+      if (chunk + 1 < chunks) keys_.load(next, chunk + 1);
     }
-    load_values(column);
+    load_values(next);
   }
 
   OwnRows<width> queries_;

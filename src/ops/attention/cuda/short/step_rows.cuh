@@ -96,10 +96,10 @@ class StepRing {
   __device__ void begin(const Fill& fill) {
 #pragma unroll
     for (int i = 0; i < stages; ++i) {
-      ahead_ = walk_.advance();
+      exists_ = walk_.advance(ahead_);
       refill(fill, i);
     }
-    ahead_ = walk_.advance();
+    exists_ = walk_.advance(ahead_);
   }
 
   /// Waits for the next step: its memory and bits. Of a window's first step the window's own rows,
@@ -122,7 +122,7 @@ class StepRing {
 #pragma unroll
     for (int i = 0; i + 1 < stages; ++i) bits_[i] = bits_[i + 1];
     refill(fill, stages - 1);
-    ahead_ = walk_.advance();
+    exists_ = walk_.advance(ahead_);
   }
 
  private:
@@ -130,16 +130,17 @@ class StepRing {
 
   template <class Fill>
   __device__ void refill(const Fill& fill, int place) {
-    if (ahead_.exists) fill.start(slot(), ahead_.column);
+    if (exists_) fill.start(slot(), ahead_.column);
     cuda::commit_copies();
     bits_[place] = ahead_.bits;
     turn_ = turn_ + 1 == stages ? 0 : turn_ + 1;
   }
 
-  StepWalk walk_;
+  StepWalk<LaneColumn> walk_;
   char* memory_;
   int turn_ = 0;  ///< whose slot is the next to be computed, and then the next to be filled
-  StepWalk::Step ahead_;
+  StepWalk<LaneColumn>::Step ahead_;
+  bool exists_ = false;
   std::uint32_t bits_[stages];
 };
 

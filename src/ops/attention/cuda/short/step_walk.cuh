@@ -5,15 +5,22 @@
 
 namespace tessera::ops {
 
+/// One of the 16 columns of a step, number lane % 16.
+struct LaneColumn {
+  VertexId column = 0;
+
+  __device__ void load(const VertexId* columns) {
+    column = __ldg(columns + static_cast<int>(threadIdx.x) % 16);
+  }
+};
+
 /// Goes over the steps of pieces [next, end), ahead of whoever computes them. The piece after the
-/// one it is in is on its way already.
+/// one it is in is on its way already. `Columns` are what a lane loads of the columns of a step.
+template <class Columns>
 class StepWalk {
  public:
-  /// One of its 16 columns, number lane % 16, and this lane's bits.
-  struct Step {
-    VertexId column = 0;
-    std::uint32_t bits = 0;
-    bool exists = false;
+  struct Step : Columns {
+    std::uint32_t bits = 0;  ///< of this lane
   };
 
   __device__ StepWalk(const TallAttentionLaunch& launch, std::int32_t begin, std::int32_t end)
@@ -21,8 +28,8 @@ class StepWalk {
     fetch();
   }
 
-  /// The next step, if there is one.
-  __device__ Step advance() {
+  /// Takes the next step; false after the last, which stays.
+  __device__ bool advance(Step& step) {
     while (left_ == 0 && has_ahead_) {
       step_ = ahead_.first_step;
       tile_ = ahead_.first_tile;
@@ -30,11 +37,9 @@ class StepWalk {
       in_tile_ = 0;
       fetch();
     }
-    Step step;
-    if (left_ == 0) return step;
+    if (left_ == 0) return false;
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    step.exists = true;
-    step.column = __ldg(launch_.columns + std::int64_t{step_} * tiles::step_columns + lane % 16);
+    step.load(launch_.columns + std::int64_t{step_} * tiles::step_columns);
     step.bits = __ldg(launch_.words + std::int64_t{tile_} * 32 + lane) >> (4 * in_tile_);
     ++step_;
     --left_;
@@ -42,7 +47,7 @@ class StepWalk {
       in_tile_ = 0;
       ++tile_;
     }
-    return step;
+    return true;
   }
 
  private:

@@ -24,7 +24,7 @@ constexpr std::array<Fitted<WindowCoefficients>, 1> dot_coefficients = {
           "one head of 64 and 128 features in bf16 on three graphs, 8 heads of 8 on one"),
       {.launch_us = 1,
        .head_tile_us = 2.35e-3,
-       .feature_tile_us = 4.7e-5,
+       .feature_tile_us = 4.4e-5,
        .last_tile_us = 2.1,
        .moved_bytes_per_us = 4.2e6}}}};
 

@@ -24,8 +24,10 @@ void set_dot_gradient(const AttentionOptions& options, WindowKernel& kernel) {
 
 double predict_dot_backward_us(const AttentionProblem& problem, const DeviceTraits& traits) {
   if (!has_gradient(problem.options)) return predict_rows_backward_us(problem, traits);
-  // Of the two products of the forward pass backward has seven, and the weights twice.
-  return 2.9 * predict_tall_attention_us(problem, traits);
+  // Of the two products of the forward pass backward has seven, and the weights twice; fewer blocks
+  // are at work where heads are wide.
+  const bool wide = problem.options.features / problem.options.heads > 64;
+  return (wide ? 3.7 : 2.9) * predict_tall_attention_us(problem, traits);
 }
 
 }  // namespace tessera::ops

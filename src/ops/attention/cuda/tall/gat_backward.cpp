@@ -12,20 +12,22 @@ namespace {
 bool is_narrow(const AttentionOptions& options) {
   return *tall_width_index(options) < num_gradient_widths;
 }
-/// Heads go back by factors of columns, for which fp16 has too small a range: there narrow ones go
-/// back by scaled rows.
-bool by_column_factors(const AttentionOptions& options) {
-  return options.precision != Precision::fp16;
-}
+/// Heads go back by factors of columns, for which fp16 has too small a range. Narrow ones go back
+/// by scaled rows there, and in fp32, where that is faster.
 bool by_scaled_rows(const AttentionOptions& options) {
-  return !by_column_factors(options) && is_narrow(options);
+  return is_narrow(options) && options.precision != Precision::bf16;
+}
+bool by_column_factors(const AttentionOptions& options) {
+  return !by_scaled_rows(options) && options.precision != Precision::fp16;
 }
 
 void set_scaled_rows(const AttentionOptions& options, WindowKernel& kernel) {
   const std::size_t index = *tall_width_index(options);
   const int features = head_block_features(tall_head_widths[index]);
-  kernel.by_rows = heads_gradient_fp16.by_rows[index];
-  kernel.by_columns = heads_gradient_fp16.by_columns[index];
+  const HeadGradientPasses& passes =
+      options.precision == Precision::fp16 ? heads_gradient_fp16 : heads_gradient_fp32;
+  kernel.by_rows = passes.by_rows[index];
+  kernel.by_columns = passes.by_columns[index];
   kernel.gradient_slices = static_cast<int>((options.features + features - 1) / features);
   kernel.row_slot = gat_row_slot(options);
   kernel.column_slot = gat_column_slot(options);
@@ -60,7 +62,7 @@ double predict_gat_backward_us(const AttentionProblem& problem, const DeviceTrai
   if (!by_column_factors(problem.options)) return predict_rows_backward_us(problem, traits);
   // As many forward passes as one head of 64 features took on COLLAB.
   const bool fp32 = bytes_per_element(problem.options.precision) == 4;
-  return (fp32 ? 1.7 : 2.9) * predict_tall_attention_us(problem, traits);
+  return (fp32 ? 1.7 : 2.3) * predict_tall_attention_us(problem, traits);
 }
 
 }  // namespace tessera::ops

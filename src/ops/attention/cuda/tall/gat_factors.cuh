@@ -108,8 +108,7 @@ class FactoredGat
     bool fails = !(slope >= 0 && slope <= 1);
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const float l =
-          expected_ ? next_terms_[row] : own_gat_term<T>(launch_, piece, first_head(), row);
+      const float l = own_gat_term<T>(launch_, piece, first_head(), row);
       terms_of_rows_[row] = l;
       factor_[row] = power_of_2((1 - slope) * l);
       fails = fails || !is_factored_term(l);
@@ -121,13 +120,14 @@ class FactoredGat
     for (float& weight : weights_) weight = 0;
   }
 
-  /// The terms of the next window are on their way while this one is computed.
-  __device__ void expect(const tiles::Piece& piece) {
-#pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      next_terms_[row] = own_gat_term<T>(launch_, piece, first_head(), row);
-    }
-    expected_ = true;
+  /// The terms of the next window should be near when it begins. Registers to have them in all the
+  /// time there are none.
+  __device__ void expect(const tiles::Piece& piece) const {
+    const int place = first_row() + lane();
+    if (lane() >= 16 || place >= piece.num_rows) return;
+    cuda::expect_in_l2(static_cast<const T*>(launch_.target) +
+                       (std::int64_t{piece.first_row} + place) * launch_.target_stride +
+                       first_head());
   }
 
   __device__ void add(int turn, const TilePattern& pattern, int num_steps) {
@@ -154,6 +154,7 @@ class FactoredGat
   using typename Windows::Rows;
   using Windows::columns_of;
   using Windows::first_head;
+  using Windows::first_row;
   using Windows::lane;
   using Windows::launch_;
   using Windows::rows_of;
@@ -214,8 +215,6 @@ class FactoredGat
   tiles::Piece piece_;
   float terms_of_rows_[2];
   float factor_[2];
-  float next_terms_[2] = {};
-  bool expected_ = false;
   bool by_exponentials_ = false;
   HeadSums<T, width> sums_[1];
   float weights_[4];  ///< their sums, of row g and, from 2 on, of row g + 8

@@ -404,12 +404,21 @@ __global__ __launch_bounds__(
   run_gathered_windows<GatGradient<T, width, by_rows>>(launch);
 }
 
+/// None for the narrow heads that go back by scaled rows (heads/backward.cuh).
+template <class T, int width, bool by_rows>
+constexpr TallAttentionFunction gat_gradient_function() {
+  if constexpr (width < 32 && sizeof(T) == 4) {
+    return {};
+  } else {
+    return gathered_function<GatGradient<T, width, by_rows>,
+                             differentiate_gat<T, width, by_rows>>();
+  }
+}
+
 template <class T, bool by_rows>
 constexpr TallAttentionFunctions make_gat_gradients() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
-    return TallAttentionFunctions{
-        gathered_function<GatGradient<T, tall_head_widths[i], by_rows>,
-                          differentiate_gat<T, tall_head_widths[i], by_rows>>()...};
+    return TallAttentionFunctions{gat_gradient_function<T, tall_head_widths[i], by_rows>()...};
   }
   (std::make_index_sequence<tall_head_widths.size()>{});
 }
