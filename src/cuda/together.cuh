@@ -15,10 +15,11 @@ inline bool launches_together() {
   return can != 0;
 }
 
-/// Starts no more blocks than the GPU holds at once (occupancy.cuh); else it is an error.
+/// Starts so many blocks, or returns false where they cannot all run at once: a context may have
+/// fewer processors than the GPU that was asked (occupancy.cuh).
 template <class... Parameters, class... Arguments>
-void launch_together(void (*kernel)(Parameters...), unsigned blocks, unsigned threads,
-                     Stream stream, Arguments&&... arguments) {
+[[nodiscard]] bool launch_together(void (*kernel)(Parameters...), unsigned blocks, unsigned threads,
+                                   Stream stream, Arguments&&... arguments) {
   cudaLaunchAttribute together{};
   together.id = cudaLaunchAttributeCooperative;
   together.val.cooperative = 1;
@@ -28,8 +29,14 @@ void launch_together(void (*kernel)(Parameters...), unsigned blocks, unsigned th
   config.stream = raw(stream);
   config.attrs = &together;
   config.numAttrs = 1;
-  cuda_check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...),
-             "starting blocks that run at once");
+  const cudaError_t status =
+      cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+  if (status == cudaErrorCooperativeLaunchTooLarge) {
+    cudaGetLastError();
+    return false;
+  }
+  cuda_check(status, "starting blocks that run at once");
+  return true;
 }
 
 }  // namespace tessera::cuda

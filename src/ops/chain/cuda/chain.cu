@@ -163,8 +163,9 @@ class StepMaker {
   bool has_norm_ = false;
 };
 
+/// False where there was no room for it.
 template <class T>
-void run(std::span<const ChainCall> calls, std::int64_t rows, std::byte* memory, Stream stream) {
+bool run(std::span<const ChainCall> calls, std::int64_t rows, std::byte* memory, Stream stream) {
   ChainLaunch<T> launch;
   const int blocks = blocks_for(rows);
   launch.rows = static_cast<int>(rows);
@@ -173,16 +174,23 @@ void run(std::span<const ChainCall> calls, std::int64_t rows, std::byte* memory,
   StepMaker<T> maker(launch);
   for (const ChainCall& call : calls) std::visit(maker, call);
   const auto chosen = takes_cluster(rows) ? run_chain_in_cluster<T> : run_chain_in_grid<T>;
-  chosen(launch, blocks, stream);
+  return chosen(launch, blocks, stream);
+}
+
+enum class Answer : char { unknown, no, yes };
+
+/// Whether there is room for clusters or for grids on a GPU, or null for one that is not counted.
+std::atomic<Answer>* answer_of(Device device, bool in_cluster) {
+  static std::array<std::atomic<Answer>, 128> answers{};
+  const auto index = 2 * static_cast<std::size_t>(device.index) + (in_cluster ? 1 : 0);
+  return index < answers.size() ? &answers[index] : nullptr;
 }
 
 /// Asked once for each GPU, for both types.
 bool has_room(Device device, bool in_cluster) {
-  enum class Answer : char { unknown, no, yes };
-  static std::array<std::atomic<Answer>, 128> answers{};
-  const auto index = 2 * static_cast<std::size_t>(device.index) + (in_cluster ? 1 : 0);
-  if (index >= answers.size()) return false;
-  Answer answer = answers[index].load(std::memory_order_relaxed);
+  std::atomic<Answer>* const known = answer_of(device, in_cluster);
+  if (known == nullptr) return false;
+  Answer answer = known->load(std::memory_order_relaxed);
   if (answer == Answer::unknown) {
     const cuda_backend::CurrentDevice current(device.index);
     const bool has = in_cluster ? cluster_has_room<float>(most_cluster_chain_blocks) &&
@@ -190,7 +198,7 @@ bool has_room(Device device, bool in_cluster) {
                                 : grid_has_room<float>(most_grid_chain_blocks) &&
                                       grid_has_room<__nv_bfloat16>(most_grid_chain_blocks);
     answer = has ? Answer::yes : Answer::no;
-    answers[index].store(answer, std::memory_order_relaxed);
+    known->store(answer, std::memory_order_relaxed);
   }
   return answer == Answer::yes;
 }
@@ -210,10 +218,17 @@ std::size_t CudaDenseOps::longest_chain() const { return most_chain_calls; }
 void CudaDenseOps::run_chain(std::span<const ChainCall> calls, Stream stream,
                              const DenseWorkspace* workspace) const {
   const cuda_backend::CurrentDevice current(device_.index);
-  const DenseWorkspaceUse use(workspace, "chain", device_, stream);
   const ConstOperand x = std::visit([](const auto& of) { return of.x; }, calls.front());
   const auto chosen = x.type == ElementType::fp32 ? run<float> : run<__nv_bfloat16>;
-  chosen(calls, x.rows, use.data(), stream);
+  {
+    const DenseWorkspaceUse use(workspace, "chain", device_, stream);
+    if (chosen(calls, x.rows, use.data(), stream)) return;
+  }
+  // The context has fewer processors than its GPU: these run one by one, and no more will wait.
+  if (std::atomic<Answer>* const known = answer_of(device_, takes_cluster(x.rows))) {
+    known->store(Answer::no, std::memory_order_relaxed);
+  }
+  DenseOps::run_chain(calls, stream, workspace);
 }
 
 }  // namespace tessera::ops

@@ -123,15 +123,16 @@ __global__ __launch_bounds__(chain_threads) void run_chain(
 }
 
 template <class T>
-void run_chain_in_cluster(const ChainLaunch<T>& launch, int blocks, Stream stream) {
+bool run_chain_in_cluster(const ChainLaunch<T>& launch, int blocks, Stream stream) {
   cuda::launch_clusters(run_chain<T, ClusterTeam>, 1, static_cast<unsigned>(blocks), chain_threads,
                         stream, launch);
+  return true;
 }
 
 template <class T>
-void run_chain_in_grid(const ChainLaunch<T>& launch, int blocks, Stream stream) {
-  cuda::launch_together(run_chain<T, GridTeam>, static_cast<unsigned>(blocks), chain_threads,
-                        stream, launch);
+bool run_chain_in_grid(const ChainLaunch<T>& launch, int blocks, Stream stream) {
+  return cuda::launch_together(run_chain<T, GridTeam>, static_cast<unsigned>(blocks), chain_threads,
+                               stream, launch);
 }
 
 template <class T>

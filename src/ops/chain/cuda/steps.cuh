@@ -116,11 +116,12 @@ struct ChainLaunch {
   ChainStep<T> steps[most_chain_steps];
 };
 
-/// In one cluster of so many blocks, or in as many that all run at once.
+/// In one cluster of so many blocks, or in as many that all run at once. False where there is no
+/// room for them after all.
 template <class T>
-void run_chain_in_cluster(const ChainLaunch<T>& launch, int blocks, Stream stream);
+bool run_chain_in_cluster(const ChainLaunch<T>& launch, int blocks, Stream stream);
 template <class T>
-void run_chain_in_grid(const ChainLaunch<T>& launch, int blocks, Stream stream);
+bool run_chain_in_grid(const ChainLaunch<T>& launch, int blocks, Stream stream);
 /// Whether the current GPU has room for so many blocks.
 template <class T>
 bool cluster_has_room(int blocks);

@@ -3,8 +3,8 @@
 
 namespace tessera::ops {
 
-template void run_chain_in_cluster(const ChainLaunch<float>&, int, Stream);
-template void run_chain_in_grid(const ChainLaunch<float>&, int, Stream);
+template bool run_chain_in_cluster(const ChainLaunch<float>&, int, Stream);
+template bool run_chain_in_grid(const ChainLaunch<float>&, int, Stream);
 template bool cluster_has_room<float>(int);
 template bool grid_has_room<float>(int);
 

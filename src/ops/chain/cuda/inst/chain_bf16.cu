@@ -3,8 +3,8 @@
 
 namespace tessera::ops {
 
-template void run_chain_in_cluster(const ChainLaunch<__nv_bfloat16>&, int, Stream);
-template void run_chain_in_grid(const ChainLaunch<__nv_bfloat16>&, int, Stream);
+template bool run_chain_in_cluster(const ChainLaunch<__nv_bfloat16>&, int, Stream);
+template bool run_chain_in_grid(const ChainLaunch<__nv_bfloat16>&, int, Stream);
 template bool cluster_has_room<__nv_bfloat16>(int);
 template bool grid_has_room<__nv_bfloat16>(int);
 
