@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "core/device_traits.hpp"
 #include "ops/aggregate_update/cuda/fused/cost.hpp"
 #include "ops/aggregate_update/cuda/windows/cost.hpp"
+#include "tessera/graph/build.hpp"
 #include "tessera/graph/generate.hpp"
 
 /// What windows that are multiplied by weights should take, before a GPU is asked.
@@ -53,6 +56,23 @@ TEST(WindowUpdateCost, FollowsTheColumnsOfWindowsNotTheirEdges) {
   const Graph random =
       generate::build(generate::ErdosRenyi{.vertices = 40000, .edges = 800000, .seed = 2});
   EXPECT_LT(us(problem_on(communities, 64)), us(problem_on(random, 64)));
+}
+
+TEST(WindowUpdateCost, TakesRowsForColumnsWhereWindowsHaveEnoughOfThem) {
+  const Graph molecules =
+      generate::build(generate::Molecules{.graphs = 8000, .mean_vertices = 25, .seed = 1}).graph;
+  EXPECT_TRUE(rows_may_be_columns(problem_on(molecules, 64)));
+  // All rows use the same 16 columns.
+  constexpr VertexId vertices = 4096;
+  std::vector<VertexId> sources;
+  std::vector<VertexId> targets;
+  for (VertexId row = 0; row < vertices; ++row) {
+    for (VertexId hub = 0; hub < 16; ++hub) {
+      sources.push_back(hub);
+      targets.push_back(row);
+    }
+  }
+  EXPECT_FALSE(rows_may_be_columns(problem_on(from_edges(vertices, sources, targets), 64)));
 }
 
 }  // namespace

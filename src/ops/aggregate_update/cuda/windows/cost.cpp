@@ -6,7 +6,9 @@
 
 #include "ops/aggregate_update/cuda/windows/launch.hpp"
 #include "ops/spmm/cuda/tall/cost.hpp"
+#include "ops/spmm/cuda/tile_side.hpp"
 #include "ops/tuning.hpp"
+#include "tiles/sample.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -41,6 +43,12 @@ SpmmProblem window_sums(const AggregateUpdateProblem& problem) {
   SpmmProblem sums = sums_problem(problem, problem.gathered());
   sums.epilogue = {};
   return sums;
+}
+
+bool rows_may_be_columns(const AggregateUpdateProblem& problem) {
+  const tiles::WindowSample sample =
+      tiles::sample_windows(problem.graph, window_update_policy.height, tile_side(problem.pass));
+  return sample.columns >= 0.5 * static_cast<double>(problem.num_targets());
 }
 
 double predicted_window_update_us(const AggregateUpdateProblem& problem,

@@ -50,12 +50,12 @@ std::int32_t weight_bytes(const AggregateUpdateProblem& problem) {
       Precision::bf16, problem.gathered(), key_for(problem).cols, problem.options.root));
 }
 
-/// The same sums as those of A + I without a term for the rows themselves, where that is a pattern:
-/// most of these rows are among the columns of their window anyway.
+/// The same sums as those of A + I without a term for the rows themselves, where that is a pattern
+/// and most of these rows are among the columns of their window anyway.
 AggregateUpdateProblem with_rows_among_columns(const AggregateUpdateProblem& problem) {
   const AggregateUpdateOptions& options = problem.options;
   if (!options.self || options.self_scale || options.reduction != Reduction::sum ||
-      problem.graph.is_weighted()) {
+      problem.graph.is_weighted() || !rows_may_be_columns(problem)) {
     return problem;
   }
   Graph looped = with_self_loops(problem.graph);
