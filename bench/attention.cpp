@@ -102,7 +102,8 @@ class Forward : public Trial {
         {.stored = plan_.options().precision,
          .strict = plan_.kernel().strict,
          .terms = longest_row(plan_.graph()),
-         .more = 8 * unit * largest_score + 2 * ops::attention_weight_error(plan_.kernel().name)});
+         .more = 8 * unit * largest_score +
+                 2 * ops::attention_weight_error(plan_.kernel().name, plan_.options())});
   }
 
   Gate check_output() {

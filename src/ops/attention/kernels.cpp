@@ -32,9 +32,11 @@ std::span<const AttentionKernel> attention_kernels() {
   return table;
 }
 
-double attention_weight_error(const std::string& kernel) {
-  // One rounding to the eight digits of bf16, or three to the eleven of fp16, which is less.
-  return kernel == "attention/cuda/packed" ? 0x1p-9 : 0;
+double attention_weight_error(const std::string& kernel, const AttentionOptions& options) {
+  if (kernel != "attention/cuda/packed") return 0;
+  const bool has_narrow_heads = options.features <= 16 * options.heads;
+  // Three roundings to the eleven digits of fp16, or one to the eight of bf16.
+  return has_narrow_heads ? 3 * 0x1p-11 : 0x1p-8;
 }
 
 }  // namespace tessera::ops

@@ -8,6 +8,8 @@
 namespace tessera::ops {
 namespace {
 
+constexpr const char* kernel_name = "attention/cuda/packed";
+
 bool is_gat(const AttentionOptions& options) { return options.form == AttentionForm::gat; }
 
 std::string why_not(const AttentionProblem& problem) {
@@ -21,6 +23,11 @@ std::string why_not(const AttentionProblem& problem) {
   if (!tall_width_index(options)) return "heads of 8, 16, 32, 64 or 128 features only";
   if (!is_gat(options) && *tall_width_index(options) < first_packed_dot) {
     return "dot products of heads of 64 or 128 features only";
+  }
+  // One rounding to bf16 moves results by more than their own rounding does.
+  const bool rounds_once = *tall_width_index(options) >= num_packed_widths;
+  if (rounds_once && options.kernel != kernel_name) {
+    return "weights of wide heads are rounded to bf16, which has to be asked for by name";
   }
   return {};
 }
@@ -63,7 +70,7 @@ WindowKernel window_kernel(const AttentionOptions& options) {
 }  // namespace
 
 void append_cuda_packed_attention(std::vector<AttentionKernel>& table) {
-  table.push_back(windows_attention({.name = "attention/cuda/packed",
+  table.push_back(windows_attention({.name = kernel_name,
                                      .description = "windows of 64 rows on tensor cores, weights "
                                                     "in fp16 or, of wide heads, in bf16; operands "
                                                     "on no boundaries of 16 bytes go by rows",
