@@ -49,12 +49,14 @@ Budget budget_for(const Graph& graph, const NmPattern& pattern, bool is_possible
   // places columns with no less than all of them, and fixes what is left with a part.
   const bool groups = groups_columns(pattern, options);
   const double base_steps = groups ? 3e7 : 2e7;
-  const double steps_per_column = groups ? 1000 : 0;
+  // Graphs of millions of columns end without a time limit, too.
+  const double steps_of_columns =
+      groups ? std::min(1e9, 1000.0 * static_cast<double>(graph.num_rows())) : 0;
   const double steps_per_edge = groups ? 8 : 40;
   const double part = part_of_steps(is_possible, options);
-  const double steps = (groups ? std::max(1.0, part) : part) *
-                       (base_steps + steps_per_column * static_cast<double>(graph.num_rows()) +
-                        steps_per_edge * static_cast<double>(graph.num_edges()));
+  const double steps =
+      (groups ? std::max(1.0, part) : part) *
+      (base_steps + steps_of_columns + steps_per_edge * static_cast<double>(graph.num_edges()));
   const auto deadline = options.time_limit_seconds > 0
                             ? start + std::chrono::duration_cast<Clock::duration>(
                                           std::chrono::duration<double>(options.time_limit_seconds))
