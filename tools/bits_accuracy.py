@@ -5,7 +5,7 @@ quantises the one with all bits after training. Writes docs/results/bits.md, .js
 bits_gpu.*). What was trained of a set before stays until the set is trained again; a set whose runs of this commit are
 there already is left out.
 
-    tools/bits_accuracy.py --tessera build/bin/tessera --data ../shared/data --commit a859f5f --machine "Arm Neoverse V1, aarch64"
+    tools/bits_accuracy.py --tessera build/bin/tessera --data GRAPHS --commit a859f5f --machine "Arm Neoverse V1, aarch64"
 """
 import argparse
 import json
@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 
 import bits_curve
+import whole_file
 
 SETS = ["cora", "citeseer", "pubmed", "amazon-computers", "coauthor-cs"]
 BITS = ["16", "8", "4", "2"]
@@ -150,7 +151,7 @@ def main():
     options = parser.parse_args()
     name = "bits" if options.device == "cpu" else "bits_gpu"
     output = pathlib.Path(options.output)
-    kept = json.loads((output / f"{name}.json").read_text())["rows"] if (output / f"{name}.json").exists() else []
+    kept = (whole_file.load(output / f"{name}.json") or {"rows": []})["rows"]
     for data in options.sets:
         of_set = sets_of(kept).get(data, {})
         if all(bits in of_set and of_set[bits]["commit"] == options.commit and len(of_set[bits]["tests"]) >= options.runs
@@ -158,7 +159,7 @@ def main():
             continue
         kept = [row for row in kept if row["graph"] != data] + measure(options, data)
         kept.sort(key=lambda row: SETS.index(row["graph"]) if row["graph"] in SETS else len(SETS))
-        (output / f"{name}.json").write_text(json.dumps({"rows": kept}, indent=1) + "\n")
+        whole_file.write(output / f"{name}.json", json.dumps({"rows": kept}, indent=1) + "\n")
     (output / f"{name}.md").write_text(page(kept, name))
     (output / f"{name}.svg").write_text(curve(kept))
 

@@ -8,7 +8,7 @@ LEFT, RIGHT, TOP, BOTTOM = 60, 190, 30, 50
 def svg(accuracies, marks):
     """`accuracies`: of each data set, (mean, standard error) in percent at each of `marks`, None where there is none."""
     shown = [mean for values in accuracies.values() for mean, _ in filter(None, values)]
-    low = 10 * (min(shown, default=0) // 10)
+    low = 10 * (min([*shown, 90]) // 10)
     across = (WIDTH - LEFT - RIGHT) / max(1, len(marks) - 1)
 
     def x(place):

@@ -4,13 +4,15 @@ import json
 import math
 import re
 
+import whole_file
+
 WIDTHS = [64, 128, 256, 512]
 
 HEAD = """# Sparse tensor cores on a GPU
 
-Made by `tools/nm_report.py FOLDER --device cuda --data GRAPHS` on one NVIDIA H200 at commit {commit}; nm_cuda.json has every
-number. Warm caches; every kernel is the fastest of its group by timing. *Alone* is the median between two events, with about five
-microseconds of launching; *in a chain* is one of 20 launches in a row inside a captured CUDA graph.
+Made by `tools/nm_report.py FOLDER --device cuda --data GRAPHS` on one NVIDIA H200 at commit {commit} where nothing else is
+said; nm_cuda.json has every number. Warm caches; every kernel is the fastest of its group by timing. *Alone* is the median between
+two events, with about five microseconds of launching; *in a chain* is one of 20 launches in a row inside a captured CUDA graph.
 
 - `2:4` are the kernels on sparse tensor cores (`nm_*`) on the matrix as it comes: an order of columns within each window makes every
   row 2:4.
@@ -192,27 +194,42 @@ def write_accuracy_again(output):
     write_accuracy(records, records[0]["machine"], records[0]["commit"], output)
 
 
+def kept(output, parts):
+    """What was measured before: the records of each part with their commits, and remarks."""
+    results = {"commit": "", **{part: [] for part in parts}, **(whole_file.load(output.with_suffix(".json")) or {})}
+    for part in parts:
+        results[part] = [{**record, "commit": record.get("commit", results["commit"])} for record in results[part]]
+    return results
+
+
+def measured_at(results, part):
+    """A sentence of the commits of a part, unless all of it is of the page's."""
+    commits = sorted({record.get("commit", results["commit"]) for record in results[part]})
+    return f" Measured at {', '.join(commits)}." if commits != [results["commit"]] else ""
+
+
 def write(results, output):
     lines = [HEAD.format(commit=results["commit"])]
     if results.get("dense"):
-        lines += ["## Dense parts", "", "Microseconds in bf16 by features. The communities alone are the edges that windows share.", "",
+        lines += ["## Dense parts", "", "Microseconds in bf16 by features. The communities alone are the edges that windows share." + measured_at(results, "dense"), "",
                   *dense_table(results["dense"]), ""]
     if results["products"]:
         lines += ["## Products (SOGRE's Figure 4)", "", "How many times as fast, geometric mean (worst, and how many matrices where not all were measured). *Met*: 2.5 times as fast "
-                  "as cuSPARSE in fp32, 8 times in bf16, or at 80 % of the floor (every operand once, by the copy's bandwidth).", "",
+                  "as cuSPARSE in fp32, 8 times in bf16, or at 80 % of the floor (every operand once, by the copy's bandwidth)." + measured_at(results, "products"), "",
                   *ratio_table(results["products"]), ""]
         for precision in ("bf16", "fp32"):
             lines += [f"Microseconds at 128 features in {precision}, alone (in a chain):", "",
                       *matrix_table(results["products"], precision), ""]
     if results["models"]:
         lines += ["## Training steps (Tables 3 and 4)", "",
-                  "Forward, backward and Adam in fp32 without dropout. PyG by edges, eager; and the fastest of eager or recorded, by edges or CSR.", "",
+                  "Forward, backward and Adam in fp32 without dropout. PyG by edges, eager; and the fastest of eager or recorded, by edges or CSR." + measured_at(results, "models"), "",
                   *model_table(results["models"], results["torch"]), ""]
     if results.get("batches"):
         lines += ["## Parts of a graph, ordered one by one (Table 6)", "",
-                  "A step on one of eight parts, as `train --batch clusters` makes them.", "", *batch_table(results["batches"]), ""]
+                  "A step on one of eight parts, as `train --batch clusters` makes them." + measured_at(results, "batches"), "", *batch_table(results["batches"]), ""]
     output.with_suffix(".md").write_text("\n".join(lines + results.get("remarks", [])))
-    output.with_suffix(".json").write_text(json.dumps(results, indent=None, separators=(",", ":")).replace('{"form"', '\n{"form"') + "\n")
+    whole_file.write(output.with_suffix(".json"),
+                     json.dumps(results, indent=None, separators=(",", ":")).replace('{"form"', '\n{"form"') + "\n")
 
 
 def write_again(output):

@@ -16,7 +16,8 @@ everything, the second what needs no GPU and no graphs. --parts names some of:
     torch       the same steps in PyG (Tables 3 and 4): nm_cuda
     batches     parts of a graph, ordered one by one (Table 6): nm_cuda
 
---again writes the pages of the figures that are there, without measuring.
+--again writes the pages of the figures that are there, without measuring. Parts of nm_cuda that are not measured stay as
+they are, with their commits, and so do the remarks in nm_cuda.json.
 """
 import argparse
 import concurrent.futures
@@ -60,10 +61,17 @@ def on_gpu(arguments, paths, output):
         "models": lambda: nm_gpu.measure_models(program, data, "cuda"),
         "torch": lambda: [nm_gpu.torch_steps(data)],
         "batches": lambda: nm_gpu.measure_batches(program, data, "cuda")}
-    results = {"commit": arguments.commit, **{part: [] for part in GPU_PARTS}}
-    for part in GPU_PARTS:
-        for records in measures[part]() if part in arguments.parts else []:
-            results[part] += records
+
+    def is_of_others(record):
+        """Of forms or widths that were not asked for."""
+        return record.get("form") not in [None, *arguments.forms] or record.get("features") not in [None, *arguments.widths]
+
+    results = nm_pages.kept(output, GPU_PARTS)
+    results["commit"] = arguments.commit
+    for part in [part for part in GPU_PARTS if part in arguments.parts]:
+        results[part] = [record for record in results[part] if is_of_others(record)]
+        for records in measures[part]():
+            results[part] += [{**record, "commit": arguments.commit} for record in records]
             nm_pages.write(results, output)
 
 

@@ -5,6 +5,8 @@ import pathlib
 import subprocess
 import sys
 
+import whole_file
+
 
 class Records:
     """All that was measured, in a file beside the page."""
@@ -15,8 +17,8 @@ class Records:
         self.all = []
         self.partitions = {}
         self.machine = None
-        if self.file.exists():
-            kept = json.loads(self.file.read_text())
+        kept = whole_file.load(self.file)
+        if kept is not None:
             self.all, self.partitions, self.machine = kept["records"], kept["partitions"], kept["machine"]
 
     def find(self, op, graph, features, precision="fp32", by_pyg=False):
@@ -38,8 +40,8 @@ class Records:
         self.all.append({**record, "commit": self.options.commit})
 
     def save(self):
-        self.file.write_text(json.dumps({"machine": self.machine, "partitions": self.partitions, "records": self.all},
-                                        indent=1) + "\n")
+        whole_file.write(self.file, json.dumps({"machine": self.machine, "partitions": self.partitions, "records": self.all},
+                                               indent=1) + "\n")
 
     def run(self, command, report, graph=None, seconds=None):
         """Adds the records that a command writes to a file, under the name of this graph."""
@@ -49,8 +51,13 @@ class Records:
             print(f"did not end well: {error} {(error.stderr or '')[-300:]}", file=sys.stderr)
         if not report.exists():
             return
-        found = json.loads(report.read_text())
-        report.unlink()
+        try:
+            found = json.loads(report.read_text())
+        except ValueError as error:
+            print(f"did not end well: {report} is damaged ({error})", file=sys.stderr)
+            return
+        finally:
+            report.unlink()
         self.machine = self.machine or found.get("machine")
         for record in found["records"]:
             self.put({**record, "graph": graph or record["graph"]})

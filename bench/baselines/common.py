@@ -117,4 +117,7 @@ def write(options, records):
               "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
               "machine": {"cpu": platform.processor() or platform.machine(),
                           "architecture": platform.machine(), "cores": os.cpu_count()}}
-    pathlib.Path(options.json).write_text(json.dumps({**header, "records": records}, indent=2) + "\n")
+    # Who stops the script finds the report before or after this record, never half of one.
+    beside = pathlib.Path(f"{options.json}.part")
+    beside.write_text(json.dumps({**header, "records": records}, indent=2) + "\n")
+    os.replace(beside, options.json)
