@@ -93,7 +93,9 @@ std::string why_not_in_integers(const nn::ModelConfig& config, const Graph& grap
   return weighs ? "edges with weights" : "";
 }
 
-/// Times of single steps and epochs, in seconds.
+/// Times of single steps and epochs, in seconds. Every epoch has a step, be it that of an epoch
+/// before it (`EpochNumbers::step_seconds`): else the first, which plans, would be half of a short
+/// training.
 struct Samples {
   std::vector<double> steps;
   std::vector<double> epochs;
