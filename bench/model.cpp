@@ -134,7 +134,8 @@ struct Work {
 };
 
 /// A model being trained. Its check compares the logits of fresh weights with
-/// those of the same weights in double precision, on a part of a large graph.
+/// those of the same weights in double precision, on a part of a large graph, for which plans may
+/// choose other kernels than for the whole.
 class ModelTrial : public Trial {
  public:
   ModelTrial(const Problem& problem, nn::ModelKind kind, const Work& work)
