@@ -159,6 +159,30 @@ def test_tensors_on_different_devices():
         tessera.spmm(index.cuda(), x.cuda(), torch.ones(200))
 
 
+@pytest.mark.parametrize("cast", [False, True])
+def test_layers_that_were_left_on_the_cpu(cast):
+    """Kernels would read memory that is not theirs; also where one parameter alone was left."""
+    index, x = random_edges(30, 30, 200, "cuda"), torch.randn(30, 8, device="cuda")
+    network = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))
+    for layer in (tessera.nn.GCNConv(8, 4), tessera.nn.SAGEConv(8, 4), tessera.nn.SAGEConv(8, 40),
+                  tessera.nn.ClusterGCNConv(8, 4), tessera.nn.GINConv(network), tessera.nn.GATConv(8, 4, heads=2),
+                  tessera.nn.GATv2Conv(8, 4, heads=2)):
+        for _ in range(2):  # the first call finds a way that the second would take
+            with pytest.raises(ValueError, match="on cpu, while the features lie on cuda:0"):
+                with torch.autocast("cuda", dtype=torch.bfloat16, enabled=cast):
+                    layer(x, index)
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=cast):
+            expected = layer.cuda()(x, index)
+        for parameter in layer.parameters():
+            parameter.data = parameter.data.cpu()
+            with pytest.raises(ValueError, match="on cpu, while the features lie on cuda:0"):
+                with torch.autocast("cuda", dtype=torch.bfloat16, enabled=cast):
+                    layer(x, index)
+            parameter.data = parameter.data.cuda()
+        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=cast):
+            assert torch.allclose(layer(x, index), expected)
+
+
 def test_two_streams_share_a_graph():
     index, x = random_edges(2000, 2000, 40000, "cuda"), torch.randn(2000, 64, device="cuda")
     expected = tessera.spmm(index, x)

@@ -90,6 +90,20 @@ def test_types_and_shapes_of_a_layer_that_do_not_fit(device, kind, sum_first):
         torch.ops.tessera.spmm_linear(*changed(arguments, 3, root_weight[:, :2]))
     with pytest.raises(RuntimeError, match="a matrix of 1 outputs beside one of 4"):
         torch.ops.tessera.spmm_linear(*changed(arguments, 3, root_weight[:1]))
+    name, rows = ("x", 9) if root is None else ("root", 12)
+    with pytest.raises(RuntimeError, match=f"{name}: {rows} rows for 13 vertices"):
+        torch.ops.tessera.spmm_linear(*changed(arguments, 9, 13))  # one target more
+
+
+@pytest.mark.parametrize("outputs", [3, 20])  # products first, sums first
+def test_own_features_of_other_vertices_than_the_targets(device, outputs):
+    graph = tessera.Graph.of(random_edges(5, 17, 60, device), 5, 17)
+    x, other = torch.randn(17, 7, device=device), torch.randn(9, 7, device=device)
+    for layer in (tessera.nn.SAGEConv(7, outputs).to(device), tessera.nn.ClusterGCNConv(7, outputs).to(device)):
+        with pytest.raises(ValueError, match="x: 17 rows for 5 vertices"):
+            layer(x, graph)
+    with pytest.raises(ValueError, match="root: 9 rows for 5 vertices"):
+        tessera.nn.SAGEConv(7, outputs).to(device)((x, other), graph)
 
 
 def test_types_and_shapes_of_gin_that_do_not_fit(device):

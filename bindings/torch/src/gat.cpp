@@ -65,8 +65,10 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& source, const Te
     throw Error(ErrorCode::invalid_argument, "vectors that do not fit the outputs of the matrix",
                 "att_src", "use one number for each output");
   }
+  check_device(x, source, "att_src");
+  check_device(x, target, "att_dst");
   if (!cast) check_one_type(x, {source, target}, "features, att_src and att_dst");
-  check_vector(outputs, x.scalar_type(), bias, cast, "bias");
+  check_vector(outputs, x, bias, cast, "bias");
 }
 
 /// The results, then what the backward pass takes: results without the bias, where there is one,

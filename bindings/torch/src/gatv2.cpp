@@ -44,19 +44,19 @@ void check(const Tensor& x, const Tensor& source_weight, const std::optional<Ten
   check_matrix(x, source_weight, cast, "source_weight");
   check_matrix(x, target_weight, cast, "target_weight");
   check_rows(x, vertices);
-  const ScalarType type = x.scalar_type();
   const std::int64_t outputs = source_weight.size(0);
   if (target_weight.size(0) != outputs || source_bias.has_value() != target_bias.has_value()) {
     throw Error(ErrorCode::invalid_argument, "two matrices that are not alike", "target_weight",
                 "give both as many outputs, and both a bias or none");
   }
-  check_vector(outputs, type, source_bias, cast, "source_bias");
-  check_vector(outputs, type, target_bias, cast, "target_bias");
-  check_vector(outputs, type, bias, cast, "bias");
+  check_vector(outputs, x, source_bias, cast, "source_bias");
+  check_vector(outputs, x, target_bias, cast, "target_bias");
+  check_vector(outputs, x, bias, cast, "bias");
   if (heads < 1 || outputs % heads != 0 || vector.numel() != outputs) {
     throw Error(ErrorCode::invalid_argument, "vectors that do not fit the outputs of the matrices",
                 "att", "use one number for each output");
   }
+  check_device(x, vector, "att");
   if (!cast) check_one_type(x, {vector}, "features and att");
 }
 

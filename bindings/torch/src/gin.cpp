@@ -21,8 +21,8 @@ std::vector<Tensor> gin(Tensor x, Tensor weight, std::optional<Tensor> bias, Ten
   const Layer layer(x, weight, {}, {}, own_scale, {},
                     {index, offsets, targets, sources, layout, loops},
                     {1, 0, reduce, flags & plan_flags}, sum_first, flags);
-  check_matrix(weight.size(0), x.scalar_type(), then_weight, layer.cast, "then_weight");
-  check_vector(then_weight.size(0), x.scalar_type(), then_bias, layer.cast, "then_bias");
+  check_matrix(weight.size(0), x, then_weight, layer.cast, "then_weight");
+  check_vector(then_weight.size(0), x, then_bias, layer.cast, "then_bias");
   Copies copies;
   const Tensor matrix = copies.in_type(then_weight, layer.type);
   const std::optional<Tensor> added = copies.in_type(then_bias, layer.type);

@@ -14,8 +14,12 @@ void Layer::check() const {
                 "both a scale and a matrix for a vertex's own features", "own_scale",
                 "give one of them");
   }
+  if (own_scale) check_device(x, *own_scale, "own_scale");
   if (!root_weight) return;
-  check_matrix(root ? *root : x, *root_weight, cast, "root_weight");
+  const Tensor& own = root ? *root : x;
+  check_device(x, own, "root");
+  check_matrix(own, *root_weight, cast, "root_weight");
+  check_rows(own, structure->targets(), root ? "root" : "x");
   if (!cast && root_weight->scalar_type() != x.scalar_type()) {
     throw Error(ErrorCode::invalid_argument, "features and weights of different types", "dtype",
                 "give x, root and both matrices one type");
@@ -30,7 +34,7 @@ void Layer::check() const {
 
 std::vector<Tensor> Layer::forward(std::optional<Tensor> bias, bool relu, Copies& copies) const {
   const std::int64_t outputs = weight.size(0);
-  check_vector(outputs, x.scalar_type(), bias, cast, "bias");
+  check_vector(outputs, x, bias, cast, "bias");
   const Tensor features = copies.in_type(x, type);
   Tensor matrix = weight;
   std::optional<Tensor> own_matrix = root_weight;

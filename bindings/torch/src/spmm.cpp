@@ -250,7 +250,7 @@ std::tuple<Tensor, Tensor> spmm(Tensor x, Tensor index, std::optional<Tensor> of
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
   if ((flags & each_edge_once) != 0) structure->require_each_edge_once();
   x = with_rows(x);
-  check_vector(x.size(1), x.scalar_type(), bias, false, "bias");
+  check_vector(x.size(1), x, bias, false, "bias");
   Tensor winners = empty_beside(x, settings.picks() ? targets : 0, settings.picks() ? x.size(1) : 0,
                                 ScalarType::Int);
   Tensor y = summed(*structure, settings, x, weight, {.bias = bias}, &winners);

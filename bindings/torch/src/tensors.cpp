@@ -55,10 +55,10 @@ void check_matrix(const Tensor& features, const Tensor& matrix, bool cast, const
   if (features.dim() != 2) {
     throw Error(ErrorCode::invalid_argument, not_two_dimensional, name, two_dimensions);
   }
-  check_matrix(features.size(1), features.scalar_type(), matrix, cast, name);
+  check_matrix(features.size(1), features, matrix, cast, name);
 }
 
-void check_matrix(std::int64_t features, ScalarType type, const Tensor& matrix, bool cast,
+void check_matrix(std::int64_t features, const Tensor& x, const Tensor& matrix, bool cast,
                   const char* name) {
   if (matrix.dim() != 2) {
     throw Error(ErrorCode::invalid_argument, not_two_dimensional, name, two_dimensions);
@@ -69,13 +69,14 @@ void check_matrix(std::int64_t features, ScalarType type, const Tensor& matrix, 
                     std::to_string(features),
                 name, "use outputs x features");
   }
-  if (!cast && type != matrix.scalar_type()) {
+  check_device(x, matrix, name);
+  if (!cast && x.scalar_type() != matrix.scalar_type()) {
     throw Error(ErrorCode::invalid_argument, "features and weights of different types", "dtype",
                 "move the model or the features, x.to(weight.dtype)");
   }
 }
 
-void check_vector(std::int64_t size, ScalarType type, const std::optional<Tensor>& vector,
+void check_vector(std::int64_t size, const Tensor& x, const std::optional<Tensor>& vector,
                   bool cast, const char* name) {
   if (!vector) return;
   if (vector->dim() != 1 || vector->size(0) != size) {
@@ -86,19 +87,29 @@ void check_vector(std::int64_t size, ScalarType type, const std::optional<Tensor
                 given + ", where a vector of size " + std::to_string(size) + " is needed", name,
                 "give one number for each output");
   }
-  if (!cast && vector->scalar_type() != type) {
+  check_device(x, *vector, name);
+  if (!cast && vector->scalar_type() != x.scalar_type()) {
     throw Error(ErrorCode::invalid_argument,
                 std::string("features and ") + name + " of different types", "dtype",
                 std::string("give both one type, ") + name + ".to(x.dtype)");
   }
 }
 
-void check_rows(const Tensor& features, std::int64_t vertices) {
+void check_device(const Tensor& x, const Tensor& tensor, const char* name) {
+  const Device wanted = device_of(x), found = device_of(tensor);
+  if (found == wanted) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      "a tensor on " + to_string(found) + ", while the features lie on " + to_string(wanted), name,
+      "move the layer or the features, layer.to(x.device)");
+}
+
+void check_rows(const Tensor& features, std::int64_t vertices, const char* name) {
   if (features.size(0) == vertices) return;
   throw Error(
       ErrorCode::invalid_argument,
-      std::to_string(features.size(0)) + " rows for " + std::to_string(vertices) + " vertices", "x",
-      "give one for each vertex");
+      std::to_string(features.size(0)) + " rows for " + std::to_string(vertices) + " vertices",
+      name, "give one for each vertex");
 }
 
 void check_one_type(const Tensor& first, std::initializer_list<Tensor> others, const char* names) {

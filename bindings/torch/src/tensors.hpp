@@ -39,15 +39,17 @@ Precision precision_of(const Tensor& tensor);
 /// `cast`: both are cast first, so that they may have different types. `name` is the matrix's.
 void check_matrix(const Tensor& features, const Tensor& matrix, bool cast,
                   const char* name = "weight");
-/// The same for so many features of a type, which need not exist yet.
-void check_matrix(std::int64_t features, ScalarType type, const Tensor& matrix, bool cast,
+/// The same for so many features that are made of `x`, and need not exist yet.
+void check_matrix(std::int64_t features, const Tensor& x, const Tensor& matrix, bool cast,
                   const char* name);
-/// The same for a vector of so many numbers, a bias for example, that is added to numbers of a
-/// type.
-void check_vector(std::int64_t size, ScalarType type, const std::optional<Tensor>& vector,
+/// The same for a vector of so many numbers, a bias for example, that is added to what is made of
+/// `x`.
+void check_vector(std::int64_t size, const Tensor& x, const std::optional<Tensor>& vector,
                   bool cast, const char* name);
+/// Throws `invalid_argument` unless a tensor lies where the features do.
+void check_device(const Tensor& x, const Tensor& tensor, const char* name);
 /// Throws `invalid_argument` unless there is a row of features for each vertex.
-void check_rows(const Tensor& features, std::int64_t vertices);
+void check_rows(const Tensor& features, std::int64_t vertices, const char* name = "x");
 /// Throws `invalid_argument` unless all of `others` have the type of the first; `names` are those
 /// of all.
 void check_one_type(const Tensor& first, std::initializer_list<Tensor> others, const char* names);
