@@ -7,8 +7,9 @@
 
 #include "tensors.hpp"
 
-/// Copies of matrices into other types and places that are made together: by one kernel on a GPU,
-/// where a layer's casts would take the host longer to ask for than the GPU takes to make them.
+/// Copies of matrices into other types and places that are made together. On a GPU small ones share
+/// one kernel, since the host would take longer to ask for each than the GPU takes to make it;
+/// large ones, as of features, have a kernel each.
 namespace tessera::torch_ops {
 
 struct Copy {
