@@ -191,6 +191,44 @@ class Doubled(torch.nn.Module):
         return 2 * weight
 
 
+@pytest.mark.parametrize("kind", ["GCN", "GAT", "GATv2"])
+def test_a_bias_that_was_parametrised_before(kind, device):
+    torch.manual_seed(3)
+    theirs = LAYERS[kind]().to(device)
+    with torch.no_grad():
+        theirs.bias.copy_(torch.arange(theirs.bias.numel()))
+    ours = tessera.accelerate(copy.deepcopy(theirs))
+    for layer in (theirs, ours):
+        torch.nn.utils.parametrize.register_parametrization(layer, "bias", Doubled())
+    x, index = torch.randn(20, 6, device=device), random_edges(20, 20, 90, device)
+    for _ in range(3):
+        same(theirs, ours, x, index)
+        assert ours.tessera_fallback is None
+
+
+class Failing(torch.nn.Module):
+    error = None
+
+    def forward(self, x):
+        if self.error is not None:
+            raise self.error
+        return x
+
+
+@pytest.mark.parametrize("error", [RuntimeError("tessera invalid_argument: of a user"),
+                                   torch.OutOfMemoryError("tessera invalid_argument: of a user")])
+def test_errors_of_users_are_theirs(error, device):
+    """What comes after the operator may fail in words that look like the operator's."""
+    ours = tessera.nn.GINConv(torch.nn.Sequential(torch.nn.Linear(6, 4), Failing())).to(device)
+    x, index = torch.randn(20, 6, device=device), random_edges(20, 20, 90, device)
+    ours(x, index)
+    assert ours._tessera_route is not None
+    ours.nn[1].error = error
+    with pytest.raises(RuntimeError) as found:
+        ours(x, index)
+    assert found.value is error
+
+
 def test_settings_that_changed(device):
     theirs, ours, x, index = made("SAGE", device)
     for name, value in (("aggr", "sum"), ("normalize", True), ("root_weight", False)):

@@ -100,9 +100,10 @@ class Accelerated:
         """Of an ``edge_index``."""
         return SOURCE_TARGET if self.flow == "source_to_target" else TARGET_SOURCE
 
-    def _can_keep_way(self, x: Any, edge_index: Any) -> bool:
+    def _can_keep_way(self, x: Any, edge_index: Any, biased: torch.nn.Module) -> bool:
+        """``biased`` has the bias: one that is made of others (parametrised) is no parameter."""
         return (not _is_compiling() and type(x) is Tensor and type(edge_index) is Tensor
-                and edge_index.layout == _STRIDED)
+                and edge_index.layout == _STRIDED and "bias" in biased._parameters)
 
     def _keep_way(self, x: Tensor, edge_index: Tensor, linears: Any, call: Any, **parts: Any) -> None:
         """So that calls like this one take less time. The arguments are those of :class:`Route`."""
@@ -118,19 +119,20 @@ class Accelerated:
         """Keeps the way of a layer that ran as one ``spmm_linear``. ``biased`` has the bias (default:
         ``linear``), ``root`` the matrix of a vertex's own features; ``scaled``: those are scaled by 1 + the
         layer's ``eps``. ``sequence`` is what ``linear`` is the first of, if it is the first of any."""
-        if not self._can_keep_way(x, edge_index):
+        with_bias = linear if biased is None else biased
+        if not self._can_keep_way(x, edge_index, with_bias):
             return
         numbers = (x.size(0), x.size(0), self._layout(), loops, loop_weight, norm, reduce)
-        with_bias = linear if biased is None else biased
         scales = self._buffers if scaled else {}
         then = () if sequence is None else tuple(sequence._modules.values())[1:]
         if scaled and [type(part) for part in then] == [torch.nn.ReLU, torch.nn.Linear]:
             linears = linear, then[1]
-            call = gin_call(numbers, linear, then[1], scales)  # the whole network is part of an operator
+            call = gin_call(numbers, linear, then[1], scales)
+            then = ()  # the whole network is part of an operator
         else:
             linears = (linear,) if root is None else (linear, root)
-            call = linear_sum_call(numbers, linear, with_bias, root, scales, then)
-        self._keep_way(x, edge_index, linears, call, scaled=scaled, sequence=sequence)
+            call = linear_sum_call(numbers, linear, with_bias, root, scales)
+        self._keep_way(x, edge_index, linears, call, scaled=scaled, sequence=sequence, then=then)
 
     def __prepare_scriptable__(self) -> torch.nn.Module:
         """TorchScript gets PyG's layer."""

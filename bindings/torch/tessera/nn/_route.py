@@ -37,7 +37,7 @@ class Route:
     """
 
     __slots__ = ("_edges", "_shape", "_dtype", "_device", "_hooks", "_modules", "_kinds", "_linears",
-                 "_parameters", "_biases", "_sequence", "_scales", "_call", "_flags")
+                 "_parameters", "_biases", "_sequence", "_scales", "_call", "_steps", "_flags")
 
     def __init__(
         self,
@@ -51,11 +51,12 @@ class Route:
         vectors: Sequence[str] = (),
         scaled: bool = False,
         sequence: torch.nn.Module | None = None,
+        then: Sequence[torch.nn.Module] = (),
         flags: int = 0,
     ) -> None:
         """``call`` takes matrices and biases of ``linears``, and of the layer itself the bias, if it has
         any, the parameters named ``vectors`` and, where it is ``scaled``, its ``eps``. ``sequence`` is what
-        the first of ``linears`` is the first of, if it is the first of any."""
+        the first of ``linears`` is the first of, if it is the first of any; ``then`` comes after the call."""
         self._edges = weakref.ref(edge_index)
         self._shape, self._dtype, self._device = x.shape, x.dtype, x.device
         self._linears = tuple(linears)
@@ -71,7 +72,7 @@ class Route:
                              for module in (layer, *linears) if "bias" in module._parameters)
         self._scales = layer._buffers if scaled else {}
         self._sequence = None if sequence is None else (sequence._modules, parts)
-        self._call, self._flags = call, flags
+        self._call, self._steps, self._flags = call, tuple(map(_step_of, then)), flags
 
     # A copy of a layer finds its own way.
     def __deepcopy__(self, memo: Any) -> None:
@@ -110,9 +111,12 @@ class Route:
         if x.is_cuda:
             flags |= tf32_flag()
         try:
-            return self._call(x, edge_index, flags)
+            out = self._call(x, edge_index, flags)
         except RuntimeError as error:
             errors.reraise(error)
+        for step in self._steps:  # of users, whose errors are theirs
+            out = step(out)
+        return out
 
 
 def _nothing() -> None:
@@ -130,21 +134,16 @@ def _step_of(module: torch.nn.Module) -> Callable[[Tensor], Tensor]:
 
 
 def linear_sum_call(numbers: tuple, linear: torch.nn.Module, biased: torch.nn.Module,
-                    root: torch.nn.Module | None, scales: dict,
-                    then: Sequence[torch.nn.Module] = ()) -> Call:
-    """``spmm_linear``, and what comes after it. ``numbers`` describe the graph and its sums."""
+                    root: torch.nn.Module | None, scales: dict) -> Call:
+    """``spmm_linear``. ``numbers`` describe the graph and its sums."""
     weights, biases = linear._parameters, biased._parameters
     roots = {} if root is None else root._parameters
-    steps = tuple(map(_step_of, then))
     sizes = tuple(weights["weight"].shape)
 
     def call(x: Tensor, edge_index: Tensor, flags: int) -> Tensor:
-        out = spmm_linear(x, weights["weight"], None, roots.get("weight"), biases["bias"],
-                          scales.get("eps"), None, edge_index, None,
-                          (*numbers, sums_go_first(x, *sizes), flags))
-        for step in steps:
-            out = step(out)
-        return out
+        return spmm_linear(x, weights["weight"], None, roots.get("weight"), biases["bias"],
+                           scales.get("eps"), None, edge_index, None,
+                           (*numbers, sums_go_first(x, *sizes), flags))
 
     return call
 

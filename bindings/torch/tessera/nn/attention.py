@@ -145,7 +145,7 @@ class _Attentive(Accelerated):
     def _keep_attention(self, x: Tensor, edge_index: Any, linears: tuple, vectors: tuple,
                         make_call: Any) -> None:
         """Keeps the way of a layer that ran as one operator, its bias included."""
-        if not self._can_keep_way(x, edge_index):
+        if not self._can_keep_way(x, edge_index, self):
             return
         vertices = x.size(0)
         call = make_call((vertices, vertices, self._layout(), LOOPS[self._loops], self.heads,
