@@ -473,6 +473,28 @@ def test_layers_under_autocast(name, dtype, device):
     same(*found, tolerance=bound if dtype == torch.bfloat16 else bound / 8)
 
 
+@pytest.mark.parametrize("options", [{}, {"concat": False}, {"heads": 1, "concat": False}, {"bias": False},
+                                     {"concat": False, "bias": False}, {"residual": True}, {"edge_dim": 5}])
+@pytest.mark.parametrize("kind", [tessera.nn.GATConv, tessera.nn.GATv2Conv])
+def test_attention_under_autocast_has_its_type(kind, options, device):
+    """Whatever comes after the sums, and on every way: a step by step one, one operator, a short way."""
+    layer = kind(12, 8, **{"heads": 3, **options}).to(device)
+    index, x = random_edges(40, 40, 200, device), torch.randn(40, 12, device=device)
+    rest = (torch.randn(200, 5, device=device),) if "edge_dim" in options else ()
+    expected = layer(x, index, *rest)
+    for features in (x, x, (x, x)):
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            out = layer(features, index, *rest)
+        assert out.dtype == torch.bfloat16 and layer.tessera_fallback is None
+        assert (out - expected).abs().max() <= 0.05 * (1 + expected.abs().max())
+
+
+def test_gin_with_a_learned_epsilon_under_autocast_has_its_type(device):
+    layer = tessera.nn.GINConv(torch.nn.Linear(12, 8), train_eps=True).to(device)
+    with torch.autocast(device.type, dtype=torch.bfloat16):
+        assert layer(torch.randn(40, 12, device=device), random_edges(40, 40, 200, device)).dtype == torch.bfloat16
+
+
 @pytest.mark.parametrize("name", ["GCN", "GCN wide", "SAGE", "SAGE wide", "GIN fixed", "GAT", "Cluster"])
 @pytest.mark.parametrize("vertices", [0, 1, 7])
 def test_graphs_without_edges(name, vertices, device):

@@ -133,14 +133,12 @@ class _Attentive(Accelerated):
                 "negative_slope": self.negative_slope, "dropout": self._dropout,
                 "tune": self._tessera_tune}
 
-    def _finished(self, out: Tensor, x: Tensor, whole: bool) -> Tensor:
-        """What an operator without the bias leaves to do."""
-        if whole:
-            return out
+    def _finished(self, out: Tensor, targets: Tensor | None) -> Tensor:
+        """What attention leaves to do, in its type: under autocast, too, where the bias has another."""
         joined = self._joined(out)
-        if self.res is not None:
-            joined = joined + self.res(x)
-        return _own(joined, out) if self.bias is None else joined + self.bias
+        if self.res is not None and targets is not None:
+            joined = joined + self.res(targets)
+        return _own(joined, out) if self.bias is None else joined + self.bias.to(joined.dtype)
 
     def _keep_attention(self, x: Tensor, edge_index: Any, linears: tuple, vectors: tuple,
                         make_call: Any) -> None:
@@ -212,10 +210,7 @@ class GATConv(_Attentive, pyg.GATConv):
                  "edge_term": self._edge_term(graph, edge_attr)}
         attended = self._attend(graph, target, source, value, dropout=self._dropout,
                                 loops=self._loops, **score)
-        out = self._joined(attended)
-        if self.res is not None and targets is not None:
-            out = out + self.res(targets)
-        out = _own(out, attended) if self.bias is None else out + self.bias
+        out = self._finished(attended, targets)
         if return_attention_weights:
             return self._with_weights(out, graph, edge_index, self._loops, target, source, value,
                                       **score)
@@ -241,7 +236,7 @@ class GATConv(_Attentive, pyg.GATConv):
         if whole:
             self._keep_attention(x, edge_index, (self.lin,), ("att_src", "att_dst"),
                                  lambda numbers: gat_call(numbers, self, self.lin))
-        return self._finished(out, x, whole)
+        return out if whole else self._finished(out, x)
 
 
 class GATv2Conv(_Attentive, pyg.GATv2Conv):
@@ -285,10 +280,7 @@ class GATv2Conv(_Attentive, pyg.GATv2Conv):
                  "edge_term": term}
         attended = self._attend(graph, target, source, source, vector=vector, dropout=self._dropout,
                                 loops=self._loops, **score)
-        out = self._joined(attended)
-        if self.res is not None:
-            out = out + self.res(targets)
-        out = _own(out, attended) if self.bias is None else out + self.bias
+        out = self._finished(attended, targets)
         if return_attention_weights:
             return self._with_weights(out, graph, edge_index, self._loops, target, source, source,
                                       vector, **score)
@@ -302,7 +294,7 @@ class GATv2Conv(_Attentive, pyg.GATv2Conv):
         if whole:
             self._keep_attention(x, edge_index, (self.lin_l, self.lin_r), ("att",),
                                  lambda numbers: gatv2_call(numbers, self, self.lin_l, self.lin_r))
-        return self._finished(out, x, whole)
+        return out if whole else self._finished(out, x)
 
 
 class AGNNConv(_Attentive, pyg.AGNNConv):

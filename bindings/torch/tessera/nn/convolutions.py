@@ -242,7 +242,7 @@ class GINConv(Accelerated, pyg.GINConv):
             moved = F.linear(x, matrix)
             out = spmm(graph, self._narrowed(moved), reduce=self.aggr, tune=self._tessera_tune)
             out = self._widened(out, moved.dtype) + (1 + eps) * moved
-            out = out if bias is None else out + bias
+            out = (out if bias is None else out + bias).to(moved.dtype)  # autocast leaves eps and bias wide
         for module in rest:
             out = module(out)
         return out
