@@ -9,6 +9,7 @@ from torch_geometric.utils import to_torch_coo_tensor, to_torch_csr_tensor
 
 import tessera
 import tessera.nn as ours
+from tessera.nn import _gcn_norm
 from tessera.nn._base import tally
 
 
@@ -487,6 +488,17 @@ def test_attention_under_autocast_has_its_type(kind, options, device):
             out = layer(features, index, *rest)
         assert out.dtype == torch.bfloat16 and layer.tessera_fallback is None
         assert (out - expected).abs().max() <= 0.05 * (1 + expected.abs().max())
+
+
+def test_messages_of_cheb_are_not_rounded_twice_under_autocast(monkeypatch):
+    """Small graphs then take the way of large ones."""
+    layer, x, index = tessera.nn.ChebConv(12, 5, K=4), torch.randn(40, 12), random_edges(40, 40, 200)
+    found = []
+    for few in (_gcn_norm._FEW_MESSAGES, 0):
+        monkeypatch.setattr(_gcn_norm, "_FEW_MESSAGES", few)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found.append(layer(x, index))
+    assert torch.equal(*found)
 
 
 def test_gin_with_a_learned_epsilon_under_autocast_has_its_type(device):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..functional import spmm
+from ..functional import autocast_dtype, spmm
 from ..graph import Graph
 
 
@@ -86,8 +86,9 @@ _FEW_MESSAGES = 1 << 14  # numbers
 
 
 def few_messages(graph: Graph, x: Tensor) -> bool:
-    """True where messages of all edges take no noticeable memory or time, on a CPU."""
-    if torch.compiler.is_compiling() or not x.is_cpu:
+    """True where messages of all edges take no noticeable memory or time, on a CPU. Under autocast sums take 16 bits,
+    which would round messages once more."""
+    if torch.compiler.is_compiling() or not x.is_cpu or autocast_dtype(x) is not None:
         return False
     return graph.num_edges * x.size(1) <= _FEW_MESSAGES
 
