@@ -20,6 +20,7 @@ import whole_file
 
 SETS = ["cora", "citeseer", "pubmed", "amazon-computers", "coauthor-cs"]
 BITS = ["16", "8", "4", "2"]
+BY_LAYER = ["4,8"]  # the first layer, the last one
 GOALS = {"8": -0.5, "4": -2.0}  # points against all bits
 # With rows divided by their sums the GCN of the paper learns nothing on it, with all bits either, and as they are only
 # from some starts (78 +- 8 %).
@@ -100,6 +101,15 @@ def verdicts(rows):
                f"{found[worst][1]:.1f}" + (f"; missed on {', '.join(missed)}." if missed else ", so it is met everywhere.") + "\n")
 
 
+def by_layer(rows):
+    """A line for each set that was trained with bits of their own for each layer."""
+    for name, of_set in sets_of(rows).items():
+        for row in filter(None, map(of_set.get, BY_LAYER)):
+            first, last = row["bits"].split(",")
+            yield (f"{name} with {first} bits in the first layer and {last} in the last one (`--bits {row['bits']}`, "
+                   f"`{row['commit']}`, {len(row['tests'])} runs): {cell(row, of_set['all'])}.\n")
+
+
 def page(rows, name):
     head = " | ".join(f"{bits} bits" for bits in BITS)
     lines = [f"# Accuracy against bits{' on a GPU' if name == 'bits_gpu' else ''}", "",
@@ -122,13 +132,13 @@ def page(rows, name):
     for data, of_set in sets_of(rows).items():
         full = of_set["all"]
         few = [of_set.get(bits) for bits in BITS]
-        some = next(filter(None, few))
+        some = next(row for row in of_set.values() if row is not full)
         lines.append(f"| {data} | `{full['commit']}` | {len(full['tests'])} | {cell(full, full)} | " +
                      " | ".join(cell(row, full) if row else "" for row in few) + " |")
         ratio = f"{of_set['8']['weight_bytes'] / some['full_weight_bytes']:.2f}" if "8" in of_set else ""
         later.append(f"| {data} | " + " | ".join(f"{100 * row['lost_after_training']:.1f}" if row else "" for row in few) + f" | {ratio} |")
         memory.append(f"| {data} | {bytes_of(some, 'full_')} | " + " | ".join(bytes_of(row) if row else "" for row in few) + " |")
-    return "\n".join([*lines, "", *verdicts(rows), *later[1:], *memory]) + "\n"
+    return "\n".join([*lines, "", *verdicts(rows), *by_layer(rows), *later[1:], *memory]) + "\n"
 
 
 def curve(rows):
@@ -143,7 +153,7 @@ def main():
     parser.add_argument("--data", required=True)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--sets", nargs="*", default=SETS)
-    parser.add_argument("--bits", nargs="*", default=BITS, choices=BITS)
+    parser.add_argument("--bits", nargs="*", default=BITS, choices=[*BITS, *BY_LAYER])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--commit", required=True, help="what is trained")
     parser.add_argument("--machine", required=True, help="the processor, such as \"Arm Neoverse V1, aarch64\"")

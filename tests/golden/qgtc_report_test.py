@@ -38,11 +38,12 @@ class Reports(cli.CliTest):
         data.mkdir()
         self.succeed("convert", "embedded:citation", "-o", data / "small.npz")
         accuracy = ["bits_accuracy.py", "--tessera", os.environ["TESSERA_BIN"], "--data", self.folder, "--sets", "small",
-                    "--runs", "2", "--bits", "8", "4", "--commit", "one", "--machine", "here", "--output", self.folder]
+                    "--runs", "2", "--bits", "8", "4", "4,8", "--commit", "one", "--machine", "here", "--output", self.folder]
         run(*accuracy)
         page = (self.folder / "bits.md").read_text()
         self.assertRegex(page, r"\| small \| `one` \| 2 \| [\d.]+ ± [\d.]+ \|  \| [\d.]+ ± [\d.]+ \([+-][\d.]+ ± [\d.]+\)")
         self.assertIn("8 bits: the goal is to lose at most 0.5 points", page)
+        self.assertRegex(page, r"small with 4 bits in the first layer and 8 in the last one \(`--bits 4,8`, `one`, 2 runs\): [\d.]+ ±")
         self.assertIn("</svg>", (self.folder / "bits.svg").read_text())
         before = (self.folder / "bits.json").stat().st_mtime_ns
         run(*accuracy)
