@@ -10,7 +10,9 @@ and 4, steps by model and width; Figure 10, aggregation by width, both passes; F
 order, each added to its target (scatter) or by rows that are made first (reduce); Figure 12, peak memory of training;
 Table 5, kernels and bytes of the aggregation, where ncu is installed. --pyg PYTHON, a Python that has PyG, puts PyG's
 figures beside ours (bench/baselines/fusegnn_torch.py). --seconds N begins no measurement after that; what is missing
-stays empty. The records go beside the page as fusegnn.json. SOURCE is what `tessera bench --data` takes.
+stays empty. The records go beside the page as fusegnn.json. --only bytes, or --only times, measures that part alone, and
+--add FILE takes the other tables from such a file, as bytes can be counted while others use the GPU. SOURCE is what
+`tessera bench --data` takes.
 """
 import argparse
 import csv
@@ -37,6 +39,8 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="few widths, few repeats")
     parser.add_argument("--seconds", type=float, default=float("inf"), metavar="N", help="begin nothing after so many")
     parser.add_argument("--pyg", metavar="PYTHON", help="a Python that has PyG")
+    parser.add_argument("--only", choices=["times", "bytes"], help="measure only what takes a clock, or only ncu's table")
+    parser.add_argument("--add", metavar="FILE", help="a fusegnn.json whose tables stand where nothing is measured")
     parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
     parser.add_argument("--output", default=str(ROOT / "docs" / "results"), metavar="FOLDER")
     parser.add_argument("sources", nargs="+", metavar="SOURCE")
@@ -276,12 +280,9 @@ def movement(tessera, source):
             yield [f"{name_of(source)}, {who}", str(len(launches)), *(f"{megabytes:,.1f}" for megabytes in sums)]
 
 
-def page(options, tessera):
-    yield "# fuseGNN's figures"
-    yield ""
-    where = "on a GPU" if options.device == "cuda" else "on the CPU"
-    yield f"Made by `tools/fusegnn_report.py` {where}; commit {options.commit}, records in `fusegnn.json`. Microseconds; every result is checked first."
-    sections = [
+def sections(options, tessera):
+    """Every table: its title, its head, its rows by source, and a note."""
+    times = [
         ("Figure 4: where the time of a step goes", ["graph, model", "process", "plan", "step, graph kept", "step, graph new"] +
          [phase.removesuffix("_us") for phase in PHASES] + ["launches"],
          lambda source: breakdown(tessera, source),
@@ -305,19 +306,36 @@ def page(options, tessera):
          "moments." + (" In brackets PyG's." if options.pyg else "")),
     ]
     if options.pyg:
-        sections.insert(1, ("Figure 4: the same in PyG", ["graph, model", "step", "process", "forward", "backward", "optimiser", "launches"],
-                            lambda source: pyg_breakdown(tessera, source), "The step queued, its phases each waited for."))
-    if options.device == "cuda" and shutil.which("ncu"):
-        sections.append(("Table 5: data movement of an aggregation of 256 features, MB", ["graph", "kernels", *BYTES],
-                         lambda source: movement(tessera, source), "From ncu: of ours the first kernel of an aggregation alone, of PyG all kernels of one."))
-    for title, head, rows, note in sections:
+        times.insert(1, ("Figure 4: the same in PyG", ["graph, model", "step", "process", "forward", "backward", "optimiser", "launches"],
+                         lambda source: pyg_breakdown(tessera, source), "The step queued, its phases each waited for."))
+    of_bytes = ("Table 5: data movement of an aggregation of 256 features, MB", ["graph", "kernels", *BYTES],
+                lambda source: movement(tessera, source), "From ncu: of ours the first kernel of an aggregation alone, of PyG all kernels of one.")
+    has_profiler = options.device == "cuda" and shutil.which("ncu")
+    return ([] if options.only == "bytes" else times) + ([of_bytes] if options.only != "times" and has_profiler else [])
+
+
+def tables(options, tessera):
+    """Measured, each source after the other; then those of --add that were not."""
+    measured = [{"title": title, "head": head, "note": note, "rows": [row for source in options.sources for row in rows(source)]}
+                for title, head, rows, note in sections(options, tessera)]
+    titles = {one["title"] for one in measured}
+    added = json.loads(pathlib.Path(options.add).read_text())["tables"] if options.add else []
+    return sorted(measured + [one for one in added if one["title"] not in titles], key=lambda one: one["title"].startswith("Table 5"))
+
+
+def page(options, found):
+    yield "# fuseGNN's figures"
+    yield ""
+    where = "on a GPU" if options.device == "cuda" else "on the CPU"
+    yield f"Made by `tools/fusegnn_report.py` {where}; commit {options.commit}, records in `fusegnn.json`. Microseconds; every result is checked first."
+    for one in found:
         yield ""
-        yield f"## {title}"
+        yield f"## {one['title']}"
         yield ""
-        if note:
-            yield note
+        if one["note"]:
+            yield one["note"]
             yield ""
-        yield from table(head, [row for source in options.sources for row in rows(source)])
+        yield from table(one["head"], one["rows"])
 
 
 def main():
@@ -325,10 +343,10 @@ def main():
     output = pathlib.Path(options.output)
     with tempfile.TemporaryDirectory() as folder:
         tessera = Tessera(options, folder)
-        text = "\n".join(page(options, tessera)) + "\n"
-    (output / "fusegnn.md").write_text(text)
-    (output / "fusegnn.json").write_text(json.dumps(
-        {"commit": options.commit, "machine": tessera.machine, "records": tessera.records, "pyg": tessera.pyg.records}, indent=1) + "\n")
+        found = tables(options, tessera)
+    (output / "fusegnn.md").write_text("\n".join(page(options, found)) + "\n")
+    (output / "fusegnn.json").write_text(json.dumps({"commit": options.commit, "machine": tessera.machine, "tables": found,
+                                                     "records": tessera.records, "pyg": tessera.pyg.records}, indent=1) + "\n")
     print(f"wrote {output / 'fusegnn.md'}")
 
 
