@@ -6,13 +6,21 @@
 
 A step is forward, backward and Adam, without dropout. Each model runs with PyG's edge_index and, where the layer takes
 one, with torch's CSR adjacency, eagerly and as a recorded CUDA graph where that works; the fastest is recorded.
+
+    nm_torch.py --data cora.npz --partitions FOLDER --models gcn,sgc --json pyg_parts.json
+
+steps on the parts of a graph instead, one after the other, eagerly and by edges: FOLDER/cora.txt has the part of vertex
+i in line i. Parts lie on the GPU before; the time is that of a step on one of them, in the mean.
 """
 import argparse
 import json
+import pathlib
 import statistics
 
+import numpy
 import torch
 import torch.nn.functional as functional
+import torch_geometric.utils
 from torch_geometric.nn import ChebConv, GCNConv, SAGEConv, SGConv
 
 from epoch_torch import Data
@@ -99,11 +107,42 @@ def measure(data, name, repeats):
     return {"graph": data.name, "model": name, "times_us": times, "best_us": min(times.values()), "failed": failed}
 
 
+def parts_of(data, part):
+    """(x, edges, y, train) of every part that has something to train on."""
+    trained = torch.zeros(len(data.y), dtype=torch.bool)
+    trained[data.train] = True
+    for number in range(int(part.max()) + 1):
+        inside = part == number
+        edges, _ = torch_geometric.utils.subgraph(inside, data.edge_index, relabel_nodes=True, num_nodes=len(part))
+        train = trained[inside].nonzero().flatten()
+        if len(train):
+            yield tuple(tensor.to("cuda") for tensor in (data.x[inside], edges, data.y[inside], train))
+
+
+def measure_parts(data, name, partition, repeats):
+    kind, make, hidden = MODELS[name]
+    # Every part is another graph, so that nothing of one may be kept for the next.
+    if name == "gcn":
+        make = GCNConv
+    parts = list(parts_of(data, torch.from_numpy(numpy.loadtxt(partition, dtype=numpy.int64))))
+    model = kind(make, data.x.shape[1], hidden, data.classes).to("cuda")
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def epoch():
+        for x, edges, y, train in parts:
+            optimiser.zero_grad(set_to_none=True)
+            functional.cross_entropy(model(x, edges)[train], y[train]).backward()
+            optimiser.step()
+    each = median_us(epoch, repeats) / len(parts)
+    return {"graph": data.name, "model": name, "parts": len(parts), "times_us": {"edge_index, eager": each}, "best_us": each}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", action="append", required=True, metavar="FILE.npz")
     parser.add_argument("--models", default="gcn,sage,cheb,sgc")
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--partitions", type=pathlib.Path, metavar="FOLDER", help="step on parts of the graphs")
     parser.add_argument("--json", required=True, metavar="FILE")
     options = parser.parse_args()
     records = []
@@ -114,7 +153,10 @@ def main():
             print(f"{path}: no {missing}", flush=True)
             continue
         for name in options.models.split(","):
-            records.append(measure(data, name, options.repeats))
+            if options.partitions:
+                records.append(measure_parts(data, name, options.partitions / f"{data.name}.txt", options.repeats))
+            else:
+                records.append(measure(data, name, options.repeats))
             print(records[-1]["graph"], name, records[-1]["times_us"], flush=True)
             with open(options.json, "w", encoding="utf-8") as file:
                 json.dump(records, file, indent=1)
