@@ -2,13 +2,21 @@
 #pragma once
 
 #include "ops/attention/cuda/rectified/mask_sums.cuh"
-#include "ops/attention/cuda/short/gatv2.cuh"
+#include "ops/attention/cuda/rectified/scores.cuh"
 #include "ops/attention/cuda/short/gradient_results.cuh"
 #include "ops/attention/cuda/short/row_states.cuh"
+#include "ops/attention/cuda/short/workers.cuh"
 
 /// The backward pass of GATv2 over windows of 16 rows: what rectified/gradient.cuh computes, with
 /// rows that come as in the forward pass.
 namespace tessera::ops {
+
+template <int width>
+struct ShortScores : StepRows<width> {
+  static constexpr int row_bytes = width * 2;
+  static constexpr int block_bytes = 128;  ///< from eight units to the next
+  __device__ static int unit_of_lane(int i) { return 4 * i + WarpLane::quarter(); }
+};
 
 template <class T, int width, bool by_rows>
 class ShortGatV2Gradient {
@@ -69,7 +77,7 @@ class ShortGatV2Gradient {
   }
   __device__ void add(const char* step, std::uint32_t bits) {
     StepCells scores;
-    minima_.find(scores.of, cuda::shared_address(step), ShortGatV2<T, width>::used_pairs(bits));
+    minima_.find(scores.of, cuda::shared_address(step), used_pairs(bits));
     weigh(scores, step, bits);
     StepWeights<T> gradients;
 #pragma unroll
@@ -126,6 +134,14 @@ class ShortGatV2Gradient {
  private:
   __device__ const T* vector() const {
     return static_cast<const T*>(launch_.vector) + std::int64_t{blockIdx.y} * width;
+  }
+
+  /// Which pairs of columns have an edge: bit 4 group + pair.
+  __device__ static std::uint32_t used_pairs(std::uint32_t bits) {
+    bits |= bits >> 16;
+    bits |= bits >> 1;
+    const int q = WarpLane::quarter();
+    return __reduce_or_sync(~0u, (bits & 1u) << q | (bits & 4u) << (2 + q));
   }
 
   __device__ void find_states(const tiles::Piece& piece) {
