@@ -43,18 +43,6 @@ struct StepCells {
       cuda::multiply_16x8<T>(of[block], a[1], b[1]);
     }
   }
-  /// The same of rows that lie in shared memory.
-  template <class T, int width>
-  __device__ void add_products(const char* own, const char* met) {
-    using Rows = StepRows<width>;
-    const int g = WarpLane::group();
-#pragma unroll
-    for (int chunk = 0; chunk < width / 32; ++chunk) {
-      const int unit = 4 * chunk + WarpLane::quarter();
-      const uint4 rows[2] = {Rows::load(met, g, unit), Rows::load(met, g + 8, unit)};
-      add_products<T>(Rows::load(own, g, unit), Rows::load(own, g + 8, unit), rows);
-    }
-  }
 };
 
 /// The weights of a step as operands, in two parts: of rows 0 to 7, then of the others.
@@ -98,20 +86,6 @@ class FeatureSums {
         cuda::multiply_16x8<T>(sums_[chunk][pair][half], a, weights.low[half]);
         cuda::multiply_16x8<T>(sums_[chunk][pair][half], a, weights.high[half]);
       }
-    }
-  }
-  /// All of rows that lie in shared memory.
-  __device__ void add(const StepOperands<T>& weights, const char* rows) {
-    const int g = WarpLane::group();
-    const int q = WarpLane::quarter();
-#pragma unroll
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      uint4 held[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        held[i] = StepRows<width>::load(rows, 2 * q + i % 2 + i / 2 * 8, 8 * chunk + g);
-      }
-      add(weights, chunk, held);
     }
   }
   /// By a number per row: rows 2q and 2q + 1, then those 8 further on.

@@ -13,7 +13,8 @@ namespace tessera::ops {
 template <class T, int width>
 class ShortGatV2 : public ShortSoftmax<T, width> {
   using Softmax = ShortSoftmax<T, width>;
-  using Scores = GatV2Scores<T, width>;
+  using Scores = GatV2Scores<T, width, 2>;
+  using Walk = StepWalk<ExchangedColumns>;
 
  public:
   static constexpr int shared_bytes = Scores::shared_bytes;
@@ -28,8 +29,8 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
   /// the next.
   __device__ void run(std::int32_t begin, std::int32_t end) {
     if (begin == end) return;
-    StepWalk<ExchangedColumns> walk(this->launch_, begin, end);
-    StepWalk<ExchangedColumns>::Step step, next;
+    Walk walk(this->launch_, begin, end);
+    Walk::Step step, next;
     start_own(begin, end);
     if (walk.advance(step)) scores_.load(step);
     next = step;
@@ -61,10 +62,9 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
   }
 
   /// One step, and what the next will need first.
-  __device__ void add(const StepWalk<ExchangedColumns>::Step& step, const StepColumns& next,
-                      int turn) {
+  __device__ void add(const Walk::Step& step, const Walk::Step& next, int turn) {
     StepCells cells;
-    scores_.find(cells, step.bits, turn);
+    scores_.find(cells, used_rows(step.bits), turn);
     const StepColumns columns = step;
     WeightedRows values[chunks];
 #pragma unroll

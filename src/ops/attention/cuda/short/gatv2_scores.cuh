@@ -18,22 +18,30 @@
 /// of them read the same, and rows without an edge in the step are left out.
 namespace tessera::ops {
 
-template <class T, int width>
+/// Which rows of a window have an edge in a step.
+__device__ inline std::uint32_t used_rows(std::uint32_t bits) {
+  const int g = WarpLane::group();
+  return __reduce_or_sync(~0u, ((bits & 0x00050005u) != 0 ? 1u << g : 0u) |
+                                   ((bits & 0x000a000au) != 0 ? 256u << g : 0u));
+}
+
+/// `turns` is for how many windows there is room.
+template <class T, int width, int turns>
 class GatV2Scores {
-  static constexpr int chunks = width / 32;  ///< units of eight features per lane and row
   static constexpr int row_bytes = width * 2;
   /// Numbers per row of cells: the second 16 are copies, and no banks collide.
   static constexpr int cells_stride = 40;
   static constexpr int cells_bytes = 16 * cells_stride * static_cast<int>(sizeof(float));
 
  public:
+  static constexpr int chunks = width / 32;  ///< units of eight features per lane and row
   static constexpr int own_bytes = 16 * row_bytes;
-  /// Room for the rows of two windows, and for cells on their way to the lanes that want them.
-  static constexpr int shared_bytes = 2 * own_bytes + cells_bytes;
+  /// Room for the rows of windows, and for cells on their way to the lanes that want them.
+  static constexpr int shared_bytes = turns * own_bytes + cells_bytes;
 
   __device__ GatV2Scores(const TallAttentionLaunch& launch, char* memory)
       : own_(memory),
-        cells_(reinterpret_cast<float*>(memory + 2 * own_bytes)),
+        cells_(reinterpret_cast<float*>(memory + turns * own_bytes)),
         own_rows_(launch.target, launch.target_stride, width, 0),
         met_rows_(launch.source, launch.source_stride, width, WarpLane::quarter() * 8),
         slope_(launch.slope) {
@@ -50,8 +58,8 @@ class GatV2Scores {
     }
   }
 
-  /// Asks for the rows of a window, zeros for those that it does not have. `turn` is which of two
-  /// places they go to.
+  /// Asks for the rows of a window, zeros for those that it does not have. `turn` is which of
+  /// several places they go to.
   __device__ void start_own(const tiles::Piece& piece, int turn) const {
     constexpr int units = width / 8;
 #pragma unroll
@@ -93,8 +101,9 @@ class GatV2Scores {
     }
   }
 
-  /// Scores of a step, in powers of two, where it has edges; elsewhere they are anything.
-  __device__ void find(StepCells& cells, std::uint32_t bits, int turn) {
+  /// Scores of a step, in powers of two, where it has edges; elsewhere they are anything. `rows`
+  /// are those that have some.
+  __device__ void find(StepCells& cells, std::uint32_t rows, int turn) {
     float sums[4] = {};
 #pragma unroll
     for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -104,7 +113,6 @@ class GatV2Scores {
     }
     const bool second = WarpLane::quarter() % 2 != 0;
     const float of_column = -log2_of_e * (second ? sums[2] : sums[0]);
-    std::uint32_t rows = used_rows(bits);
 #pragma unroll 1
     while ((rows & (rows - 1)) != 0) {
       const int first = next_of(rows);
@@ -122,25 +130,28 @@ class GatV2Scores {
     __syncwarp();
   }
 
-  /// Which rows have an edge in the step.
-  __device__ static std::uint32_t used_rows(std::uint32_t bits) {
-    const int g = WarpLane::group();
-    return __reduce_or_sync(~0u, ((bits & 0x00050005u) != 0 ? 1u << g : 0u) |
-                                     ((bits & 0x000a000au) != 0 ? 256u << g : 0u));
+  /// The rows of the step's columns, each feature negative: once scores have been found, until
+  /// others are asked for.
+  __device__ const uint4 (&negative() const)[chunks][2] { return met_; }
+  /// Eight features of a row of the window.
+  __device__ uint4 own(int row, int unit, int turn) const {
+    return *reinterpret_cast<const uint4*>(own_at(row, turn) + unit * 16);
   }
+  /// Free for others between searches.
+  __device__ char* scratch() const { return reinterpret_cast<char*>(cells_); }
+  static constexpr int scratch_bytes = cells_bytes;
+
+ private:
   __device__ static int next_of(std::uint32_t& rows) {
     const int next = __ffs(static_cast<int>(rows)) - 1;
     rows &= rows - 1;
     return next;
   }
-
- private:
   __device__ char* own_at(int row, int turn) const {
     return own_ + turn * own_bytes + row * row_bytes;
   }
   __device__ uint4 own_unit(int row, int chunk, int turn) const {
-    return *reinterpret_cast<const uint4*>(own_at(row, turn) + chunk * 64 +
-                                           WarpLane::quarter() * 16);
+    return own(row, chunk * 4 + WarpLane::quarter(), turn);
   }
   __device__ float* cell_at(int row, int column) const {
     return cells_ + row * cells_stride + column;
