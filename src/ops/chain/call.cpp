@@ -20,12 +20,13 @@ struct Access {
   std::int64_t stride;
   bool writes;
   bool by_rows;  ///< a row of it belongs to the same row of the other matrices
-  bool waited_for;
+  bool by_all;   ///< every block of a chain that writes it knows all of it
 
   /// With one that comes before.
   bool conflicts(const Access& other) const {
-    if (!writes && (waited_for || !other.writes)) return false;
+    if (!writes && !other.writes) return false;
     if (begin >= other.end || other.begin >= end) return false;
+    if (by_all && other.by_all && begin == other.begin && end == other.end) return writes;
     return !(by_rows && other.by_rows && begin == other.begin && stride == other.stride);
   }
 };
@@ -46,13 +47,12 @@ class Accesses {
  private:
   std::span<const Access> all() const { return {all_.data(), count_}; }
 
-  void add(const ConstOperand& operand, bool writes, bool by_rows, bool waited_for = false) {
+  void add(const ConstOperand& operand, bool writes, bool by_rows, bool by_all = false) {
     if (operand.absent() || operand.rows == 0 || operand.cols == 0) return;
     const auto* const begin = static_cast<const std::byte*>(operand.data);
     const std::int64_t elements = (operand.rows - 1) * operand.stride + operand.cols;
-    all_.at(count_++) = {begin,          begin + bytes_of(operand.type, elements),
-                         operand.stride, writes,
-                         by_rows,        waited_for};
+    all_.at(count_++) = {
+        begin, begin + bytes_of(operand.type, elements), operand.stride, writes, by_rows, by_all};
   }
   void reads_rows(const ConstOperand& operand) { add(operand, false, true); }
   void writes_rows(const ConstOperand& operand) { add(operand, true, true); }
@@ -79,15 +79,15 @@ class Accesses {
     reads_rows(call.x);
     writes_rows(call.y);
     reads({call.gamma, call.beta, call.shift});
-    writes({call.state.running_mean, call.state.running_variance, call.saved_mean,
-            call.saved_inverse_deviation});
+    writes({call.state.running_mean, call.state.running_variance});
+    add(call.saved_mean, true, false, true);
+    add(call.saved_inverse_deviation, true, false, true);
   }
   void list(const BatchNormGradCall& call) {
     reads_rows(call.x);
     reads_rows(call.grad_y);
     writes_rows(call.grad_x);
     reads({call.gamma, call.beta});
-    // What the pass before found of its columns; all blocks meet before it is read.
     add(call.saved_mean, false, false, true);
     add(call.saved_inverse_deviation, false, false, true);
     writes({call.grad_gamma, call.grad_beta, call.grad_shift});

@@ -43,6 +43,22 @@ TEST_F(ChainCalls, follow_those_that_write_more_than_the_same_rows_of_what_they_
   EXPECT_FALSE(must_follow(reads_others, norm));
 }
 
+/// All blocks of a chain know the mean that a batch norm finds; nothing else may read a part of it.
+TEST_F(ChainCalls, may_read_the_mean_of_a_batch_norm_before_them) {
+  BatchNormCall norm{};
+  norm.x = x_;
+  norm.y = y_;
+  norm.saved_mean = column_numbers(1);
+  norm.saved_inverse_deviation = column_numbers(2);
+  const std::array<ChainCall, 1> before{norm};
+  BatchNormGradCall gradient = norm_gradient();
+  EXPECT_FALSE(must_follow(gradient, before));
+  gradient.saved_mean.cols -= 1;
+  EXPECT_TRUE(must_follow(gradient, before));
+  EXPECT_TRUE(must_follow(LinearCall{x_, weight_, column_numbers(1), grad_x_}, before));
+  EXPECT_TRUE(must_follow(norm, before));
+}
+
 /// Predictions ask it for each call of each run.
 TEST_F(ChainCalls, are_compared_without_taking_memory) {
   const std::array<ChainCall, 2> before{norm_gradient(), LinearCall{x_, weight_, {}, y_}};

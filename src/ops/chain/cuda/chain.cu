@@ -30,6 +30,10 @@ bool is_narrow(const ConstOperand& matrix) {
 bool is_narrow_or_absent(const ConstOperand& matrix) {
   return matrix.absent() || is_narrow(matrix);
 }
+/// Whether two matrices of as many columns are one or have nothing to do with each other.
+bool same_or_apart(const ConstOperand& a, const ConstOperand& b) {
+  return a.data != b.data || a.stride == b.stride;
+}
 
 /// Whether the shape of a call is one for a chain.
 struct Suits {
@@ -48,53 +52,55 @@ struct Suits {
            call.of_x.columns.absent() && call.normed.absent();
   }
   bool operator()(const BatchNormCall& call) const {
-    return is_narrow(call.x) && is_narrow(call.y) && ShortFormula::suits(call.formula) &&
-           call.moments.absent() && call.columns.absent();
+    return is_narrow(call.x) && is_narrow(call.y) && same_or_apart(call.x, call.y) &&
+           ShortFormula::suits(call.formula) && call.moments.absent() && call.columns.absent();
   }
   bool operator()(const BatchNormGradCall& call) const {
     return is_narrow(call.x) && is_narrow(call.grad_y) && is_narrow(call.grad_x) &&
-           ShortFormula::suits(call.formula) && call.factors.absent() &&
-           call.grad_columns.absent() && call.sums.absent();
+           same_or_apart(call.x, call.grad_y) && same_or_apart(call.x, call.grad_x) &&
+           same_or_apart(call.grad_y, call.grad_x) && ShortFormula::suits(call.formula) &&
+           call.factors.absent() && call.grad_columns.absent() && call.sums.absent();
   }
   bool operator()(const LossCall& call) const {
-    return is_narrow(call.x) && is_narrow_or_absent(call.grad_x) && !call.targets->is_binary;
+    return is_narrow(call.x) && is_narrow_or_absent(call.grad_x) &&
+           same_or_apart(call.x, call.grad_x) && !call.targets->is_binary;
   }
 };
 
-/// Makes the steps of a call.
+/// Makes the launch of calls one after another.
 template <class T>
-class StepMaker {
+class LaunchMaker {
  public:
-  explicit StepMaker(ChainLaunch<T>& launch) : launch_(launch) {}
+  /// `room`: bytes of shared memory for matrices.
+  LaunchMaker(std::int64_t rows, int blocks, int room, std::byte* memory) : room_(room) {
+    launch_.rows = static_cast<int>(rows);
+    launch_.rows_per_block = (launch_.rows + blocks - 1) / blocks;
+    launch_.workspace = cuda::workspace_in(memory);
+  }
+
+  /// False where the launch has no room for a call, and stays as it is.
+  bool add(const ChainCall& call) {
+    const ChainLaunch<T> before = launch_;
+    std::visit(*this, call);
+    if (!fits_) launch_ = before;
+    return fits_;
+  }
+  const ChainLaunch<T>& launch() const { return launch_; }
 
   void operator()(const LinearCall& call) {
-    next(ChainKind::product, 0).product = {width(call.x),
-                                           width(call.y),
-                                           rows_of<T>(call.x),
-                                           rows_of<T>(call.weight),
-                                           true,
-                                           values_of<T>(call.bias),
-                                           {},
-                                           rows_of<T>(call.y),
-                                           nullptr};
+    const int x = read(call.x), y = written(call.y);
+    add_product(
+        {x, y, no_matrix, 0, rows_of<T>(call.weight), true, values_of<T>(call.bias), nullptr});
   }
   void operator()(const LinearGradCall& call) {
+    const int x = read(call.x), grad_y = read(call.grad_y);
     if (!call.grad_weight.absent() || !call.grad_bias.absent()) {
-      next(ChainKind::weight, weight_sums).weight = {
-          width(call.x),           width(call.grad_y),           rows_of<T>(call.x),
-          rows_of<T>(call.grad_y), rows_of<T>(call.grad_weight), values_of<T>(call.grad_bias)};
+      next(ChainKind::weight, weight_sums).weight = {x, grad_y, rows_of<T>(call.grad_weight),
+                                                     values_of<T>(call.grad_bias)};
     }
     if (call.grad_x.absent()) return;
-    next(ChainKind::product, call.grad_x_sums.absent() ? 0 : chain_sums).product = {
-        width(call.grad_y),
-        width(call.x),
-        rows_of<T>(call.grad_y),
-        rows_of<T>(call.weight),
-        false,
-        nullptr,
-        call.before_relu ? rows_of<T>(call.x) : cuda::Rows<const T>{},
-        rows_of<T>(call.grad_x),
-        values_of<T>(call.grad_x_sums)};
+    add_product({grad_y, written(call.grad_x), call.before_relu ? x : no_matrix, 0,
+                 rows_of<T>(call.weight), false, nullptr, values_of<T>(call.grad_x_sums)});
   }
   void operator()(const BatchNormCall& call) {
     const Statistics<T> statistics{values_of<float>(call.gamma),
@@ -108,33 +114,38 @@ class StepMaker {
                                    call.options.momentum,
                                    call.x.rows,
                                    nullptr};
-    next(ChainKind::norm, 0).norm = {width(call.x),         call.options.training,
-                                     is_relu(call.formula), rows_of<T>(call.x),
-                                     rows_of<T>(call.y),    statistics};
+    const int x = read(call.x), y = written(call.y);
+    next(ChainKind::norm, 0).norm = {x, y, call.options.training, is_relu(call.formula),
+                                     statistics};
     launch_.exchanges = launch_.exchanges || call.options.training;
-    has_norm_ = true;
   }
   void operator()(const BatchNormGradCall& call) {
-    next(ChainKind::norm_gradient, 0).norm_gradient = {
-        width(call.x),
-        is_relu(call.formula),
-        has_norm_,
-        rows_of<T>(call.x),
-        rows_of<T>(call.grad_y),
-        rows_of<T>(call.grad_x),
-        values_of<float>(call.saved_mean),
-        values_of<float>(call.saved_inverse_deviation),
-        values_of<float>(call.gamma),
-        values_of<float>(call.beta),
-        values_of<float>(call.grad_gamma),
-        values_of<float>(call.grad_beta),
-        values_of<T>(call.grad_shift)};
+    const int x = read(call.x), grad_y = read(call.grad_y), grad_x = written(call.grad_x);
+    const auto* const mean = values_of<float>(call.saved_mean);
+    const auto* const deviation = values_of<float>(call.saved_inverse_deviation);
+    const int norm = step_that_finds(mean, deviation);
+    next(ChainKind::norm_gradient, 0).norm_gradient = {x,
+                                                       grad_y,
+                                                       grad_x,
+                                                       is_relu(call.formula),
+                                                       norm,
+                                                       mean,
+                                                       deviation,
+                                                       values_of<float>(call.gamma),
+                                                       values_of<float>(call.beta),
+                                                       values_of<float>(call.grad_gamma),
+                                                       values_of<float>(call.grad_beta),
+                                                       values_of<T>(call.grad_shift)};
     launch_.exchanges = true;
   }
   void operator()(const LossCall& call) {
-    next(ChainKind::loss, chain_sums).loss = {width(call.x),
-                                              rows_of<T>(call.x),
-                                              rows_of<T>(call.grad_x),
+    // The memory of a block has labels for one.
+    if (launch_.loss >= 0) fits_ = false;
+    launch_.loss = launch_.count;
+    const int logits = read(call.x);
+    const int gradient = call.grad_x.absent() ? no_matrix : written(call.grad_x);
+    next(ChainKind::loss, chain_sums).loss = {logits,
+                                              gradient,
                                               values_of<T>(call.grad_sums),
                                               call.targets->times.data(),
                                               call.targets->labels.data(),
@@ -143,64 +154,111 @@ class StepMaker {
   }
 
  private:
-  static int width(const ConstOperand& matrix) { return static_cast<int>(matrix.cols); }
   static bool is_relu(const ActivationFormula& formula) {
     return formula.activation == Activation::relu;
+  }
+
+  /// The numbers of matrices.
+  int read(const ConstOperand& operand) { return number_of(operand, true); }
+  int written(const ConstOperand& operand) { return number_of(operand, false); }
+  int number_of(const ConstOperand& operand, bool is_read) {
+    const ChainMatrix<T> matrix{const_cast<T*>(static_cast<const T*>(operand.data)),
+                                static_cast<int>(operand.stride), static_cast<int>(operand.cols)};
+    for (int i = 0; i < launch_.matrices; ++i) {
+      const ChainMatrix<T>& known = launch_.matrix[i];
+      if (known.data != matrix.data) continue;
+      // Two copies of the same numbers would not know of each other.
+      if (known.stride != matrix.stride || known.cols != matrix.cols) fits_ = false;
+      return i;
+    }
+    const int number = launch_.matrices;
+    if (number == most_chain_matrices) {
+      fits_ = false;
+      return 0;
+    }
+    launch_.matrix[launch_.matrices++] = matrix;
+    if (is_read) launch_.given_matrix[launch_.given++] = number;
+    if (launch_.shared_bytes() > room_) fits_ = false;
+    return number;
+  }
+
+  /// The batch norm that saves these, or the next step where they were found before this launch.
+  int step_that_finds(const float* mean, const float* deviation) {
+    for (int i = 0; i < launch_.count; ++i) {
+      const ChainStep<T>& step = launch_.steps[i];
+      if (step.kind != ChainKind::norm || !step.norm.training) continue;
+      const Statistics<T>& found = step.norm.statistics;
+      if (found.saved_mean != mean && found.saved_inverse_deviation != deviation) continue;
+      if (found.saved_mean != mean || found.saved_inverse_deviation != deviation) fits_ = false;
+      return i;
+    }
+    return launch_.count;
+  }
+
+  void add_product(const ProductStep<T>& product) {
+    launch_.product_of_factor[launch_.factors] = launch_.count;
+    ProductStep<T>& added =
+        next(ChainKind::product, product.sums == nullptr ? 0 : chain_sums).product;
+    added = product;
+    added.factor = launch_.factors++;
   }
 
   ChainStep<T>& next(ChainKind kind, int left_sums) {
     ChainStep<T>& step = launch_.steps[launch_.count++];
     step.kind = kind;
-    step.first_left = left_;
+    step.first_left = launch_.left_sums;
     step.left_sums = left_sums;
-    left_ += left_sums;
-    launch_.leaves = launch_.leaves || left_sums > 0;
+    launch_.left_sums += left_sums;
     return step;
   }
 
-  ChainLaunch<T>& launch_;
-  int left_ = 0;
-  bool has_norm_ = false;
+  ChainLaunch<T> launch_;
+  int room_;
+  bool fits_ = true;
 };
 
-/// False where there was no room for it.
+/// Runs as many of the first calls as one launch has room for, and returns how many these are: none
+/// where the blocks cannot run at once.
 template <class T>
-bool run(std::span<const ChainCall> calls, std::int64_t rows, std::byte* memory, Stream stream) {
-  ChainLaunch<T> launch;
+std::size_t run(std::span<const ChainCall> calls, std::int64_t rows, int room, std::byte* memory,
+                Stream stream) {
   const int blocks = blocks_for(rows);
-  launch.rows = static_cast<int>(rows);
-  launch.rows_per_block = (launch.rows + blocks - 1) / blocks;
-  launch.workspace = cuda::workspace_in(memory);
-  StepMaker<T> maker(launch);
-  for (const ChainCall& call : calls) std::visit(maker, call);
+  LaunchMaker<T> maker(rows, blocks, room, memory);
+  std::size_t added = 0;
+  while (added < calls.size() && maker.add(calls[added])) ++added;
+  if (added == 0) return 0;
   const auto chosen = takes_cluster(rows) ? run_chain_in_cluster<T> : run_chain_in_grid<T>;
-  return chosen(launch, blocks, stream);
+  return chosen(maker.launch(), blocks, stream) ? added : 0;
 }
 
-enum class Answer : char { unknown, no, yes };
+/// How many bytes blocks have for matrices on a GPU: -1 as long as that is unknown, 0 where there
+/// is no room for as many blocks.
+struct KnownRoom {
+  std::atomic<int> bytes = -1;
+};
 
-/// Whether there is room for clusters or for grids on a GPU, or null for one that is not counted.
-std::atomic<Answer>* answer_of(Device device, bool in_cluster) {
-  static std::array<std::atomic<Answer>, 128> answers{};
+/// In a cluster or in a grid; null for a GPU that is not counted.
+std::atomic<int>* known_room(Device device, bool in_cluster) {
+  static std::array<KnownRoom, 128> rooms;
   const auto index = 2 * static_cast<std::size_t>(device.index) + (in_cluster ? 1 : 0);
-  return index < answers.size() ? &answers[index] : nullptr;
+  return index < rooms.size() ? &rooms[index].bytes : nullptr;
 }
 
 /// Asked once for each GPU, for both types.
-bool has_room(Device device, bool in_cluster) {
-  std::atomic<Answer>* const known = answer_of(device, in_cluster);
-  if (known == nullptr) return false;
-  Answer answer = known->load(std::memory_order_relaxed);
-  if (answer == Answer::unknown) {
+int room_on(Device device, bool in_cluster) {
+  std::atomic<int>* const known = known_room(device, in_cluster);
+  if (known == nullptr) return 0;
+  int room = known->load(std::memory_order_relaxed);
+  if (room < 0) {
     const cuda_backend::CurrentDevice current(device.index);
-    const bool has = in_cluster ? cluster_has_room<float>(most_cluster_chain_blocks) &&
-                                      cluster_has_room<__nv_bfloat16>(most_cluster_chain_blocks)
-                                : grid_has_room<float>(most_grid_chain_blocks) &&
-                                      grid_has_room<__nv_bfloat16>(most_grid_chain_blocks);
-    answer = has ? Answer::yes : Answer::no;
-    known->store(answer, std::memory_order_relaxed);
+    room = in_cluster ? std::min(chain_room_in_cluster<float>(most_cluster_chain_blocks),
+                                 chain_room_in_cluster<__nv_bfloat16>(most_cluster_chain_blocks))
+                      : std::min(chain_room_in_grid<float>(most_grid_chain_blocks),
+                                 chain_room_in_grid<__nv_bfloat16>(most_grid_chain_blocks));
+    if (room < least_chain_room) room = 0;
+    known->store(room, std::memory_order_relaxed);
   }
-  return answer == Answer::yes;
+  return room;
 }
 
 }  // namespace
@@ -210,7 +268,7 @@ bool CudaDenseOps::chains(const ChainCall& call) const {
   if (x.rows == 0 || x.rows > grid_chain_rows) return false;
   if (x.type != ElementType::fp32 && x.type != ElementType::bf16) return false;
   if (!std::visit(Suits{}, call)) return false;
-  return has_room(device_, takes_cluster(x.rows));
+  return room_on(device_, takes_cluster(x.rows)) > 0;
 }
 
 std::size_t CudaDenseOps::longest_chain() const { return most_chain_calls; }
@@ -220,13 +278,20 @@ void CudaDenseOps::run_chain(std::span<const ChainCall> calls, Stream stream,
   const cuda_backend::CurrentDevice current(device_.index);
   const ConstOperand x = std::visit([](const auto& of) { return of.x; }, calls.front());
   const auto chosen = x.type == ElementType::fp32 ? run<float> : run<__nv_bfloat16>;
+  const bool in_cluster = takes_cluster(x.rows);
   {
     const DenseWorkspaceUse use(workspace, "chain", device_, stream);
-    if (chosen(calls, x.rows, use.data(), stream)) return;
+    while (!calls.empty()) {
+      const std::size_t done =
+          chosen(calls, x.rows, room_on(device_, in_cluster), use.data(), stream);
+      if (done == 0) break;
+      calls = calls.subspan(done);
+    }
   }
+  if (calls.empty()) return;
   // The context has fewer processors than its GPU: these run one by one, and no more will wait.
-  if (std::atomic<Answer>* const known = answer_of(device_, takes_cluster(x.rows))) {
-    known->store(Answer::no, std::memory_order_relaxed);
+  if (std::atomic<int>* const known = known_room(device_, in_cluster)) {
+    known->store(0, std::memory_order_relaxed);
   }
   DenseOps::run_chain(calls, stream, workspace);
 }

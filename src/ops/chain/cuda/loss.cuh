@@ -46,35 +46,48 @@ __device__ inline double cross_entropy_of_row(float (&values)[4], int first_col,
   return log(sum) + static_cast<double>(largest) - static_cast<double>(of_label);
 }
 
+/// How often the rows of a block count, and their classes.
+struct ChainLabels {
+  std::int32_t times[most_block_rows], labels[most_block_rows];
+};
+
+static_assert(chain_threads == most_block_rows);
+
+template <class T>
+__device__ void fetch_labels(const ChainLaunch<T>& launch, const ChainBlock<T>& block,
+                             ChainLabels& labels) {
+  const int row = static_cast<int>(threadIdx.x);
+  if (launch.loss < 0 || row >= block.rows()) return;
+  const LossStep<T>& step = launch.steps[launch.loss].loss;
+  labels.times[row] = __ldg(step.times + block.first_row() + row);
+  labels.labels[row] = __ldg(step.labels + block.first_row() + row);
+}
+
 /// Adds the gradients to the first sums of their columns, and the loss to the second one of the
 /// first.
 template <class T>
-__device__ void add_cross_entropies(const LossStep<T>& step, const ChainShare& share,
-                                    ChainTotals& totals) {
-  const ChainRows<const T> logits(step.logits, step.cols);
-  const ChainRows<T> gradient(step.gradient, step.cols);
-  struct Fetched {
-    std::int32_t times, label;
-    float values[4];
-  };
-  const auto fetch = [&](int row) {
-    Fetched fetched{__ldg(step.times + row), __ldg(step.labels + row), {}};
-    logits.load(row, share.first_col, fetched.values);
-    return fetched;
-  };
-  share.each_row<1>(fetch, [&](int row, Fetched& of_row) {
-    auto& [times, label, values] = of_row;
-    if (times > 0) {
-      const double loss = cross_entropy_of_row(values, share.first_col, step.cols, label,
-                                               static_cast<float>(times / step.count));
-      if (share.first_col == 0) totals.values[4] += times * loss;
-    } else {
-#pragma unroll
-      for (float& value : values) value = 0;
+__device__ void add_cross_entropies(const LossStep<T>& step, const ChainBlock<T>& block,
+                                    const ChainLabels& labels, ChainTotals& totals) {
+  const int first_col = block.first_col();
+  const bool has_gradient = step.gradient != no_matrix;
+  const ChainRows<T> logits = block.matrix(step.logits);
+  const ChainRows<T> gradient = block.matrix(has_gradient ? step.gradient : step.logits);
+  float column_sums[4] = {};
+  block.each_row([&](int row) {
+    FourOfRow four{};
+    if (const int times = labels.times[row]; times > 0) {
+      four = logits.load(row, first_col);
+      const double loss =
+          cross_entropy_of_row(four.values, first_col, logits.cols(), labels.labels[row],
+                               static_cast<float>(times / step.count));
+      if (first_col == 0) totals.values[4] += times * loss;
     }
-    if (step.gradient.data != nullptr) gradient.store(values, row, share.first_col);
-    totals.add(0, values);
+    if (has_gradient) gradient.store(four.values, row, first_col);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) column_sums[i] += four.values[i];
   });
+#pragma unroll
+  for (int i = 0; i < 4; ++i) totals.values[i] = static_cast<double>(column_sums[i]);
 }
 
 }  // namespace tessera::ops

@@ -1,158 +1,166 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cmath>
-
 #include "ops/chain/cuda/sums.cuh"
 
 /// Batch norm in a chain, and its gradient: a pass for sums, and one that takes what follows from
 /// them.
 namespace tessera::ops {
 
-/// What rows lie around in the sums of a block: its first one, where that is finite.
+/// What the steps of a chain know of columns.
 template <class T>
-__device__ double norm_shift(const NormStep<T>& step, const ChainShare& share, int col) {
-  if (share.begin >= share.end || col >= step.cols) return 0;
-  const float first = cuda::widen(step.x.data[share.begin * step.x.stride + col]);
-  return isfinite(first) ? static_cast<double>(first) : 0;
+struct ChainColumns {
+  /// Of batch norm by step: read before the first step, and so before a block changes it.
+  typename Statistics<T>::Column known[most_chain_steps][chain_width];
+  /// Mean, inverse deviation, factor and what is added, by step: a batch norm finds the first two,
+  /// its gradient reads the others, and all where its batch norm was in an earlier launch.
+  cuda::ColumnNumbers normed[most_chain_steps][chain_width];
+  cuda::ColumnNumbers numbers[chain_width];  ///< of the step that runs
+};
+
+static_assert(chain_threads == most_chain_steps * chain_width);
+
+template <class T>
+__device__ void fetch_columns(const ChainLaunch<T>& launch, ChainColumns<T>& columns) {
+  const int number = static_cast<int>(threadIdx.x) / chain_width;
+  const int col = static_cast<int>(threadIdx.x) % chain_width;
+  if (number >= launch.count) return;
+  const ChainStep<T>& step = launch.steps[number];
+  if (step.kind == ChainKind::norm) {
+    if (col < launch.matrix[step.norm.x].cols) {
+      columns.known[number][col] = step.norm.statistics.column(col);
+    }
+  } else if (step.kind == ChainKind::norm_gradient) {
+    const NormGradStep<T>& of = step.norm_gradient;
+    cuda::ColumnNumbers column{};
+    if (col < launch.matrix[of.x].cols) {
+      column.c = of.gamma == nullptr ? 1.0f : of.gamma[col];
+      column.d = of.beta == nullptr ? 0.0f : of.beta[col];
+      if (of.norm == number) {
+        column.a = of.mean[col];
+        column.b = of.inverse_deviation[col];
+      }
+    }
+    columns.normed[number][col] = column;
+  }
 }
 
-/// Distances from the shifts, and their squares.
+/// Sums and sums of squares. In double, squares of fp32 are exact, and rounding of their sum costs
+/// no more digits of the variance than rounding to fp32 cost the numbers.
 template <class T>
-__device__ void add_moments(const NormStep<T>& step, const ChainShare& share, ChainTotals& totals) {
-  const ChainRows<const T> x(step.x, step.cols);
-  double shifts[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) shifts[i] = norm_shift(step, share, share.first_col + i);
-  const auto fetch = [&](int row) { return x.load(row, share.first_col); };
-  share.each_row(fetch, [&](int, const FourOfRow& x_of_row) {
+__device__ void add_moments(const NormStep<T>& step, const ChainBlock<T>& block,
+                            ChainTotals& totals) {
+  const ChainRows<T> x = block.matrix(step.x);
+  block.each_row([&](int row) {
+    const FourOfRow four = x.load(row, block.first_col());
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const double distance = static_cast<double>(x_of_row.values[i]) - shifts[i];
-      totals.values[i] += distance;
-      totals.values[4 + i] += distance * distance;
+      const auto value = static_cast<double>(four.values[i]);
+      totals.values[i] += value;
+      totals.values[4 + i] = fma(value, value, totals.values[4 + i]);
     }
   });
 }
 
-/// Makes sums and squares of distances from the block's own mean of them, which do not depend on
-/// shifts.
+/// Finds the numbers of the columns by the sums of all blocks, or by what ran along before.
 template <class T>
-__device__ void leave_shifts(const NormStep<T>& step, const ChainShare& share, ChainSums& sums) {
+__device__ void find_norm(const NormStep<T>& step, int number, int rows, int cols,
+                          const double (&sums)[chain_sums], ChainColumns<T>& columns) {
   const int col = static_cast<int>(threadIdx.x);
-  if (col < chain_width) {
-    const auto count = static_cast<double>(share.end > share.begin ? share.end - share.begin : 0);
-    const double distance = sums.own[col], squares = sums.own[chain_width + col];
-    sums.own[col] = distance + count * norm_shift(step, share, col);
-    sums.own[chain_width + col] = count > 0 ? squares - distance * distance / count : 0;
-  }
-  __syncthreads();
-}
-
-/// Finds the numbers of the columns by the sums of all blocks, or by what ran along before; `known`
-/// is of the column of this thread.
-template <class T>
-__device__ void find_norm(const NormStep<T>& step, int rows,
-                          const typename Statistics<T>::Column& known, const ChainSums& sums,
-                          cuda::ColumnNumbers* numbers) {
-  const int col = static_cast<int>(threadIdx.x);
-  if (col < step.cols) {
+  if (col < cols) {
+    const auto& known = columns.known[number][col];
     if (step.training) {
       const auto count = static_cast<double>(rows);
-      const double mean = sums.all[0][col] / count;
-      const double found = (sums.all[0][chain_width + col] + sums.all[1][col]) / count;
+      const double mean = sums[col] / count;
+      const double found = sums[chain_width + col] / count - mean * mean;
       // Rounding may take a variance of 0 below it; a not-a-number stays.
       const double variance = found < 0 ? 0 : found;
-      numbers[col] = step.statistics.numbers(known, mean, variance);
+      columns.numbers[col] = step.statistics.numbers(known, mean, variance);
+      columns.normed[number][col] = {
+          static_cast<float>(mean),
+          static_cast<float>(1 / sqrt(variance + step.statistics.epsilon)), 0, 0};
       if (blockIdx.x == 0) step.statistics.update(col, known, mean, variance);
     } else {
-      numbers[col] = step.statistics.running_numbers(col);
+      columns.numbers[col] =
+          step.statistics.numbers(known, known.running_mean - known.added, known.running_variance);
     }
+  } else if (col < chain_width) {
+    columns.numbers[col] = {};
   }
   __syncthreads();
 }
 
 template <class T>
-__device__ void normalise_rows(const NormStep<T>& step, const ChainShare& share,
+__device__ void normalise_rows(const NormStep<T>& step, const ChainBlock<T>& block,
                                const cuda::ColumnNumbers* numbers) {
-  const ChainRows<const T> x(step.x, step.cols);
-  const ChainRows<T> y(step.y, step.cols);
-  const auto fetch = [&](int row) { return x.load(row, share.first_col); };
-  share.each_row(fetch, [&](int row, FourOfRow& of_row) {
+  const ChainRows<T> x = block.matrix(step.x), y = block.matrix(step.y);
+  const int first_col = block.first_col();
+  block.each_row([&](int row) {
+    FourOfRow four = x.load(row, first_col);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const cuda::ColumnNumbers column = numbers[share.first_col + i];
-      const float z = (of_row.values[i] - column.a) * column.b + column.c;
-      of_row.values[i] = step.relu && z <= 0 ? 0.0f : z;
+      const cuda::ColumnNumbers column = numbers[first_col + i];
+      const float z = (four.values[i] - column.a) * column.b + column.c;
+      four.values[i] = step.relu && z <= 0 ? 0.0f : z;
     }
-    y.store(of_row.values, row, share.first_col);
+    y.store(four.values, row, first_col);
   });
-}
-
-/// The mean, the inverse deviation, the factor and what is added, of every column.
-template <class T>
-__device__ void read_norm(const NormGradStep<T>& step, cuda::ColumnNumbers* numbers) {
-  const int col = static_cast<int>(threadIdx.x);
-  if (col < chain_width) {
-    numbers[col] =
-        col >= step.cols
-            ? cuda::ColumnNumbers{}
-            : cuda::ColumnNumbers{__ldcg(step.mean + col), __ldcg(step.inverse_deviation + col),
-                                  step.gamma == nullptr ? 1.0f : step.gamma[col],
-                                  step.beta == nullptr ? 0.0f : step.beta[col]};
-  }
-  __syncthreads();
 }
 
 /// Calls `work(row, normalised, gradients)`: normalised x and the gradient before the activation.
 template <class T, class Work>
-__device__ void each_norm_gradient(const NormGradStep<T>& step, const ChainShare& share,
+__device__ void each_norm_gradient(const NormGradStep<T>& step, const ChainBlock<T>& block,
                                    const cuda::ColumnNumbers* numbers, Work&& work) {
-  const ChainRows<const T> x(step.x, step.cols), grad_y(step.grad_y, step.cols);
-  struct Fetched {
-    float normalised[4], gradients[4];
-  };
-  const auto fetch = [&](int row) {
-    Fetched fetched;
-    x.load(row, share.first_col, fetched.normalised);
-    grad_y.load(row, share.first_col, fetched.gradients);
-    return fetched;
-  };
-  share.each_row(fetch, [&](int row, Fetched& of_row) {
+  const ChainRows<T> x = block.matrix(step.x), grad_y = block.matrix(step.grad_y);
+  const int first_col = block.first_col();
+  block.each_row([&](int row) {
+    FourOfRow normalised = x.load(row, first_col), gradients = grad_y.load(row, first_col);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const cuda::ColumnNumbers column = numbers[share.first_col + i];
-      float& normalised = of_row.normalised[i];
-      normalised = (normalised - column.a) * column.b;
-      if (step.relu && normalised * column.c + column.d <= 0) of_row.gradients[i] *= 0.0f;
+      const cuda::ColumnNumbers column = numbers[first_col + i];
+      normalised.values[i] = (normalised.values[i] - column.a) * column.b;
+      if (step.relu && normalised.values[i] * column.c + column.d <= 0) {
+        gradients.values[i] *= 0.0f;
+      }
     }
-    work(row, of_row.normalised, of_row.gradients);
+    work(row, normalised.values, gradients.values);
   });
 }
 
 template <class T>
-__device__ void add_norm_gradients(const NormGradStep<T>& step, const ChainShare& share,
-                                   cuda::ColumnNumbers* numbers, ChainTotals& totals) {
-  read_norm(step, numbers);
-  each_norm_gradient(step, share, numbers,
-                     [&](int, float(&normalised)[4], const float(&gradients)[4]) {
+__device__ void add_norm_gradients(const NormGradStep<T>& step, int number,
+                                   const ChainBlock<T>& block, ChainColumns<T>& columns,
+                                   ChainTotals& totals) {
+  const int col = static_cast<int>(threadIdx.x);
+  if (col < chain_width) {
+    const cuda::ColumnNumbers found = columns.normed[step.norm][col];
+    const cuda::ColumnNumbers own = columns.normed[number][col];
+    const bool is_there = col < block.cols(step.x);
+    columns.numbers[col] =
+        is_there ? cuda::ColumnNumbers{found.a, found.b, own.c, own.d} : cuda::ColumnNumbers{};
+  }
+  __syncthreads();
+  float sums[8] = {};
+  each_norm_gradient(step, block, columns.numbers,
+                     [&](int, const float(&normalised)[4], const float(&gradients)[4]) {
 #pragma unroll
-                       for (int i = 0; i < 4; ++i) normalised[i] *= gradients[i];
-                       totals.add(0, gradients);
-                       totals.add(1, normalised);
+                       for (int i = 0; i < 4; ++i) {
+                         sums[i] += gradients[i];
+                         sums[4 + i] = fmaf(normalised[i], gradients[i], sums[4 + i]);
+                       }
                      });
+#pragma unroll
+  for (int i = 0; i < 8; ++i) totals.values[i] = static_cast<double>(sums[i]);
 }
 
 /// Takes the means over all rows from the sums of all blocks.
 template <class T>
-__device__ void write_norm_gradients(const NormGradStep<T>& step, const ChainShare& share, int rows,
-                                     ChainSums& sums, const cuda::ColumnNumbers* numbers) {
-  const int thread = static_cast<int>(threadIdx.x);
-  double(&means)[chain_sums] = sums.own;
-  if (thread < chain_sums) means[thread] = sums.all[0][thread] / static_cast<double>(rows);
-  __syncthreads();
-  if (blockIdx.x == 0 && thread < step.cols) {
-    const double gradient = sums.all[0][thread], weighted = sums.all[0][chain_width + thread];
+__device__ void write_norm_gradients(const NormGradStep<T>& step, const ChainBlock<T>& block,
+                                     int rows, const double (&sums)[chain_sums],
+                                     const cuda::ColumnNumbers* numbers) {
+  const int thread = static_cast<int>(threadIdx.x), first_col = block.first_col();
+  if (blockIdx.x == 0 && thread < block.cols(step.x)) {
+    const double gradient = sums[thread], weighted = sums[chain_width + thread];
     if (step.grad_beta != nullptr) step.grad_beta[thread] = static_cast<float>(gradient);
     if (step.grad_gamma != nullptr) step.grad_gamma[thread] = static_cast<float>(weighted);
     // What is added to a whole column is taken away with the mean. The factors tell whether
@@ -162,18 +170,23 @@ __device__ void write_norm_gradients(const NormGradStep<T>& step, const ChainSha
           0.0f * static_cast<float>(gradient + weighted) * numbers[thread].b * numbers[thread].c));
     }
   }
-  const ChainRows<T> grad_x(step.grad_x, step.cols);
+  const double share = 1 / static_cast<double>(rows);
+  float means[4], weighted[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    means[i] = static_cast<float>(sums[first_col + i] * share);
+    weighted[i] = static_cast<float>(sums[chain_width + first_col + i] * share);
+  }
+  const ChainRows<T> grad_x = block.matrix(step.grad_x);
   each_norm_gradient(
-      step, share, numbers, [&](int row, const float(&normalised)[4], float(&gradients)[4]) {
+      step, block, numbers, [&](int row, const float(&normalised)[4], float(&gradients)[4]) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const int col = share.first_col + i;
-          const auto mean = static_cast<float>(means[col]);
-          const auto weighted = static_cast<float>(means[chain_width + col]);
+          const cuda::ColumnNumbers& column = numbers[first_col + i];
           gradients[i] =
-              numbers[col].c * numbers[col].b * (gradients[i] - mean - normalised[i] * weighted);
+              column.c * column.b * (gradients[i] - means[i] - normalised[i] * weighted[i]);
         }
-        grad_x.store(gradients, row, share.first_col);
+        grad_x.store(gradients, row, first_col);
       });
 }
 

@@ -15,61 +15,73 @@ struct ChainFactor {
 
 static_assert(chain_threads == chain_width * chain_width);
 
+/// Reads the factors of all products of a chain, which no step writes: a thread has one number of
+/// each.
 template <class T>
-__device__ void fill_factor(const ProductStep<T>& step, ChainFactor& factor) {
+__device__ void fetch_factors(const ChainLaunch<T>& launch, ChainFactor* factors) {
   const int k = static_cast<int>(threadIdx.x) / chain_width;
   const int col = static_cast<int>(threadIdx.x) % chain_width;
-  const auto stride = static_cast<int>(step.weight.stride);
-  const int at = step.transposed ? col * stride + k : k * stride + col;
-  const bool is_there = k < step.in && col < step.out;
-  factor.values[k][col] = is_there ? cuda::widen(step.weight.data[at]) : 0.0f;
-  if (k == 0) {
-    factor.bias[col] = step.bias != nullptr && col < step.out ? cuda::widen(step.bias[col]) : 0.0f;
+#pragma unroll 2
+  for (int i = 0; i < launch.factors; ++i) {
+    const ProductStep<T>& step = launch.steps[launch.product_of_factor[i]].product;
+    const int in = launch.matrix[step.x].cols, out = launch.matrix[step.y].cols;
+    const auto stride = static_cast<int>(step.weight.stride);
+    const int at = step.transposed ? col * stride + k : k * stride + col;
+    const bool has_bias = k == 0 && step.bias != nullptr && col < out;
+    const float value = k < in && col < out ? cuda::widen(step.weight.data[at]) : 0.0f;
+    const float bias = has_bias ? cuda::widen(step.bias[col]) : 0.0f;
+    factors[i].values[k][col] = value;
+    if (k == 0) factors[i].bias[col] = bias;
   }
-  __syncthreads();
 }
 
 /// Adds the columns of what it stores to `totals`.
 template <class T>
-__device__ void multiply_rows(const ProductStep<T>& step, const ChainShare& share,
-                              ChainFactor& factor, ChainTotals& totals) {
-  fill_factor(step, factor);
-  const ChainRows<const T> x(step.x, step.in), gates(step.gates, step.out);
-  const ChainRows<T> y(step.y, step.out);
-  const bool has_gates = step.gates.data != nullptr;
-  struct Fetched {
-    float values[chain_lanes][4], gate[4];
-  };
-  const auto fetch = [&](int row) {
-    Fetched fetched{};
+__device__ void multiply_rows(const ProductStep<T>& step, const ChainBlock<T>& block,
+                              const ChainFactor* factors, ChainTotals& totals) {
+  const ChainFactor& factor = factors[step.factor];
+  const int first_col = block.first_col();
+  const bool has_gates = step.gates != no_matrix;
+  const ChainRows<T> x = block.matrix(step.x), y = block.matrix(step.y);
+  const ChainRows<T> gates = block.matrix(has_gates ? step.gates : step.y);
+  const float4 bias = *reinterpret_cast<const float4*>(&factor.bias[first_col]);
+  float4 columns[chain_width];
 #pragma unroll
-    for (int four = 0; four < chain_lanes; ++four) x.load(row, 4 * four, fetched.values[four]);
-    if (has_gates) gates.load(row, share.first_col, fetched.gate);
-    return fetched;
-  };
-  share.each_row(fetch, [&](int row, const Fetched& fetched) {
-    const float4 bias = *reinterpret_cast<const float4*>(&factor.bias[share.first_col]);
+  for (int k = 0; k < chain_width; ++k) {
+    columns[k] = *reinterpret_cast<const float4*>(&factor.values[k][first_col]);
+  }
+  float column_sums[4] = {};
+  block.each_row([&](int row) {
     float sums[4] = {};
 #pragma unroll
-    for (int k = 0; k < chain_width; ++k) {
-      const float4 of_k = *reinterpret_cast<const float4*>(&factor.values[k][share.first_col]);
-      const float value = fetched.values[k / 4][k % 4];
-      sums[0] = fmaf(value, of_k.x, sums[0]);
-      sums[1] = fmaf(value, of_k.y, sums[1]);
-      sums[2] = fmaf(value, of_k.z, sums[2]);
-      sums[3] = fmaf(value, of_k.w, sums[3]);
+    for (int four = 0; four < chain_lanes; ++four) {
+      const FourOfRow part = x.load(row, 4 * four);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float4 column = columns[4 * four + i];
+        sums[0] = fmaf(part.values[i], column.x, sums[0]);
+        sums[1] = fmaf(part.values[i], column.y, sums[1]);
+        sums[2] = fmaf(part.values[i], column.z, sums[2]);
+        sums[3] = fmaf(part.values[i], column.w, sums[3]);
+      }
     }
     sums[0] += bias.x;
     sums[1] += bias.y;
     sums[2] += bias.z;
     sums[3] += bias.w;
+    if (has_gates) {
+      const FourOfRow gate = gates.load(row, first_col);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (has_gates && fetched.gate[i] <= 0) sums[i] = 0;
+      for (int i = 0; i < 4; ++i) {
+        if (gate.values[i] <= 0) sums[i] = 0;
+      }
     }
-    y.store(sums, row, share.first_col);
-    totals.add(0, sums);
+    y.store(sums, row, first_col);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) column_sums[i] += sums[i];
   });
+#pragma unroll
+  for (int i = 0; i < 4; ++i) totals.values[i] = static_cast<double>(column_sums[i]);
 }
 
 /// What the warps of a block found of a weight's gradient; that of the bias lies behind it.
@@ -80,34 +92,23 @@ struct WeightSums {
 /// The gradient of a weight over the rows of a block: half a warp has a row, a lane four by four of
 /// the results. Leaves the sums until the end.
 template <class T>
-__device__ void add_weight_gradient(const WeightStep<T>& step, const ChainShare& share,
+__device__ void add_weight_gradient(const WeightStep<T>& step, const ChainBlock<T>& block,
                                     WeightSums& shared, double* left) {
-  constexpr int ahead = 4;
   constexpr int team = chain_width * chain_width / 16;
   constexpr int step_rows = chain_threads / team;
   const int thread = static_cast<int>(threadIdx.x);
   const int first_out = thread % team / 4 * 4, first_in = thread % 4 * 4;
-  const ChainRows<const T> of_x(step.x, step.in), of_y(step.grad_y, step.out);
+  const ChainRows<T> of_x = block.matrix(step.x), of_y = block.matrix(step.grad_y);
   float sums[4][4] = {};
   float of_bias[4] = {};
-#pragma unroll 1
-  for (int first = share.begin + thread / team; first < share.end; first += ahead * step_rows) {
-    float x[ahead][4] = {}, y[ahead][4] = {};
+#pragma unroll 2
+  for (int row = thread / team; row < block.rows(); row += step_rows) {
+    const FourOfRow x = of_x.load(row, first_in), y = of_y.load(row, first_out);
 #pragma unroll
-    for (int i = 0; i < ahead; ++i) {
-      const int row = first + i * step_rows;
-      if (row >= share.end) break;
-      of_x.load(row, first_in, x[i]);
-      of_y.load(row, first_out, y[i]);
-    }
+    for (int j = 0; j < 4; ++j) {
+      of_bias[j] += y.values[j];
 #pragma unroll
-    for (int i = 0; i < ahead; ++i) {
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        of_bias[j] += y[i][j];
-#pragma unroll
-        for (int k = 0; k < 4; ++k) sums[j][k] = fmaf(y[i][j], x[i][k], sums[j][k]);
-      }
+      for (int k = 0; k < 4; ++k) sums[j][k] = fmaf(y.values[j], x.values[k], sums[j][k]);
     }
   }
   float* const own = shared.of_warps[thread / 32];

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "ops/chain/cuda/steps.cuh"
 
@@ -14,87 +13,136 @@ struct FourOfRow {
   float values[4];
 };
 
-/// Which rows a block has, and which of their columns a thread.
-struct ChainShare {
-  int begin, end;
-  int first_col;
-
-  /// Calls `work(row, fetched)` for the rows of a thread, of which `fetch(row)` reads several
-  /// ahead; the code of both is there as often.
-  template <int ahead = 3, class Fetch, class Work>
-  __device__ void each_row(Fetch&& fetch, Work&& work) const {
-    const int own = begin + static_cast<int>(threadIdx.x) / chain_lanes;
-#pragma unroll 1
-    for (int first = own; first < end; first += ahead * chain_rows) {
-      decltype(fetch(first)) fetched[ahead];
-#pragma unroll
-      for (int i = 0; i < ahead; ++i) {
-        const int row = first + i * chain_rows;
-        if (row < end) fetched[i] = fetch(row);
-      }
-#pragma unroll
-      for (int i = 0; i < ahead; ++i) {
-        const int row = first + i * chain_rows;
-        if (row < end) work(row, fetched[i]);
-      }
-    }
-  }
-};
-
-/// A matrix of which threads have four columns of a row each, filled up with 0. Its numbers can be
-/// counted in 32 bits.
+/// What a block has of a matrix: a copy in shared memory, in fp32 and filled up with 0, and where
+/// its rows lie. Rows are counted from the first one of the block.
 template <class T>
-struct ChainRows {
-  using Four = cuda::Pack<std::remove_const_t<T>, 4>;
-  T* data;
-  int stride, cols;
-  bool in_fours;  ///< on boundaries
+class ChainRows {
+ public:
+  __device__ ChainRows(const ChainMatrix<T>& matrix, float* copy, int first_row)
+      : copy_(copy),
+        data_(matrix.data + first_row * matrix.stride),
+        stride_(matrix.stride),
+        cols_(matrix.cols),
+        in_fours_(reinterpret_cast<std::uintptr_t>(matrix.data) % alignof(Four) == 0 &&
+                  matrix.stride % 4 == 0 && matrix.cols % 4 == 0) {}
 
-  template <class U>
-  __device__ ChainRows(cuda::Rows<U> rows, int columns)
-      : data(rows.data),
-        stride(static_cast<int>(rows.stride)),
-        cols(columns),
-        in_fours(reinterpret_cast<std::uintptr_t>(rows.data) % alignof(Four) == 0 &&
-                 rows.stride % 4 == 0 && columns % 4 == 0) {}
-
-  __device__ void load(int row, int first, float (&values)[4]) const {
-    const T* const place = data + row * stride + first;
-    if (in_fours) {
-      Four four{};
-      if (first < cols) four = *reinterpret_cast<const Four*>(place);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) values[i] = cuda::widen(four.values[i]);
-    } else {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) values[i] = first + i < cols ? cuda::widen(place[i]) : 0.0f;
-    }
-  }
+  __device__ int cols() const { return cols_; }
 
   __device__ FourOfRow load(int row, int first) const {
-    FourOfRow four;
-    load(row, first, four.values);
-    return four;
+    const float4 four = *reinterpret_cast<const float4*>(copy_ + row * chain_width + first);
+    return {{four.x, four.y, four.z, four.w}};
   }
 
-  /// Leaves in `values` what the rows hold now.
+  /// Rounds `values`, leaves in them what the matrix holds now, and writes that to both places.
   __device__ void store(float (&values)[4], int row, int first) const {
-    T* const place = data + row * stride + first;
+    T* const place = data_ + row * stride_ + first;
     Four four;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      four.values[i] = cuda::narrow<T>(values[i]);
+      four.values[i] = cuda::narrow<T>(first + i < cols_ ? values[i] : 0.0f);
       values[i] = cuda::widen(four.values[i]);
     }
-    if (in_fours) {
-      if (first < cols) *reinterpret_cast<Four*>(place) = four;
+    keep({{values[0], values[1], values[2], values[3]}}, row, first);
+    if (in_fours_) {
+      if (first < cols_) *reinterpret_cast<Four*>(place) = four;
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        if (first + i < cols) place[i] = four.values[i];
+        if (first + i < cols_) place[i] = four.values[i];
       }
     }
   }
+
+  /// From where the rows lie.
+  __device__ FourOfRow fetch(int row, int first) const {
+    const T* const place = data_ + row * stride_ + first;
+    FourOfRow result{};
+    if (in_fours_) {
+      if (first < cols_) {
+        const Four four = *reinterpret_cast<const Four*>(place);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) result.values[i] = cuda::widen(four.values[i]);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (first + i < cols_) result.values[i] = cuda::widen(place[i]);
+      }
+    }
+    return result;
+  }
+  __device__ void keep(const FourOfRow& four, int row, int first) const {
+    *reinterpret_cast<float4*>(copy_ + row * chain_width + first) = {
+        four.values[0], four.values[1], four.values[2], four.values[3]};
+  }
+
+ private:
+  using Four = cuda::Pack<T, 4>;
+
+  float* copy_;
+  T* data_;
+  int stride_, cols_;
+  bool in_fours_;  ///< on boundaries
+};
+
+/// The share of a block, and what of it a thread has.
+template <class T>
+class ChainBlock {
+ public:
+  __device__ ChainBlock(const ChainLaunch<T>& launch, float* copies)
+      : launch_(launch),
+        copies_(copies),
+        first_row_(static_cast<int>(blockIdx.x) * launch.rows_per_block),
+        rows_(max(0, min(launch.rows_per_block, launch.rows - first_row_))) {}
+
+  __device__ int first_row() const { return first_row_; }
+  __device__ int rows() const { return rows_; }
+  __device__ int first_col() const { return static_cast<int>(threadIdx.x) % chain_lanes * 4; }
+
+  __device__ ChainRows<T> matrix(int number) const {
+    return {launch_.matrix[number], copies_ + number * launch_.rows_per_block * chain_width,
+            first_row_};
+  }
+  __device__ int cols(int number) const { return launch_.matrix[number].cols; }
+
+  /// Calls `work(row)` for the rows of a thread.
+  template <class Work>
+  __device__ void each_row(Work&& work) const {
+#pragma unroll 1
+    for (int row = first_own(); row < rows_; row += chain_rows) work(row);
+  }
+
+  /// Copies all that is read before a step writes it, two matrices at once.
+  __device__ void fetch_matrices() const {
+    constexpr int rows_at_once = most_block_rows / chain_rows;
+#pragma unroll 1
+    for (int first = 0; first < launch_.given; first += 2) {
+      const bool has_second = first + 1 < launch_.given;
+      const ChainRows<T> pair[2] = {matrix(launch_.given_matrix[first]),
+                                    matrix(launch_.given_matrix[first + (has_second ? 1 : 0)])};
+      FourOfRow fetched[2 * rows_at_once];
+      const auto each = [&](auto&& visit) {
+#pragma unroll
+        for (int i = 0; i < 2 * rows_at_once; ++i) {
+          const int row = first_own() + i / 2 * chain_rows;
+          if (row < rows_ && (i % 2 == 0 || has_second)) visit(pair[i % 2], row, fetched[i]);
+        }
+      };
+      each([&](const ChainRows<T>& rows, int row, FourOfRow& four) {
+        four = rows.fetch(row, first_col());
+      });
+      each([&](const ChainRows<T>& rows, int row, FourOfRow& four) {
+        rows.keep(four, row, first_col());
+      });
+    }
+  }
+
+ private:
+  static __device__ int first_own() { return static_cast<int>(threadIdx.x) / chain_lanes; }
+
+  const ChainLaunch<T>& launch_;
+  float* copies_;
+  int first_row_, rows_;
 };
 
 }  // namespace tessera::ops

@@ -4,8 +4,9 @@
 #include "cuda/cluster.cuh"
 #include "ops/chain/cuda/steps.cuh"
 
-/// How the blocks of a chain tell each other what they found: `publish`, `meet`, `published`. Sums
-/// of one meeting may be read until the next but one, so that blocks meet once for each.
+/// How the blocks of a chain tell each other what they found: `publish`, `meet`, `published`. Every
+/// warp publishes the same sums of its block, one for each lane. Sums of one meeting may be read
+/// until the next but one, so that blocks meet once for each.
 namespace tessera::ops {
 
 /// The blocks of one cluster, by shared memory.
@@ -20,16 +21,14 @@ class ClusterTeam {
     if (exchanges) cuda::arrive_in_cluster();
   }
 
-  /// `own` has the sums of this block, in shared memory.
-  __device__ void publish(const double (&own)[chain_sums]) {
+  __device__ void publish(double own) {
     begin();
     side_ ^= 1;
     const int sum = static_cast<int>(threadIdx.x) % chain_sums;
 #pragma unroll 1
     for (unsigned block = threadIdx.x / chain_sums; block < gridDim.x;
          block += chain_threads / chain_sums) {
-      cuda::store_in_cluster(&memory_.sums[side_][blockIdx.x][sum], static_cast<int>(block),
-                             own[sum]);
+      cuda::store_in_cluster(&memory_.sums[side_][blockIdx.x][sum], static_cast<int>(block), own);
     }
   }
   __device__ void meet() {
@@ -61,19 +60,17 @@ class GridTeam {
       : counter_(workspace.counters),
         sums_(workspace.partials + most_left_sums * most_grid_chain_blocks) {}
 
-  __device__ void publish(const double (&own)[chain_sums]) {
+  __device__ void publish(double own) {
     side_ ^= 1;
-    if (threadIdx.x < chain_sums) __stcg(place(blockIdx.x, threadIdx.x), own[threadIdx.x]);
+    if (threadIdx.x < chain_sums) __stcg(place(blockIdx.x, threadIdx.x), own);
   }
   __device__ void meet() {
     __syncthreads();
     meetings_ += 1;
     if (threadIdx.x == 0) {
-      __threadfence();
-      atomicAdd(counter_, 1u);
+      asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(counter_) : "memory");
       while (arrived() < meetings_ * gridDim.x) {
       }
-      __threadfence();
     }
     __syncthreads();
   }

@@ -5,7 +5,7 @@ namespace tessera::ops {
 
 template bool run_chain_in_cluster(const ChainLaunch<float>&, int, Stream);
 template bool run_chain_in_grid(const ChainLaunch<float>&, int, Stream);
-template bool cluster_has_room<float>(int);
-template bool grid_has_room<float>(int);
+template int chain_room_in_cluster<float>(int);
+template int chain_room_in_grid<float>(int);
 
 }  // namespace tessera::ops
