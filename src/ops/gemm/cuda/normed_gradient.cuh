@@ -8,9 +8,10 @@
 /// Both gradients of a dense layer before a batch norm, whose own gradient is made where it is
 /// read: x, y and the gradient come from memory once, that of x goes there once.
 ///
-///     matrix units    dY^T X, half of it for groups 0 and 1 each; dY W for group 2 | barrier
-///     all warps       convert the next tile                  | add, or write rows  | barrier
-///     copies          the tile after that is on its way all the time
+///     groups 0, 1    convert tile 2     | convert tile 3     | convert tile 4        ...
+///     group 2        dY^T X of tile 1   | dY^T X of tile 2   | dY^T X of tile 3
+///     group 3        dY W of tile 1, write rows | dY W of tile 2, write rows | ...
+///     copies         two tiles are on their way all the time
 namespace tessera::ops {
 
 /// The gradient of y at one place, straight from memory.
@@ -200,6 +201,50 @@ __device__ inline void make_sure_of_x(const NormedLaunch& launch, std::int64_t f
   for (int i = 0; i < 32; ++i) products[i] = copies[i];
 }
 
+/// Brings the rows of a block's tiles and makes planes of them, as far ahead as there is room.
+__device__ inline void convert_tiles(const NormedLaunch& launch, NormedTiles& tiles,
+                                     std::int64_t begin, std::int64_t step) {
+  for (int side = 0; side < 2; ++side) {
+    if (begin + side * step < launch.rows) tiles.copy(begin + side * step, side);
+    cuda::commit_copies();
+  }
+  tiles.fetch_left(begin);
+  int done = 0;
+  for (std::int64_t first = begin; first < launch.rows; first += step, ++done) {
+    const int side = done % 2;
+    tiles.keep_left(side);
+    tiles.fetch_left(first + step);
+    cuda::wait_for_copies<1>();
+    if (done >= 2) cuda::wait_at_barrier(NormedBarriers::empty(side), normed_threads);
+    tiles.convert(first, side);
+    cuda::fence_shared_for_wgmma();
+    cuda::arrive_at_barrier(NormedBarriers::full(side), normed_threads);
+    if (first + 2 * step < launch.rows) tiles.copy(first + 2 * step, side);
+    cuda::commit_copies();
+  }
+  cuda::wait_for_copies<0>();
+  for (int last = max(0, done - 2); last < done; ++last) {
+    cuda::wait_at_barrier(NormedBarriers::empty(last % 2), normed_threads);
+  }
+}
+
+/// Calls `multiply(first, side, products)`, which begins the product of a tile, and `finish(first,
+/// products)` when the planes are free again.
+template <class Multiply, class Finish>
+__device__ void multiply_tiles(const NormedLaunch& launch, std::int64_t begin, std::int64_t step,
+                               Multiply&& multiply, Finish&& finish) {
+  int side = 0;
+  for (std::int64_t first = begin; first < launch.rows; first += step, side ^= 1) {
+    float products[32];
+    cuda::wait_at_barrier(NormedBarriers::full(side), normed_threads);
+    multiply(first, side, products);
+    cuda::wgmma_wait();
+    cuda::keep_in_place(products);
+    cuda::arrive_at_barrier(NormedBarriers::empty(side), normed_threads);
+    finish(first, products);
+  }
+}
+
 __global__ __launch_bounds__(normed_threads,
                              1) void normed_gradient(const __grid_constant__ NormedLaunch launch) {
 #if defined(TESSERA_HAS_WGMMA)
@@ -214,84 +259,56 @@ __global__ __launch_bounds__(normed_threads,
   NormedTiles tiles(launch, memory);
   cuda::begin_overlapped();
   tiles.keep_constants();
-  for (int side = 0; side < 2; ++side) {
-    const std::int64_t first = begin + side * step;
-    if (first < launch.rows) tiles.copy(first, side);
-    cuda::commit_copies();
-    tiles.fetch_left(first);
-    tiles.keep_left(side);
-  }
-  tiles.fetch_left(begin + 2 * step);
-  cuda::wait_for_copies<1>();
-  __syncthreads();
-  if (begin < launch.rows) tiles.convert(begin, 0);
   cuda::fence_shared_for_wgmma();
   __syncthreads();
 
-  // The first two groups keep their sums here, the third one what it needs of x.
-  float kept[32] = {};
-  NormedSums of_x;
-  const bool has_sums = launch.sums.data != nullptr;
-  int side = 0;
-  for (std::int64_t first = begin; first < launch.rows; first += step) {
-    const std::int64_t next = first + step;
-    float products[32];
-    if (group < 2) {
-      multiply_lines<64, 2>(address + NormedLayout::gradient_planes(side),
-                            address + NormedLayout::x_planes(side), group, products);
-    } else {
-      multiply_by_weight(address + NormedLayout::gradient_planes(side),
-                         address + NormedLayout::weight_planes, products);
-      if (has_sums) NormedSums::fetch(launch, first, kept);
-    }
-    // Every thread has converted what it copied itself, so the next but one may follow it.
-    if (next + step < launch.rows) tiles.copy(next + step, side);
-    cuda::commit_copies();
-    cuda::wait_for_copies<1>();
-    if (next < launch.rows) tiles.convert(next, side ^ 1);
-    cuda::fence_shared_for_wgmma();
-    // Factors of this tile are no longer read.
-    tiles.keep_left(side);
-    tiles.fetch_left(next + 2 * step);
-    cuda::wgmma_wait();
-    cuda::keep_in_place(products);
-    if (group < 2) {
-#pragma unroll
-      for (int i = 0; i < 32; ++i) kept[i] += products[i];
-    } else {
-      make_sure_of_x(launch, first, products);
-      write_normed_rows(launch, first, products);
-      if (has_sums) of_x.add(launch, tiles, kept, products, first);
-    }
-    __syncthreads();
-    side ^= 1;
-  }
-  cuda::wait_for_copies<0>();
-  __syncthreads();
-
-  // Both halves of the weight's gradient together; each of the first 256 threads has 16 numbers of
-  // it then.
-  constexpr int num_sums = 64 * 64 / product_threads;
+  // Where rows were staged there is room once all of them are in planes.
   float* const of_weight = reinterpret_cast<float*>(memory + NormedLayout::stages);
   double* const of_warps =
       reinterpret_cast<double*>(memory + NormedLayout::stages + NormedLayout::matrix_bytes);
-  if (group == 1) {
+  if (thread < normed_converters) {
+    convert_tiles(launch, tiles, begin, step);
+  } else if (group == 2) {
+    float sums[32] = {};
+    multiply_tiles(
+        launch, begin, step,
+        [&](std::int64_t, int side, float(&products)[32]) {
+          multiply_lines<64, 1>(address + NormedLayout::gradient_planes(side),
+                                address + NormedLayout::x_planes(side), 0, products);
+        },
+        [&](std::int64_t, const float(&products)[32]) {
 #pragma unroll
-    for (int i = 0; i < 32; ++i) of_weight[i * 128 + thread % 128] = kept[i];
+          for (int i = 0; i < 32; ++i) sums[i] += products[i];
+        });
+#pragma unroll
+    for (int i = 0; i < 32; ++i) of_weight[i * 128 + thread % 128] = sums[i];
+  } else {
+    float x[32];
+    NormedSums of_x;
+    const bool has_sums = launch.sums.data != nullptr;
+    multiply_tiles(
+        launch, begin, step,
+        [&](std::int64_t first, int side, float(&products)[32]) {
+          multiply_by_weight(address + NormedLayout::gradient_planes(side),
+                             address + NormedLayout::weight_planes, products);
+          if (has_sums) NormedSums::fetch(launch, first, x);
+        },
+        [&](std::int64_t first, float(&products)[32]) {
+          make_sure_of_x(launch, first, products);
+          write_normed_rows(launch, first, products);
+          if (has_sums) of_x.add(launch, tiles, x, products, first);
+        });
+    of_x.write(of_warps + thread / 32 % 4 * 128);
   }
-  if (group == 2) of_x.write(of_warps + thread / 32 % 4 * 128);
   __syncthreads();
-  if (group == 0) {
-#pragma unroll
-    for (int i = 0; i < 32; ++i) of_weight[i * 128 + thread] += kept[i];
-  }
   if (launch.sums.data != nullptr && thread < 128) {
     double total = 0;
 #pragma unroll
     for (int warp = 0; warp < 4; ++warp) total += of_warps[warp * 128 + thread];
     __stcg(launch.partial_sums + std::int64_t{blockIdx.x} * 128 + thread, total);
   }
-  __syncthreads();
+  // Each of the first 256 threads has 16 numbers of the weight's gradient.
+  constexpr int num_sums = 64 * 64 / product_threads;
   float own[num_sums];
   const auto each = [&](auto&& visit) {
     if (thread >= product_threads) return;
@@ -325,7 +342,8 @@ __global__ __launch_bounds__(normed_threads,
   of_warps[thread] = total;
   __syncthreads();
   if (thread >= 128 || thread % 64 >= launch.in) return;
-  total = of_warps[thread] + of_warps[128 + thread] + of_warps[256 + thread];
+  total = of_warps[thread] + of_warps[128 + thread];
+  total += of_warps[256 + thread] + of_warps[384 + thread];
   launch.sums.data[thread / 64 * launch.sums.stride + thread % 64] = total;
 #endif
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/async_copy.cuh"
+#include "cuda/named_barrier.cuh"
 #include "ops/gemm/cuda/normed_launch.hpp"
 #include "ops/gemm/cuda/stream_inner.cuh"
 
@@ -10,9 +11,21 @@
 /// such; and two stages of rows as they come from memory.
 namespace tessera::ops {
 
-inline constexpr int normed_threads = 384;
+/// The first of them bring rows and convert them, half of the others multiply for the weight, half
+/// for x.
+inline constexpr int normed_threads = 512;
+inline constexpr int normed_converters = 256;
 inline constexpr int normed_rows = inner_lines;
 inline constexpr int most_normed_inner = 4;
+
+static_assert(normed_rows * most_normed_inner == normed_converters);
+
+/// Numbers of barriers: planes of a side are there, or were read; those who convert meet.
+struct NormedBarriers {
+  __device__ static int full(int side) { return 1 + side; }
+  __device__ static int empty(int side) { return 3 + side; }
+  static constexpr int of_converters = 5;
+};
 
 struct NormedLayout {
   static constexpr int matrix_bytes = normed_rows * 64 * 4;
@@ -54,8 +67,8 @@ __device__ inline void keep_in_planes(char* planes, int line, int four, const fl
   }
 }
 
-/// The rows of tiles on their way from memory into planes. Every thread converts what it copied
-/// itself, so copies need no barrier.
+/// The rows of tiles on their way from memory into planes, by the first threads of a block. Each
+/// converts what it copied itself, so copies need no barrier.
 class NormedTiles {
  public:
   __device__ NormedTiles(const NormedLaunch& launch, char* memory)
@@ -64,14 +77,16 @@ class NormedTiles {
   /// What does not change from tile to tile; a barrier follows.
   __device__ void keep_constants() const {
     const int thread = static_cast<int>(threadIdx.x);
-    each_four([&](int line, int four) {
+#pragma unroll 1
+    for (int place = thread; place < 64 * 16; place += normed_threads) {
+      const int line = place / 16, four = place % 16;
       float values[4] = {};
       if (line < launch_.out && four * 4 < launch_.in) {
         load_neighbours(launch_.weight.data + line * launch_.weight.stride + four * 4, 4, 1,
                         values);
       }
       keep_in_planes(memory_ + NormedLayout::weight_planes, line, four, values);
-    });
+    }
     if (thread < 64) {
       const GradientColumn column =
           thread < launch_.out ? launch_.columns[thread] : GradientColumn{};
@@ -112,19 +127,19 @@ class NormedTiles {
     });
   }
 
-  /// The left factor of a gradient that is a product has few numbers; each thread brings one.
+  /// The left factor of a gradient that is a product has few numbers; each converter brings one.
   __device__ void fetch_left(std::int64_t first) {
     const int thread = static_cast<int>(threadIdx.x);
     const std::int64_t row = first + thread / most_normed_inner;
     const int k = thread % most_normed_inner;
-    const bool exists = has_factors() && thread < normed_rows * most_normed_inner &&
-                        row < launch_.rows && k < launch_.inner;
+    const bool exists = has_factors() && row < launch_.rows && k < launch_.inner;
     left_ = exists ? launch_.left.data[row * launch_.left.stride + k] : 0.0f;
   }
-  /// Before the barrier that comes before `convert`.
+  /// Every converter calls it before `convert`.
   __device__ void keep_left(int side) const {
-    const int thread = static_cast<int>(threadIdx.x);
-    if (has_factors() && thread < normed_rows * most_normed_inner) left(side)[thread] = left_;
+    if (!has_factors()) return;
+    left(side)[threadIdx.x] = left_;
+    cuda::wait_at_barrier(NormedBarriers::of_converters, normed_converters);
   }
 
   /// Makes planes of a tile that has arrived.
@@ -167,14 +182,13 @@ class NormedTiles {
   }
 
  private:
-  /// The same line and columns in every call.
+  /// The same lines and columns in every call, two lines at once.
   template <class Work>
   __device__ static void each_four(Work&& work) {
-#pragma unroll 1
-    for (int i = 0; i < (normed_rows * 16 + normed_threads - 1) / normed_threads; ++i) {
-      const int place = i * normed_threads + static_cast<int>(threadIdx.x);
-      if (place < normed_rows * 16) work(place / 16, place % 16);
-    }
+    constexpr int lines = normed_converters / 16;
+    const int line = static_cast<int>(threadIdx.x) / 16, four = static_cast<int>(threadIdx.x) % 16;
+#pragma unroll 2
+    for (int i = 0; i < normed_rows / lines; ++i) work(i * lines + line, four);
   }
 
   __device__ bool has_factors() const { return launch_.gradient.data == nullptr; }
