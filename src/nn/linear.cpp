@@ -7,6 +7,7 @@
 
 #include "tessera/nn/bit_steps.hpp"
 #include "tessera/nn/propagate.hpp"
+#include "tessera/ops/norm_sums.hpp"
 
 namespace tessera::nn {
 
@@ -102,6 +103,11 @@ Tensor* Linear::backward(Tensor& grad_output, const Context& context) {
   if (grad != nullptr && epilogue_before() != nullptr && around.columns.absent() &&
       !input_rounder_.rounds()) {
     epilogue_before()->let_finish(around, context);
+  }
+  if (leaves && norm_before_ != nullptr &&
+      ops::linear_finds_norm_sums(device(), storage_of(placement().precision), grad_output.rows(),
+                                  input_width(), output_width())) {
+    around.norm_sums = norm_before_->expect_sums();
   }
   projection_.backward(input_, grad_output, bias, grad, context, around);
   return grad;

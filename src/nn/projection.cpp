@@ -119,8 +119,8 @@ void Projection::backward(const Input& x, const Tensor& grad_y, Parameter* bias,
   if (grad_x != nullptr) {
     grad_x->resize(grad_y.rows(), in());
     of_x = *grad_x;
-    used = used_weight(context);
   }
+  if (grad_x != nullptr || !around.norm_sums.absent()) used = used_weight(context);
   ops::linear_backward(x.dense("Projection"), used, grad_y, weight.upright_gradient(), grad_bias,
                        of_x, device, context.stream, context.workspace, weight.value.precision(),
                        around);

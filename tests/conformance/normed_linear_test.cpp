@@ -13,6 +13,7 @@
 #include "support/summed_product.hpp"
 #include "tessera/ops/batch_norm.hpp"
 #include "tessera/ops/linear.hpp"
+#include "tessera/ops/norm_sums.hpp"
 
 /// Gradients of dense layers that make the gradient of the batch norm behind them themselves.
 namespace tessera::ops {
@@ -88,9 +89,9 @@ Matrix<double> gradient_of_y(const Shape& shape, const Numbers& numbers) {
   return result;
 }
 
-Expected expected_of(const Shape& shape, const Numbers& numbers) {
+/// By the gradient of y.
+Expected expected_of(const Shape& shape, const Numbers& numbers, const Matrix<double>& slopes) {
   Expected expected{{shape.out, shape.in}, {shape.rows, shape.in}, {2, shape.in}};
-  const Matrix<double> slopes = gradient_of_y(shape, numbers);
   for (std::int64_t i = 0; i < shape.rows; ++i) {
     for (std::int64_t k = 0; k < shape.in; ++k) {
       const float* const column = numbers.x_columns.view().row(k);
@@ -137,7 +138,7 @@ void check(const Shape& shape, Device device) {
                     test::workspace_on(device), Precision::fp32, around);
   };
   run();
-  const Expected expected = expected_of(shape, numbers);
+  const Expected expected = expected_of(shape, numbers, gradient_of_y(shape, numbers));
   const Matrix<float> first = grad_weight.values();
   expect_agreement("grad_weight", first, expected.of_weight);
   expect_agreement("grad_x", grad_x.values(), expected.of_x);
@@ -158,6 +159,40 @@ TEST_P(NormedLinear, agrees_with_double_precision) {
   for (const Shape& shape : shapes) {
     SCOPED_TRACE(::testing::Message() << shape.rows << " x " << shape.in << " -> " << shape.out);
     if (fuses(shape.rows, shape.in, shape.out)) check(shape, device());
+  }
+}
+
+/// A gradient of one or two columns is not multiplied with the weight, but what the batch norm
+/// before the layer needs of the product is known.
+TEST_P(NormedLinear, finds_sums_beside_the_gradient_of_a_thin_weight) {
+  const ElementType type = storage_of(GetParam().precision);
+  constexpr Shape thin[] = {{33001, 64, 2, true, true, false, 0},
+                            {40000, 61, 2, true, false, false, 0},
+                            {140000, 8, 1, true, true, false, 0}};
+  for (const Shape& shape : thin) {
+    const auto& [rows, in, out, reads, relu, behind, inner] = shape;
+    if (!linear_finds_norm_sums(device(), type, rows, in, out)) continue;
+    SCOPED_TRACE(::testing::Message() << rows << " x " << in << " -> " << out);
+    const Numbers numbers(shape);
+    DeviceMatrix<float> x(numbers.x, device(), 0), gradient(numbers.gradient, device(), 1);
+    DeviceMatrix<float> weight(numbers.weight, device(), 3);
+    DeviceMatrix<float> columns(numbers.x_columns, device(), 0);
+    DeviceMatrix<float> grad_weight(out, in, device(), 3), grad_bias(1, out, device(), 0);
+    DeviceMatrix<double> sums(2, in, device(), 3);
+    LinearSurroundings around;
+    around.columns = columns;
+    around.relu = relu;
+    around.norm_sums = sums;
+    linear_backward(x, weight, gradient, grad_weight, grad_bias, {}, device(), {},
+                    test::workspace_on(device()), Precision::fp32, around);
+    const Expected expected = expected_of(shape, numbers, test::to_double(numbers.gradient));
+    expect_agreement("grad_weight", grad_weight.values(), expected.of_weight);
+    expect_agreement("norm_sums", sums.values(), expected.of_sums);
+    SummedProduct of_bias(1, out);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < out; ++j) of_bias.add(0, j, numbers.gradient(i, j));
+    }
+    expect_agreement("grad_bias", grad_bias.values(), of_bias);
   }
 }
 
@@ -273,6 +308,18 @@ TEST_P(NormedLinear, batch_norm_leaves_its_gradient_and_takes_sums) {
                       workspace, knows);
   expect_near(again.values(), grad_y.values());
   expect_near(same_gamma.values(), of_gamma_now);
+}
+
+TEST(NormedLinearErrors, say_when_no_pass_finds_sums) {
+  Matrix<float> x(40000, 16, 0.0f), weight(2, 16, 0.0f), grad(40000, 2, 0.0f), of_weight(2, 16);
+  Matrix<float> columns(16, 4, 0.0f);
+  Matrix<double> sums(2, 16);
+  LinearSurroundings around;
+  around.columns = columns;
+  around.norm_sums = sums;
+  testing::expect_error(ErrorCode::invalid_argument, {"linear_finds_norm_sums"}, [&] {
+    linear_backward(x, weight, grad, of_weight, {}, {}, {}, {}, nullptr, Precision::fp32, around);
+  });
 }
 
 TEST(NormedLinearErrors, say_what_does_not_fit) {

@@ -5,6 +5,7 @@
 
 #include "ops/chain/held_calls.hpp"
 #include "ops/check.hpp"
+#include "tessera/ops/norm_sums.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -63,6 +64,20 @@ void check_normed(const Checker& check, const ConstOperand& x, const ConstOperan
   in_fours(grad_x, "grad_x");
 }
 
+/// Throws unless sums for a batch norm before can be found beside the gradient of the weight.
+void check_norm_sums(const Checker& check, const ConstOperand& x, const ConstOperand& weight,
+                     const ConstOperand& grad_y, const ConstOperand& grad_weight,
+                     const ConstOperand& grad_x, const LinearSurroundings& around) {
+  if (around.norm_sums.absent()) return;
+  check.that(linear_finds_norm_sums(x.device, x.type, x.rows, x.cols, grad_y.cols),
+             "norm_sums without a normed gradient are for many rows and one or two columns: ask "
+             "linear_finds_norm_sums");
+  check.that(!around.columns.absent(), "there are norm_sums, but no batch norm before");
+  check.that(!weight.absent() && !grad_weight.absent() && grad_x.absent(),
+             "beside norm_sums there are weight and grad_weight, and no grad_x");
+  check.matrix(around.norm_sums, "norm_sums", {ElementType::fp64, 2, x.cols});
+}
+
 }  // namespace
 
 bool linear_fuses(Device device, ElementType type, std::int64_t rows, std::int64_t in,
@@ -78,6 +93,13 @@ bool linear_gradient_fuses(Device device, ElementType type, std::int64_t rows, s
                            std::int64_t out) {
   constexpr std::int64_t narrowest = 8;
   return device.kind != DeviceKind::cpu && out >= narrowest && in % 4 == 0 && out % 4 == 0 &&
+         linear_fuses(device, type, rows, in, out);
+}
+
+bool linear_finds_norm_sums(Device device, ElementType type, std::int64_t rows, std::int64_t in,
+                            std::int64_t out) {
+  constexpr std::int64_t widest = 2;
+  return device.kind != DeviceKind::cpu && out <= widest && pays_as_factors(rows, out) &&
          linear_fuses(device, type, rows, in, out);
 }
 
@@ -119,6 +141,7 @@ void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, O
                "of a normed gradient there are grad_weight and grad_x, and no grad_bias");
   } else {
     check.matrix(grad_y, "grad_y", {x.type, x.rows, grad_y.cols});
+    check_norm_sums(check, x, weight, grad_y, grad_weight, grad_x, around);
   }
   check.optional_matrix(grad_weight, "grad_weight", {x.type, grad_y.cols, x.cols});
   check.optional_matrix(grad_bias, "grad_bias", {x.type, 1, grad_y.cols});
@@ -163,6 +186,7 @@ void DenseOps::linear_backward(const LinearGradCall& call, Stream stream,
   const auto& [x, weight, grad_y, grad_weight, grad_bias, grad_x, allows_tf32, of_x, before_relu,
                grad_x_sums, normed, norm_sums] = call;
   if (!normed.absent()) throw Error(ErrorCode::internal, "no kernel takes it", "normed gradient");
+  if (!norm_sums.absent()) throw Error(ErrorCode::internal, "no kernel finds them", "norm_sums");
   if (!grad_weight.absent()) {
     GemmCall product{Transpose::yes, Transpose::no, 1,          grad_y, x, 0,
                      grad_weight,    x.rows,        allows_tf32};

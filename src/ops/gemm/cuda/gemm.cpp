@@ -74,13 +74,19 @@ void CudaDenseOps::gemm(const GemmCall& call, Stream stream,
 void CudaDenseOps::linear_backward(const LinearGradCall& call, Stream stream,
                                    const DenseWorkspace* workspace) const {
   const cuda_backend::CurrentDevice current(device_.index);
+  LinearGradCall rest = call;
   {
     const DenseWorkspaceUse use(workspace, "linear_backward", device_, stream);
     const ChainCall alone = call;
     if (chains(alone)) return run_chain({&alone, 1}, stream, workspace);
     if (run_linear_backward(call, use.data(), stream)) return;
+    if (!call.norm_sums.absent()) {
+      run_thin_norm_sums(call, use.data(), stream);
+      rest.grad_weight = {};
+      rest.norm_sums = {};
+    }
   }
-  DenseOps::linear_backward(call, stream, workspace);
+  DenseOps::linear_backward(rest, stream, workspace);
 }
 
 }  // namespace tessera::ops

@@ -14,6 +14,9 @@ bool run_product(const GemmCall& call, Device device, std::byte* memory, Stream 
 /// False, and nothing done, where the matrices are too large for that or not all of it is wanted.
 bool run_linear_backward(const LinearGradCall& call, std::byte* memory, Stream stream);
 
+/// The gradient of a weight and `norm_sums`, where `linear_finds_norm_sums`.
+void run_thin_norm_sums(const LinearGradCall& call, std::byte* memory, Stream stream);
+
 /// Whether products of many rows read columns and find moments (`linear_fuses`).
 bool products_fuse(Device device, ElementType type);
 
