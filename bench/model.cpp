@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/core/measure.hpp"
 #include "tessera/core/memory.hpp"
 #include "tessera/nn/model.hpp"
 #include "tessera/train/problem.hpp"
@@ -119,8 +120,10 @@ nn::Tensor logits_of(nn::Model& model, const train::Problem& problem, nn::Placem
   return copy;
 }
 
-/// Steps that are queued before the host waits once.
+/// Steps that are queued before the host waits once: as many as short ones need to hide that wait,
+/// and so many of long ones.
 constexpr std::int64_t queued_steps = 100;
+constexpr std::int64_t fewest_queued_steps = 10;
 
 /// What is timed of a training.
 struct Work {
@@ -180,7 +183,7 @@ class ModelTrial : public Trial {
     const bool in_batches =
         options_.batching != train::Batching::full || options_.process_every_step;
     if (!in_batches && !trainer_->runs_ahead()) return std::nullopt;
-    const std::int64_t epochs = in_batches ? 1 : queued_steps;
+    const std::int64_t epochs = in_batches ? 1 : epochs_within(options.max_seconds);
     const std::int64_t before = trainer_->step();
     train_epochs(epochs);
     const std::int64_t steps = trainer_->step() - before;
@@ -238,6 +241,14 @@ class ModelTrial : public Trial {
       const double seconds = trainer_->times()[phase] - before[phase];
       phases_.push_back({fmt::format("{}_us", train::to_string(phase)), seconds * 1e6 / steps});
     }
+  }
+
+  /// How many fit into a round of so many seconds.
+  std::int64_t epochs_within(double seconds) {
+    const Stopwatch watch;
+    train_epochs(fewest_queued_steps);
+    const double each = watch.seconds() / static_cast<double>(fewest_queued_steps);
+    return std::clamp(static_cast<std::int64_t>(seconds / each), fewest_queued_steps, queued_steps);
   }
 
   void train_epochs(std::int64_t count) {

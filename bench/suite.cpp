@@ -115,9 +115,10 @@ Result run_suite(const Suite& suite, const Problem& problem, const MeasureOption
   record.min_us = times.min_us;
   record.worst_us = times.worst_us;
   record.chain_us = times.chain_us;
-  record.floor_us = floor_us(result.bytes, problem.device);
   result.repeats = times.repeats;
+  // Before the bandwidth of the device is measured, which takes memory that is not the trial's.
   result.figures = trial->figures();
+  record.floor_us = floor_us(result.bytes, problem.device);
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -53,6 +54,9 @@ Crew& Crew::own() {
 }
 
 bool Crew::is_at_work() noexcept { return at_work; }
+
+LoopsAlone::LoopsAlone(bool wanted) noexcept : before_(std::exchange(at_work, at_work || wanted)) {}
+LoopsAlone::~LoopsAlone() { at_work = before_; }
 
 bool Crew::run(int helpers, FunctionRef<void()> work) {
   if (taken_.exchange(true, std::memory_order_acquire)) return false;

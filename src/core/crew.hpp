@@ -44,4 +44,17 @@ class Crew {
   int num_threads_ = 0;
 };
 
+/// While one of these lives, loops of its thread run on it alone, if so wanted: for threads that
+/// are several already, and whose loops are too short to be worth waking others.
+class LoopsAlone {
+ public:
+  explicit LoopsAlone(bool wanted = true) noexcept;
+  ~LoopsAlone();
+  LoopsAlone(const LoopsAlone&) = delete;
+  LoopsAlone& operator=(const LoopsAlone&) = delete;
+
+ private:
+  bool before_;
+};
+
 }  // namespace tessera

@@ -7,13 +7,17 @@
 
 namespace tessera {
 
-SideStream::SideStream(Device device) : device_(device) {
+SideStream::SideStream(Device device, [[maybe_unused]] bool goes_first) : device_(device) {
   require_available(device);
 #ifdef TESSERA_WITH_CUDA
   if (device.kind != DeviceKind::cuda) return;
   const cuda_backend::CurrentDevice current(device.index);
   cudaStream_t stream = nullptr;
-  cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  int last = 0, first = 0;
+  cuda_check(cudaDeviceGetStreamPriorityRange(&last, &first), "reading what a GPU is");
+  cuda_check(
+      cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, goes_first ? first : last),
+      "making a stream");
   handle_ = stream;
 #endif
 }

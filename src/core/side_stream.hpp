@@ -8,7 +8,9 @@ namespace tessera {
 /// A stream of its own on a device, which does not wait for others. The CPU has none.
 class SideStream {
  public:
-  explicit SideStream(Device device);
+  /// `goes_first`: what is queued on it begins as soon as there is room, before what others wait
+  /// to begin.
+  explicit SideStream(Device device, bool goes_first = false);
   ~SideStream();
   SideStream(const SideStream&) = delete;
   SideStream& operator=(const SideStream&) = delete;

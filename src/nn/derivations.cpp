@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -104,10 +105,25 @@ Graph negated_laplacian_rest(const Graph& graph) {
 }
 
 Graph pooling_graph(std::span<const std::int32_t> graph_ids, std::int64_t num_graphs) {
-  std::vector<VertexId> vertices(graph_ids.size());
-  std::iota(vertices.begin(), vertices.end(), VertexId{0});
-  return from_coo(static_cast<VertexId>(num_graphs), static_cast<VertexId>(graph_ids.size()),
-                  graph_ids, vertices);
+  // Vertices are sorted by counting: batches of graphs get a pooling graph in every step.
+  Buffer<EdgeOffset> offsets(num_graphs + 1, 0);
+  for (const std::int32_t id : graph_ids) {
+    if (id < 0 || id >= num_graphs) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("graph {} is outside [0, {})", id, num_graphs), "pooling_graph",
+                  "number the graphs from 0");
+    }
+    ++offsets[id + 1];
+  }
+  std::partial_sum(offsets.begin(), offsets.end(), offsets.begin());
+  std::vector<EdgeOffset> next(offsets.begin(), offsets.end());
+  Buffer<VertexId> vertices(std::ssize(graph_ids));
+  for (std::size_t v = 0; v < graph_ids.size(); ++v) {
+    vertices[next[static_cast<std::size_t>(graph_ids[v])]++] = static_cast<VertexId>(v);
+  }
+  const auto num_rows = static_cast<VertexId>(num_graphs);
+  const auto num_cols = static_cast<VertexId>(graph_ids.size());
+  return Graph(num_rows, num_cols, std::move(offsets), std::move(vertices));
 }
 
 }  // namespace tessera::nn

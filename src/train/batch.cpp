@@ -12,6 +12,7 @@
 #include "tessera/graph/coo.hpp"
 #include "tessera/graph/transform.hpp"
 
+#include "core/crew.hpp"
 #include "train/features.hpp"
 #include "train/pattern_order.hpp"
 #include "train/random_use.hpp"
@@ -76,6 +77,22 @@ std::int64_t batches_ahead(const TrainOptions& options, std::int64_t per_epoch) 
   // own.
   const std::int64_t most = options.plans.tune == ops::Tune::measured ? 1 : most_batches_ahead;
   return std::min({most, per_epoch, per_epoch * options.epochs - 1});
+}
+
+bool makes_batches_anew(const TrainOptions& options) {
+  switch (options.batching) {
+    case Batching::full: return options.process_every_step;
+    case Batching::clusters: return options.parts_per_batch > 1;
+    case Batching::graphs: return true;
+  }
+  return false;
+}
+
+bool takes_whole_rows(const Problem& problem, const TrainOptions& options) {
+  constexpr std::int64_t short_row = 256;
+  const bool cuts = options.batching != Batching::full && makes_batches_anew(options);
+  return cuts && problem.num_features() <= short_row &&
+         why_not_recorded(options.placement.device()).empty();
 }
 
 nn::Context Batch::context(bool training, std::uint64_t seed, std::int64_t step) {
@@ -163,8 +180,6 @@ BatchSource::BatchSource(const Problem& problem, const Split& split, const Train
     : problem_(problem),
       form_(form),
       seed_(seed),
-      making_{{SideStream(form.placement.device()), SideStream(form.placement.device()),
-               SideStream(form.placement.device())}},
       full_(full_batch(problem, split, form,
                        options.batching != Batching::full || options.process_every_step)),
       epochs_(options.epochs) {
@@ -179,7 +194,7 @@ BatchSource::BatchSource(const Problem& problem, const Split& split, const Train
     groups_ = members(clusters_of(problem, options));
     in_training_ = chosen_items(split.train, problem.num_items);
     groups_per_batch_ = options.parts_per_batch;
-    if (groups_per_batch_ == 1) kept_.resize(groups_.size());
+    if (!makes_batches_anew(options)) kept_.resize(groups_.size());
   }
   if (problem.products_per_epoch > 0) pattern_ = options.pattern;
   products_ = expected_products(options, problem.product_width,
@@ -187,6 +202,11 @@ BatchSource::BatchSource(const Problem& problem, const Split& split, const Train
   groups_per_batch_ = std::clamp<std::int64_t>(groups_per_batch_, 1, std::ssize(groups_) + 1);
   order_.resize(groups_.size());
   if (works_ahead && !keeps()) ahead_ = batches_ahead(options, batches_per_epoch());
+  // Beside those ahead, one is in use, and one that was before it is about to go.
+  const std::int64_t streams = ahead_ > 0 ? ahead_ + 2 : 1;
+  for (std::int64_t i = 0; i < streams; ++i) {
+    making_.push_back(std::make_unique<SideStream>(form.placement.device(), true));
+  }
   // What batches are cut out of is there before the first is.
   synchronise(form.placement.device(), form.placement.stream);
 }
@@ -197,7 +217,7 @@ BatchSource::~BatchSource() {
   kept_.clear();
   current_.reset();
   try {
-    for (const SideStream& stream : making_) synchronise(form_.placement.device(), stream);
+    for (const auto& stream : making_) synchronise(form_.placement.device(), *stream);
   } catch (...) {
     // The GPU is lost: the next call says so.
   }
@@ -280,12 +300,13 @@ Batch& BatchSource::batch(std::int64_t i, Stream stream) {
   if (is_full()) return full_;
   const std::vector<std::int64_t> groups = groups_of(order_, i);
   std::unique_ptr<Batch>& slot = keeps() ? kept_[index_of(groups.front())] : current_;
+  std::unique_ptr<Batch> former;
   if (!keeps() || slot == nullptr) {
-    slot = take(groups);
+    former = std::exchange(slot, take(groups));
     slot->number = keeps() ? groups.front() : i;
     slot->made->wait(stream);
   }
-  make_ahead(i + 1);
+  make_ahead(i + 1, std::move(former));
   return *slot;
 }
 
@@ -296,7 +317,7 @@ std::unique_ptr<Batch> BatchSource::take(const std::vector<std::int64_t>& groups
     std::unique_ptr<Batch> made = next.batch.get();
     if (next.groups == groups) return made;
   }
-  return make_batch(groups, making_.front());
+  return make_batch(groups, *making_.front());
 }
 
 /// How many batches from the i-th of this epoch on are to be made or begun.
@@ -308,7 +329,9 @@ std::int64_t BatchSource::wanted_ahead(std::int64_t i) const {
   return std::min(most, (epochs_ - epoch_) * batches_per_epoch() - i);
 }
 
-void BatchSource::make_ahead(std::int64_t i) {
+/// The batch that was used before goes meanwhile: giving back its memory takes as long as some
+/// layers do to be queued.
+void BatchSource::make_ahead(std::int64_t i, std::unique_ptr<Batch> former) {
   const std::int64_t per_epoch = batches_per_epoch();
   const std::int64_t wanted_ahead = this->wanted_ahead(i);
   while (std::ssize(coming_) < wanted_ahead) {
@@ -316,8 +339,11 @@ void BatchSource::make_ahead(std::int64_t i) {
     const std::int64_t epoch = epoch_ + next / per_epoch;
     std::vector<std::int64_t> groups =
         groups_of(epoch == epoch_ ? order_ : order_of(epoch), next % per_epoch);
-    const Stream stream = making_[num_begun_++ % making_.size()];
-    auto batch = std::async(std::launch::async, [this, groups, stream, wanted = wanted_] {
+    const Stream stream = *making_[num_begun_++ % making_.size()];
+    auto batch = std::async(std::launch::async, [this, groups, stream, wanted = wanted_,
+                                                 goes = std::move(former)]() mutable {
+      const LoopsAlone alone(ahead_ > 1);
+      goes.reset();
       std::unique_ptr<Batch> made = make_batch(groups, stream);
       if (wanted != nullptr) plan(*made, *wanted);
       return made;

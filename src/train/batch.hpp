@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <future>
@@ -25,10 +24,16 @@ namespace tessera::train {
 
 /// One batch that is planned takes longer than a step on it, so several are made while a step is
 /// computed, each by a thread of its own.
-inline constexpr int most_batches_ahead = 3;
+inline constexpr int most_batches_ahead = 4;
 /// How many of these a training makes, of so many batches per epoch: no more than one epoch has,
 /// which together are as large as everything, and none that no step will see.
 std::int64_t batches_ahead(const TrainOptions& options, std::int64_t per_epoch);
+
+/// Whether steps see batches that nobody keeps.
+bool makes_batches_anew(const TrainOptions& options);
+/// Whether sparse features are better stored as rows of numbers, where batches are made ahead: a
+/// batch takes rows without a wait and plans nothing for them, which is worth more than short rows.
+bool takes_whole_rows(const Problem& problem, const TrainOptions& options);
 
 /// What one pass sees: a graph, its features, and what is known of its items.
 struct Batch {
@@ -126,7 +131,7 @@ class BatchSource {
   void add_vertices(std::span<const VertexId> vertices, Batch& batch) const;
   static void plan(Batch& batch, const Wanted& wanted);
   std::unique_ptr<Batch> take(const std::vector<std::int64_t>& groups);
-  void make_ahead(std::int64_t i);
+  void make_ahead(std::int64_t i, std::unique_ptr<Batch> former);
   std::int64_t wanted_ahead(std::int64_t i) const;
 
   const Problem& problem_;
@@ -134,7 +139,9 @@ class BatchSource {
   std::uint64_t seed_;
   PatternChoice pattern_;      ///< that the vertices of each batch are to fit
   ExpectedProducts products_;  ///< with each batch
-  std::array<SideStream, most_batches_ahead> making_;  ///< where batches are made
+  /// Where batches are made. So many that one which is needed no more was made on another: the
+  /// stream of such a one waits for the step that used it.
+  std::vector<std::unique_ptr<SideStream>> making_;
   Batch full_;
   std::optional<Edges> edges_;                 ///< where they are processed in every step
   std::vector<std::vector<VertexId>> groups_;  ///< vertices of each cluster or training graph

@@ -140,7 +140,8 @@ class CountedTraining {
 
   void take_features(const Problem& problem, const nn::ModelConfig& config) {
     const auto* const sparse = std::get_if<SparseFeatures>(&problem.features);
-    if (sparse != nullptr && model_->accepts_sparse() && !config.precomputed) {
+    const bool stays_sparse = model_->accepts_sparse() && !takes_whole_rows(problem, options_);
+    if (sparse != nullptr && stays_sparse && !config.precomputed) {
       sparse_.emplace(*sparse, for_plans(), plans_);
       return;
     }
@@ -162,7 +163,7 @@ class CountedTraining {
   /// Parts are kept where a step sees one alone. Others are made anew for every step, and the next
   /// ones already where the device has a queue to work on meanwhile.
   void add_batches(double share, std::int64_t per_epoch) {
-    const bool keeps = options_.batching == Batching::clusters && options_.parts_per_batch == 1;
+    const bool keeps = !makes_batches_anew(options_);
     const bool works_ahead = why_not_recorded(placement_.device()).empty();
     const std::int64_t ahead = works_ahead ? batches_ahead(options_, per_epoch) : 0;
     const double made = keeps ? 1 : static_cast<double>(1 + ahead) * share;

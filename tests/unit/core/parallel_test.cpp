@@ -15,6 +15,7 @@
 
 #include "tessera/core/error.hpp"
 
+#include "core/crew.hpp"
 #include "core/openmp_limit.hpp"
 
 #include "support/random_coo.hpp"
@@ -101,6 +102,18 @@ std::int64_t sum_in_parallel(std::int64_t count) {
   std::atomic<std::int64_t> sum{0};
   parallel_tasks(count, [&](std::int64_t task) { sum += task; });
   return sum.load();
+}
+
+TEST(Parallel, LoopsRunOnTheirThreadWhereTheyShallBeAlone) {
+  const ThreadScope scope(4);
+  const auto own = std::this_thread::get_id();
+  {
+    const LoopsAlone alone;
+    const LoopsAlone not_wanted(false);
+    EXPECT_TRUE(Crew::is_at_work());
+    parallel_tasks(100, [&](std::int64_t) { EXPECT_EQ(std::this_thread::get_id(), own); });
+  }
+  EXPECT_FALSE(Crew::is_at_work());
 }
 
 TEST(Parallel, SeveralThreadsMayHaveLoopsAtOnce) {

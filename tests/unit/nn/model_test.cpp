@@ -2,6 +2,7 @@
 #include "tessera/nn/model.hpp"
 
 #include <cstring>
+#include <numeric>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/data/embedded.hpp"
+#include "tessera/graph/build.hpp"
 #include "tessera/nn/sgc.hpp"
 #include "tessera/ops/loss.hpp"
 
@@ -85,6 +87,19 @@ TEST(Model, gradients_of_graph_classification) {
   context.training = true;
   for (const ModelKind kind : every_kind()) {
     check_model(smooth(nn::paper_defaults(kind, "", true)), x, &x, context);
+  }
+}
+
+TEST(Model, pooling_graphs_list_the_vertices_of_each_graph) {
+  const std::vector<std::int32_t> graph_ids{2, 0, 2, 3, 0};
+  const Graph pooling = nn::pooling_graph(graph_ids, 5);
+  std::vector<VertexId> vertices(graph_ids.size());
+  std::iota(vertices.begin(), vertices.end(), VertexId{0});
+  EXPECT_EQ(pooling, from_coo(5, 5, graph_ids, vertices));
+  EXPECT_NO_THROW(pooling.validate());
+  EXPECT_EQ(nn::pooling_graph({}, 2).num_edges(), 0);
+  for (const std::int32_t wrong : {-1, 5}) {
+    EXPECT_THROW(nn::pooling_graph(std::vector{0, wrong}, 5), Error);
   }
 }
 

@@ -117,11 +117,34 @@ TEST(BatchSource, MakesTheSameBatchesAheadOncePlansAreKnown) {
   }
 }
 
+TEST(BatchSource, StoresShortRowsWholeWhereBatchesAreMadeAnew) {
+  const TrainOptions graphs = in_graphs();
+  const Problem problem =
+      prepare(learnable_graphs(), small_model(nn::ModelKind::gin, true), graphs);
+  const bool on_cpu = graphs.placement.device().kind == DeviceKind::cpu;
+  ASSERT_TRUE(on_cpu);
+  EXPECT_FALSE(takes_whole_rows(problem, graphs)) << "a CPU makes no batches ahead";
+  EXPECT_TRUE(makes_batches_anew(graphs));
+  EXPECT_TRUE(makes_batches_anew(in_clusters(2)));
+  EXPECT_FALSE(makes_batches_anew(in_clusters(1)));
+  TrainOptions full = short_training(3);
+  EXPECT_FALSE(makes_batches_anew(full));
+  full.process_every_step = true;
+  EXPECT_TRUE(makes_batches_anew(full));
+  if (num_gpus() == 0) return;
+  TrainOptions there = graphs;
+  there.placement.memory = &default_memory({DeviceKind::cuda, 0});
+  EXPECT_TRUE(takes_whole_rows(problem, there));
+  there.batching = Batching::clusters;
+  there.parts_per_batch = 1;
+  EXPECT_FALSE(takes_whole_rows(problem, there));
+}
+
 TEST(BatchSource, MakesNoMoreBatchesAheadThanAnEpochHas) {
   TrainOptions options = short_training(3);
   EXPECT_EQ(batches_ahead(options, 1), 1);
   EXPECT_EQ(batches_ahead(options, 2), 2);
-  EXPECT_EQ(batches_ahead(options, 5), 3);
+  EXPECT_EQ(batches_ahead(options, 5), 4);
   options.epochs = 1;
   EXPECT_EQ(batches_ahead(options, 1), 0);
   EXPECT_EQ(batches_ahead(options, 3), 2);
