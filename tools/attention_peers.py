@@ -3,12 +3,14 @@
 """Compares fused attention on a GPU with the public kernels that were measured on the same machine.
 
     tools/attention_peers.py peers_attention_h200.csv cora/cora.npz pubmed/pubmed.npz DD/DD.npz
-    tools/attention_peers.py peers_attention_h200.csv --records forward.json steps.json
+    tools/attention_peers.py peers_attention_h200.csv --records earlier.json later.json
 
-Writes attention_peers.md and attention_peers.json (the records, and the rows of peers that count) to docs/results. A
-peer counts where its result was right on that graph; its fp16 stands beside bf16 here. The peers' launches were queued
-behind one another, so that the time of a launch in a captured chain counts here where there is one. --notes FILE goes
-below the table. Exits with 1 where a peer is faster.
+Writes attention_peers.md and attention_peers.json (the records, and the rows of peers that count) to docs/results. Where
+several files have a case, the last one counts. A peer counts where its result was right on that graph; its fp16 stands
+beside bf16 here, its tf32 beside fp32, and GAT with a slope of 0.01 beside GAT, as a slope takes no time. GAT with self
+loops is measured on a file NAME-loops of the graph with them. The peers' launches were queued behind one another, so that
+the time of a launch in a captured chain counts here where there is one. --notes FILE goes below the table. Exits with 1
+where a peer is faster.
 """
 import argparse
 import csv
@@ -21,11 +23,14 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FORMS = ["gat", "gatv2", "dot"]
+FORMS = ["gat", "gat_loops", "gatv2", "dot"]
+LOOPS = "-loops"  # how a graph is named that has all of them
 # What a run of the program measures: heads, then widths of all of them together by form.
 SHAPES = [(8, {64: ["gat"], 128: ["gat", "dot"]}), (4, {128: ["dot", "gatv2"]}),
           (1, {64: ["gat", "gatv2", "dot"], 128: ["gatv2", "dot"]})]
-PRECISIONS = {"fp32": "fp32", "fp16": "bf16"}  # of peers, and the one to compare with
+# Of peers, and what they are compared with.
+PRECISIONS = {"fp32": "fp32", "tf32": "fp32", "fp16": "bf16"}
+SAME_FORM = {"gat001": "gat"}
 
 
 def arguments():
@@ -52,7 +57,7 @@ def measure(options):
             for width, forms in widths.items():
                 ops = [f"attention_{form}{kind}" for form in forms for kind in ("", "_step")]
                 subprocess.run([options.program, "bench", *ops, *data, "--device", "cuda", "--features", str(width),
-                                "--heads", str(heads), "--precision", ",".join(PRECISIONS.values()), "--json",
+                                "--heads", str(heads), "--precision", "fp32,bf16", "--json",
                                 str(report), "--force"], check=True, stdout=subprocess.DEVNULL)
                 records += json.loads(report.read_text())["records"]
     return records
@@ -65,11 +70,14 @@ def key_of(record):
     if form not in FORMS or "heads" not in record:
         return None
     direction = "fwd+bwd" if name.endswith("_step") else "fwd"
-    return form, record["heads"], record["features"], record["precision"], direction, record["graph"]
+    graph = record["graph"]
+    if graph.endswith(LOOPS):
+        form, graph = f"{form}_loops", graph.removesuffix(LOOPS)
+    return form, record["heads"], record["features"], record["precision"], direction, graph
 
 
 def own_times(records):
-    """The fastest plan of each case: records may hold several kernels."""
+    """The fastest plan of each case in one file, which may hold several kernels."""
     times = {}
     for record in records:
         key = key_of(record)
@@ -83,10 +91,11 @@ def own_times(records):
 
 def peer_key(row):
     """As key_of; None for a row that does not count."""
-    if row["result"] != "right" or row["op"] not in FORMS or row["dtype"] not in PRECISIONS:
+    form = SAME_FORM.get(row["op"], row["op"])
+    if row["result"] != "right" or form not in FORMS or row["dtype"] not in PRECISIONS:
         return None
     heads = int(row["heads"])
-    return row["op"], heads, heads * int(row["width_per_head"]), PRECISIONS[row["dtype"]], row["direction"], row["graph"]
+    return form, heads, heads * int(row["width_per_head"]), PRECISIONS[row["dtype"]], row["direction"], row["graph"]
 
 
 def best_peers(path):
@@ -128,7 +137,7 @@ def page(cases, commit, where):
     yield (f"Made by `tools/attention_peers.py`{where}, commit {commit or 'unknown'}. Microseconds on one NVIDIA H200: "
            "here / the fastest right public kernel, and how many times faster. Ours are per launch in a captured chain where "
            "one was measured, else medians of single runs; theirs were queued behind one another. Their fp16 stands "
-           "beside bf16. –: not measured by both.")
+           "beside bf16, their tf32 beside fp32, a slope of 0.01 beside 0.2. –: not measured by both.")
     yield ""
     worst = min(ratios, key=ratios.get)
     without = f" ({geometric_mean(others):.2f} x over the {len(others)} whose fastest peer is not PyG)" if others else ""
@@ -156,18 +165,23 @@ def page(cases, commit, where):
 def main():
     options = arguments()
     folder = pathlib.Path(options.output)
+    where = " (`attention_peers.json`)"
     if options.records:
         files = [json.loads(pathlib.Path(file).read_text()) for file in options.records]
-        records = [record for file in files for record in file["records"]]
-        commit = options.commit or ", ".join(sorted({file.get("commit", "") for file in files} - {""}))
-        where = " of " + ", ".join(f"`{pathlib.Path(file).name}`" for file in options.records)
     else:
-        records, commit, where = measure(options), options.commit, " (`attention_peers.json`)"
-    own, peers = own_times(records), best_peers(options.peers)
-    cases = {key: (*own[key], *peers[key]) for key in own if key in peers}
+        files = [{"commit": options.commit, "records": measure(options)}]
+    own = {}
+    for file in files:
+        own.update({key: (*case, file.get("commit", "")) for key, case in own_times(file["records"]).items()})
+    peers = best_peers(options.peers)
+    cases = {key: (*own[key][:2], *peers[key]) for key in own if key in peers}
     if not cases:
         sys.exit("no case that both have measured")
-    document = {"commit": commit, "records": records, "peers": [peers[key][2] for key in cases]}
+    commits = [own[key][2] for key in cases]
+    commit = ", ".join(f"{one} ({commits.count(one)} cases)" for one in sorted(set(commits))) if len(set(commits)) > 1 else commits[0]
+    counted = [record | {"commit": file.get("commit", "")} for file in files for record in file["records"]
+               if own.get(key_of(record), ("", "", None))[2] == file.get("commit", "")]
+    document = {"commit": commit, "records": counted, "peers": [peers[key][2] for key in cases]}
     (folder / "attention_peers.json").write_text(json.dumps(document, indent=1) + "\n")
     text = "\n".join(page(cases, commit, where))
     if options.notes:
