@@ -212,11 +212,10 @@ class ModelTrial : public Trial {
   }
   std::vector<Figure> figures() const override {
     const train::FirstStep& first = trainer_->first_step();
-    std::vector<Figure> figures = {{"first_upload_us", first.upload * 1e6},
-                                   {"first_build_us", first.build * 1e6},
-                                   {"first_plan_us", first.plan * 1e6},
-                                   {"first_step_us", first.step * 1e6},
-                                   {"first_capture_us", first.capture * 1e6}};
+    std::vector<Figure> figures = {
+        {"first_start_us", first.start * 1e6}, {"first_upload_us", first.upload * 1e6},
+        {"first_build_us", first.build * 1e6}, {"first_plan_us", first.plan * 1e6},
+        {"first_step_us", first.step * 1e6},   {"first_capture_us", first.capture * 1e6}};
     figures.push_back({"peak_memory_bytes", static_cast<double>(memory_use(device()).peak_bytes)});
     if (first.launches > 0) figures.push_back({"launches", static_cast<double>(first.launches)});
     figures.insert(figures.end(), phases_.begin(), phases_.end());

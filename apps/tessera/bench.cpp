@@ -11,6 +11,7 @@
 #include "bench_records.hpp"
 #include "numbers.hpp"
 #include "options.hpp"
+#include "start_device.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
@@ -164,6 +165,7 @@ ExitCode run_bench(Session& session, BenchArguments arguments) {
   open_plans(arguments.planning);
   const Device device = parse_device(arguments.device);
   require_available(device);
+  const auto started = started_meanwhile(device);
   const bench::Workload workload = workload_of(arguments);
   const int threads_before = num_threads();
   Report report;

@@ -17,6 +17,7 @@
 #include "numbers.hpp"
 #include "options.hpp"
 #include "partition_file.hpp"
+#include "start_device.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/printable.hpp"
@@ -287,6 +288,7 @@ std::shared_ptr<const Partition> partition_of(Session& session, const PredictArg
 ExitCode run_predict(Session& session, PredictArguments arguments) {
   require_sense(arguments);
   open_plans(arguments.planning);
+  const auto started = started_meanwhile(parse_device(arguments.device));
   session.stage("reading the checkpoint");
   const train::Checkpoint checkpoint = train::load_checkpoint(arguments.checkpoint);
   if (!arguments.output.empty()) {

@@ -5,6 +5,7 @@
 
 #include "options.hpp"
 #include "picture/training_plot.hpp"
+#include "start_device.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/memory.hpp"
 #include "tessera/train/fit.hpp"
@@ -70,6 +71,7 @@ double full_test_of(const std::string& path, const Dataset& dataset, const Train
 ExitCode run_train(Session& session, const Arguments& app, TrainArguments arguments) {
   require_sense(arguments);
   open_plans(arguments.planning);
+  const auto started = started_meanwhile(parse_device(arguments.device));
   const LoadedData data = load(session, arguments.data);
   TrainPlan plan = plan_training(arguments, data.dataset, session.seed());
   reject_useless_options(app, arguments, data.dataset, plan);

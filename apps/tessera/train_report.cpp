@@ -58,8 +58,9 @@ struct NamedSeconds {
   double seconds;
 };
 
-std::array<NamedSeconds, 5> parts_of(const train::FirstStep& first) {
-  return {{{"upload", first.upload},
+std::array<NamedSeconds, 6> parts_of(const train::FirstStep& first) {
+  return {{{"start", first.start},
+           {"upload", first.upload},
            {"build", first.build},
            {"plan", first.plan},
            {"step", first.step},

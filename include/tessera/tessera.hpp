@@ -16,6 +16,7 @@
 #include "tessera/core/random.hpp"
 #include "tessera/core/recording.hpp"
 #include "tessera/core/shared_array.hpp"
+#include "tessera/core/start.hpp"
 #include "tessera/core/types.hpp"
 #include "tessera/core/version.hpp"
 #include "tessera/data/dataset.hpp"

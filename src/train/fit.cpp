@@ -14,6 +14,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/measure.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/core/start.hpp"
 #include "tessera/nn/model.hpp"
 #include "tessera/ops/plan_store.hpp"
 #include "tessera/train/checkpoint.hpp"
@@ -237,7 +238,10 @@ class Fit {
       position = position_after(curve);
       if (is_over(position)) return report_run(run, position, std::move(curve));
     }
-    const Stopwatch watch;
+    Stopwatch watch;
+    start(options_.placement.device());
+    const double starting = watch.seconds();
+    watch.restart();
     std::unique_ptr<nn::Layer> model = new_model(seed_of(run));
     const double building = watch.seconds();
     Trainer trainer(problem_, split_of(run), std::move(model), options_, seed_of(run));
@@ -263,6 +267,7 @@ class Fit {
     write_checkpoint(trainer, run, curve, samples);
     samples.times += trainer.times();
     samples.first_step = trainer.first_step();
+    samples.first_step.start = starting;
     samples.first_step.build += building;
     finish_run(trainer, samples);
     report_run(run, position, std::move(curve));

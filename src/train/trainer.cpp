@@ -17,6 +17,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/measure.hpp"
 #include "tessera/core/recording.hpp"
+#include "tessera/core/start.hpp"
 #include "tessera/nn/model.hpp"
 #include "tessera/ops/evaluation.hpp"
 #include "tessera/ops/loss.hpp"
@@ -509,13 +510,17 @@ struct Trainer::State {
 
 Trainer::Trainer(const Problem& problem, const Split& split, const nn::ModelConfig& config,
                  const TrainOptions& options, std::uint64_t seed) {
-  const Stopwatch watch;
+  Stopwatch watch;
+  start(options.placement.device());
+  const double starting = watch.seconds();
+  watch.restart();
   auto model = std::make_unique<nn::Model>(config, problem.num_features(), problem.outputs, seed,
                                            options.placement);
-  const double seconds = watch.seconds();
+  const double building = watch.seconds();
   state_ = std::make_unique<State>(
       problem, split, started(problem, std::move(model), options, seed), options, seed);
-  state_->first_step.build = seconds;
+  state_->first_step.start = starting;
+  state_->first_step.build = building;
 }
 
 Trainer::Trainer(const Problem& problem, const Split& split, std::unique_ptr<nn::Layer> model,

@@ -31,6 +31,7 @@ struct PhaseTimes {
 
 /// What the first step took beside what every step takes, in seconds.
 struct FirstStep {
+  double start = 0;    ///< getting the device ready, where nobody had before
   double upload = 0;   ///< features, graph and what plans made of it, to the device
   double build = 0;    ///< the model, and the adjacencies that its layers derive
   double plan = 0;     ///< choosing kernels and making what they read: schedules, tiles
@@ -39,7 +40,7 @@ struct FirstStep {
   /// Kernels, copies and fills of a recorded step; 0: it was not recorded.
   std::int64_t launches = 0;
 
-  double total() const { return upload + build + plan + step + capture; }
+  double total() const { return start + upload + build + plan + step + capture; }
 };
 
 /// The metric on the three parts of the split, and the loss on the validation part.

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "start_device.hpp"
+
+#include "tessera/core/error.hpp"
+#include "tessera/core/start.hpp"
+
+namespace tessera::app {
+
+std::future<void> started_meanwhile(Device device) {
+  if (device.kind == DeviceKind::cpu) return {};
+  return std::async(std::launch::async, [device] {
+    try {
+      start(device);
+    } catch (const Error&) {
+      // Whoever uses it is told.
+    }
+  });
+}
+
+}  // namespace tessera::app

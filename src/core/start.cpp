@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tessera/core/start.hpp"
+
+#include "tessera/core/memory.hpp"
+
+namespace tessera {
+
+void start(Device device) {
+  require_available(device);
+  if (device.kind == DeviceKind::cpu) return;
+  const Buffer<char> first(1, default_memory(device));
+  synchronise(device);
+}
+
+}  // namespace tessera
