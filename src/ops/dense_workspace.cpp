@@ -6,11 +6,24 @@
 #include "tessera/core/error.hpp"
 
 #ifdef TESSERA_WITH_CUDA
+#include "core/cuda_handles.hpp"
 #include "cuda/workspace.hpp"
 #include "ops/gemm/cuda/blas_handle.hpp"
 #endif
 
 namespace tessera::ops {
+namespace {
+
+#ifdef TESSERA_WITH_CUDA
+bool is_captured(Stream stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cuda_check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream.handle), &status),
+             "asking whether a stream is captured");
+  return status != cudaStreamCaptureStatusNone;
+}
+#endif
+
+}  // namespace
 
 std::int64_t DenseWorkspace::num_bytes([[maybe_unused]] Device device) noexcept {
 #ifdef TESSERA_WITH_CUDA
@@ -22,12 +35,18 @@ std::int64_t DenseWorkspace::num_bytes([[maybe_unused]] Device device) noexcept 
 DenseWorkspace::DenseWorkspace(const Place& place) {
   require_available(place.device);
   const auto state = std::make_shared<State>(place);
+  std::size_t filled = 0;  // BLAS has its part as it is
+  bool waits = true;
 #ifdef TESSERA_WITH_CUDA
-  if (place.device.kind == DeviceKind::cuda) prepare_blas(place.device);
+  if (place.device.kind == DeviceKind::cuda) {
+    prepare_blas(place.device);
+    filled = static_cast<std::size_t>(cuda::blas_workspace_bytes);
+    waits = !is_captured(place.stream);  // then every replay fills it first
+  }
 #endif
-  fill_zero(state->memory.data(), static_cast<std::size_t>(state->memory.size()), place.device,
-            place.stream);
-  synchronise(place.device, place.stream);
+  fill_zero(state->memory.data() + filled, static_cast<std::size_t>(state->memory.size()) - filled,
+            place.device, place.stream);
+  if (waits) synchronise(place.device, place.stream);
   state_ = state;
 }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "dense.hpp"
 #include "structure.hpp"
 
 /// Structures by the tensors that describe them. An entry holds the memory of its tensors, so a
@@ -139,6 +140,9 @@ std::shared_ptr<Structure> structure_of(const GraphArguments& arguments) {
 }
 
 void set_cache_limits(std::int64_t entries, std::int64_t bytes) { cache().limit(entries, bytes); }
-void clear_cache() { cache().clear(); }
+void clear_cache() {
+  cache().clear();
+  release_dense_memory();
+}
 
 }  // namespace tessera::torch_ops

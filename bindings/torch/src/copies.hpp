@@ -46,8 +46,4 @@ class Copies {
   std::vector<Copy> copies_;
 };
 
-/// Writes 0 wherever `decides` is 0, whatever was there. Both have the same shape and type, and lie
-/// in one piece.
-void clear_where_zero(Tensor& values, const Tensor& decides);
-
 }  // namespace tessera::torch_ops

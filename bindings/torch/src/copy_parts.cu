@@ -38,22 +38,6 @@ __device__ void keep_diagonal(const cuda::Elements<count, aligned>& place, std::
   });
 }
 
-template <class From, class To, bool aligned>
-__device__ void copy_elements(const Part& part, std::int64_t first) {
-  if (first >= part.size) return;
-  cuda::Elements<width, aligned> place;
-  place.cols = part.cols;
-  place.row = part.cols == part.size
-                  ? 0
-                  : cuda::quotient(first, part.cols, part.size <= std::int64_t{0xffffffff});
-  place.col = first - place.row * part.cols;
-  place.count = static_cast<int>(part.size - first < width ? part.size - first : width);
-  float values[width];
-  place.load(cuda::Rows<const From>{static_cast<const From*>(part.from), part.from_stride}, values);
-  if (part.diagonal > 0) keep_diagonal(place, part.diagonal, values);
-  place.store(values, cuda::Rows<To>{static_cast<To*>(part.to), part.to_stride});
-}
-
 /// Calls `body` with a value of a type, as `visit_type` does on the host.
 template <class Body>
 __device__ void with_type(ElementType type, Body&& body) {
@@ -64,6 +48,29 @@ __device__ void with_type(ElementType type, Body&& body) {
   }
 }
 
+/// Reads in one type and writes in another: code for each of them, and not for all pairs.
+template <bool aligned>
+__device__ void copy_elements(const Part& part, std::int64_t first) {
+  if (first >= part.size) return;
+  cuda::Elements<width, aligned> place;
+  place.cols = part.cols;
+  place.row = part.cols == part.size
+                  ? 0
+                  : cuda::quotient(first, part.cols, part.size <= std::int64_t{0xffffffff});
+  place.col = first - place.row * part.cols;
+  place.count = static_cast<int>(part.size - first < width ? part.size - first : width);
+  float values[width];
+  with_type(part.from_type, [&](auto from) {
+    using T = decltype(from);
+    place.load(cuda::Rows<const T>{static_cast<const T*>(part.from), part.from_stride}, values);
+  });
+  if (part.diagonal > 0) keep_diagonal(place, part.diagonal, values);
+  with_type(part.to_type, [&](auto to) {
+    using T = decltype(to);
+    place.store(values, cuda::Rows<T>{static_cast<T*>(part.to), part.to_stride});
+  });
+}
+
 __global__ __launch_bounds__(cuda::element_threads) void copy_all(const Parts all) {
   cuda::begin_overlapped();
   int which = 0;
@@ -71,17 +78,7 @@ __global__ __launch_bounds__(cuda::element_threads) void copy_all(const Parts al
   const Part& part = all.parts[which];
   const std::int64_t first =
       std::int64_t{blockIdx.x - part.first_block} * block_elements + threadIdx.x * width;
-  with_type(part.from_type, [&](auto from) {
-    with_type(part.to_type, [&](auto to) {
-      using From = decltype(from);
-      using To = decltype(to);
-      if (part.in_chunks) {
-        copy_elements<From, To, true>(part, first);
-      } else {
-        copy_elements<From, To, false>(part, first);
-      }
-    });
-  });
+  part.in_chunks ? copy_elements<true>(part, first) : copy_elements<false>(part, first);
 }
 
 Part part_of(const CopyPart& copy) {
@@ -108,22 +105,6 @@ Part part_of(const CopyPart& copy) {
   return part;
 }
 
-template <class T>
-struct ClearWhereZero {
-  cuda::Rows<T> values;
-  cuda::Rows<const T> decides;
-
-  template <int count, bool aligned>
-  __device__ void operator()(const cuda::Elements<count, aligned>& place) const {
-    float kept[count], deciding[count];
-    place.load(cuda::Rows<const T>{values.data, values.stride}, kept);
-    place.load(decides, deciding);
-#pragma unroll
-    for (int i = 0; i < count; ++i) kept[i] = deciding[i] == 0 ? 0.0F : kept[i];
-    place.store(kept, values);
-  }
-};
-
 }  // namespace
 
 void copy_parts(std::span<const CopyPart> copies, Stream stream) {
@@ -142,16 +123,6 @@ void copy_parts(std::span<const CopyPart> copies, Stream stream) {
     cuda::launch_overlapped(copy_all, grid, cuda::element_threads, stream, all);
     copies = copies.subspan(taken);
   }
-}
-
-void clear_where_zero(ops::Operand values, ops::ConstOperand decides, Stream stream) {
-  cuda::visit_type(values.type, [&](auto zero) {
-    using T = decltype(zero);
-    const ClearWhereZero<T> function{ops::rows_of<T>(values), ops::rows_of<T>(decides)};
-    cuda::Extent extent{values.rows, values.cols};
-    extent.with(function.values).with(function.decides);
-    cuda::for_elements<cuda::chunk<T>>(extent.flattened(), function, stream);
-  });
 }
 
 }  // namespace tessera::torch_ops

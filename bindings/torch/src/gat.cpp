@@ -11,6 +11,7 @@
 
 #include "attention.hpp"
 #include "copies.hpp"
+#include "dense.hpp"
 #include "operators.hpp"
 
 namespace tessera::torch_ops {
@@ -89,8 +90,9 @@ std::vector<Tensor> gat(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst,
   bias = copies.in_type(bias, type);
   const Tensor matrix = score_matrix(att_src, att_dst, heads, type, copies);
   copies.make();
-  const Tensor moved = product(features, transposed(cast_weight));
-  const Tensor scores = product(moved, transposed(matrix));
+  const Dense dense(x, flags);
+  const Tensor moved = dense.product(features, transposed(cast_weight));
+  const Tensor scores = dense.product(moved, transposed(matrix));
   const AttentionTensors tensors(scores_of(scores, 1, heads), scores_of(scores, 0, heads), moved,
                                  std::nullopt, seed);
   const ScalarType run_type = tensors.value.scalar_type();
@@ -99,7 +101,7 @@ std::vector<Tensor> gat(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst,
   attend(*structure, settings_of(heads, slope, dropout, flags), tensors, summed, log_sum);
   summed = in_type(summed, type);
   std::vector<Tensor> results{summed};
-  if (bias) results = {sum_of(summed, *bias), summed};
+  if (bias) results = {dense.with_bias(summed, *bias), summed};
   results.insert(results.end(), {moved, scores, log_sum, matrix});
   if (x.scalar_type() != type) results.push_back(features);
   if (weight.scalar_type() != type) results.push_back(cast_weight);
@@ -133,17 +135,17 @@ std::vector<Tensor> gat_backward(Tensor grad, Tensor x, Tensor weight, std::opti
   Tensor grad_moved = in_type(found.value, type);
   grad_scores = in_type(grad_scores, type);
   std::vector<Tensor> gradients;
-  if ((needs & (need_x | need_weight)) != 0) {
-    add_product(grad_moved, grad_moved, grad_scores, matrix);
-  }
-  if ((needs & need_x) != 0) {
-    gradients.push_back(in_type(product(grad_moved, cast_weight), x.scalar_type()));
-  }
-  if ((needs & need_weight) != 0) {
-    gradients.push_back(product_in(transposed(grad_moved), features, parameters));
+  const Dense dense(x, flags);
+  const WantedLinear wanted{.weight = (needs & need_weight) != 0, .x = (needs & need_x) != 0};
+  if (wanted.weight || wanted.x) {
+    dense.add_product(grad_moved, grad_moved, grad_scores, matrix);
+    const LinearGradients of_product =
+        dense.linear_gradients(features, cast_weight, grad_moved, parameters, wanted);
+    if (wanted.x) gradients.push_back(in_type(*of_product.x, x.scalar_type()));
+    if (wanted.weight) gradients.push_back(*of_product.weight);
   }
   if ((needs & (need_source | need_target)) != 0) {
-    const Tensor grad_matrix = product_in(transposed(grad_scores), moved, parameters);
+    const Tensor grad_matrix = dense.product_in(transposed(grad_scores), moved, parameters);
     Copies copies;
     for (const std::int64_t half : {0, 1}) {
       if ((needs & (half == 0 ? need_source : need_target)) == 0) continue;
@@ -153,7 +155,7 @@ std::vector<Tensor> gat_backward(Tensor grad, Tensor x, Tensor weight, std::opti
     }
     copies.make();
   }
-  if ((needs & need_bias) != 0) gradients.push_back(sum_of_rows(grad, parameters));
+  if ((needs & need_bias) != 0) gradients.push_back(dense.sum_of_rows(grad, parameters));
   return gradients;
 }
 

@@ -9,6 +9,7 @@
 
 #include "attention.hpp"
 #include "copies.hpp"
+#include "dense.hpp"
 #include "operators.hpp"
 
 namespace tessera::torch_ops {
@@ -87,18 +88,15 @@ std::vector<Tensor> gatv2(Tensor x, Tensor source_weight, std::optional<Tensor> 
   bias = copies.in_type(bias, type);
   copies.make();
   Tensor moved = empty_beside(x, sources, 2 * outputs, type);
-  if (biases) {
-    add_product(moved, *biases, features, transposed(matrix));
-  } else {
-    multiply(moved, features, transposed(matrix));
-  }
+  const Dense dense(x, flags);
+  dense.multiply(moved, biases, features, transposed(matrix));
   const AttentionTensors tensors = tensors_of(moved, vector, seed);
   Tensor summed = empty_beside(x, targets, outputs, tensors.value.scalar_type());
   Tensor log_sum = empty_beside(x, targets, heads, sum_type(tensors.value));
   attend(*structure, settings_of(heads, slope, dropout, flags), tensors, summed, log_sum);
   summed = in_type(summed, type);
   std::vector<Tensor> results{summed};
-  if (bias) results = {sum_of(summed, *bias), summed};
+  if (bias) results = {dense.with_bias(summed, *bias), summed};
   results.insert(results.end(), {moved, log_sum, matrix});
   if (att.scalar_type() != type) results.push_back(vector);
   if (x.scalar_type() != type) results.push_back(features);
@@ -132,18 +130,20 @@ std::vector<Tensor> gatv2_backward(Tensor grad, Tensor x, Tensor source_weight, 
                            empty_beside(x, outputs, run_type)};
   attend_backward(*structure, settings_of(heads, slope, dropout, flags), tensors, output, log_sum,
                   grad, found);
-  add_into(grad_source, found.value);
+  const Dense dense(x, flags);
+  dense.add_into(grad_source, found.value);
   grad_moved = in_type(grad_moved, type);
+  const LinearGradients of_products =
+      dense.linear_gradients(features, matrix, grad_moved, parameters,
+                             {.weight = (needs & need_weights) != 0,
+                              .bias = (needs & need_biases) != 0,
+                              .x = (needs & need_x) != 0});
   std::vector<Tensor> gradients;
-  if ((needs & need_x) != 0) {
-    gradients.push_back(in_type(product(grad_moved, matrix), x.scalar_type()));
-  }
-  if ((needs & need_weights) != 0) {
-    gradients.push_back(product_in(transposed(grad_moved), features, parameters));
-  }
-  if ((needs & need_biases) != 0) gradients.push_back(sum_of_rows(grad_moved, parameters));
+  if (of_products.x) gradients.push_back(in_type(*of_products.x, x.scalar_type()));
+  if (of_products.weight) gradients.push_back(*of_products.weight);
+  if (of_products.bias) gradients.push_back(*of_products.bias);
   if ((needs & need_vector) != 0) gradients.push_back(in_type(*found.vector, parameters));
-  if ((needs & need_bias) != 0) gradients.push_back(sum_of_rows(grad, parameters));
+  if ((needs & need_bias) != 0) gradients.push_back(dense.sum_of_rows(grad, parameters));
   return gradients;
 }
 

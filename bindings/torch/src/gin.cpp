@@ -28,11 +28,7 @@ std::vector<Tensor> gin(Tensor x, Tensor weight, std::optional<Tensor> bias, Ten
   const std::optional<Tensor> added = copies.in_type(then_bias, layer.type);
   std::vector<Tensor> first = layer.forward(bias, true, copies);
   Tensor y = empty_beside(x, targets, then_weight.size(0), layer.type);
-  if (added) {
-    add_product(y, *added, first[0], transposed(matrix));
-  } else {
-    multiply(y, first[0], transposed(matrix));
-  }
+  layer.dense.multiply(y, added, first[0], transposed(matrix));
   std::vector<Tensor> results{y, first[0]};
   if (then_weight.scalar_type() != layer.type) results.push_back(matrix);
   results.insert(results.end(), first.begin() + 1, first.end());
@@ -63,19 +59,22 @@ std::vector<Tensor> gin_backward(Tensor grad, Tensor x, Tensor weight, Tensor th
   auto next = kept.cbegin();
   const Tensor hidden = *next++;
   const Tensor matrix = parameters != layer.type ? *next++ : then_weight;
-  std::vector<Tensor> gradients;
-  if ((needs & need_then_weight) != 0) {
-    gradients.push_back(product_in(transposed(grad), hidden, parameters));
-  }
-  if ((needs & need_then_bias) != 0) gradients.push_back(sum_of_rows(grad, parameters));
   std::int64_t of_first = 0;
   if ((needs & need_first_x) != 0) of_first |= need_x;
   if ((needs & need_first_weight) != 0) of_first |= need_weight;
-  if ((needs & need_first_bias) != 0) of_first |= need_bias;
-  if (of_first == 0) return gradients;
-  Tensor grad_hidden = product(grad, matrix);
-  clear_where_zero(grad_hidden, hidden);  // relu has left nothing below 0
-  layer.backward(grad_hidden, next, of_first, gradients);
+  const bool needs_first_bias = (needs & need_first_bias) != 0;
+  const LinearGradients then =
+      layer.dense.linear_gradients(hidden, matrix, grad, parameters,
+                                   {.weight = (needs & need_then_weight) != 0,
+                                    .bias = (needs & need_then_bias) != 0,
+                                    .x = of_first != 0 || needs_first_bias,
+                                    .before_relu = of_first != 0 || needs_first_bias,
+                                    .x_sums = needs_first_bias});
+  std::vector<Tensor> gradients;
+  if (then.weight) gradients.push_back(*then.weight);
+  if (then.bias) gradients.push_back(*then.bias);
+  if (of_first != 0) layer.backward(*then.x, next, of_first, gradients);
+  if (then.x_sums) gradients.push_back(*then.x_sums);
   return gradients;
 }
 

@@ -55,21 +55,17 @@ std::vector<Tensor> Layer::forward(std::optional<Tensor> bias, bool relu, Copies
     if (scale) added = {.residual = features, .residual_scale = scale};
     const Tensor sums = summed(*structure, settings, features, edge_weight, added);
     Tensor y = empty_beside(x, structure->targets(), outputs, type);
-    if (bias) {
-      add_product(y, *bias, sums, transposed(matrix));
-    } else {
-      multiply(y, sums, transposed(matrix));
-    }
-    if (own_matrix) add_product(y, y, own ? *own : features, transposed(*own_matrix));
+    dense.multiply(y, bias, sums, transposed(matrix));
+    if (own_matrix) dense.add_product(y, y, own ? *own : features, transposed(*own_matrix));
     if (relu) y = call<Tensor>("aten::relu_", "", y);
     results = {y, sums};
   } else {
-    const Tensor moved = product(features, transposed(matrix));
+    const Tensor moved = dense.product(features, transposed(matrix));
     Added added{.bias = bias, .relu = relu};
     if (factors.joined) {
       added.residual = columns_of(moved, outputs, outputs);
     } else if (own_matrix) {
-      added.residual = product(*own, transposed(*own_matrix));
+      added.residual = dense.product(*own, transposed(*own_matrix));
     } else if (scale) {
       added.residual = moved;
       added.residual_scale = scale;
@@ -106,34 +102,41 @@ void Layer::backward(Tensor grad, std::vector<Tensor>::const_iterator kept, std:
     const Tensor pair = empty_beside(grad, sources, 2 * outputs, type);
     back(grad, columns_of(pair, 0, outputs));
     make_all({{columns_of(pair, outputs, outputs), grad}});
-    if ((needs & need_x) != 0) gradients.push_back(in_type(product(pair, matrix), x.scalar_type()));
-    if ((needs & (need_weight | need_root_weight)) != 0) {
-      gradients.push_back(product_in(transposed(pair), features, parameters));
-    }
-    if (needs_bias) gradients.push_back(sum_of_rows(grad, parameters));
+    const LinearGradients found = dense.linear_gradients(
+        features, matrix, pair, parameters,
+        {.weight = (needs & (need_weight | need_root_weight)) != 0, .x = (needs & need_x) != 0});
+    if (found.x) gradients.push_back(in_type(*found.x, x.scalar_type()));
+    if (found.weight) gradients.push_back(*found.weight);
+    if (needs_bias) gradients.push_back(dense.sum_of_rows(grad, parameters));
     return;
   }
-  std::optional<Tensor> moved;
-  if (!sum_first && (needs & (need_x | need_weight)) != 0) moved = back(grad);
   const std::optional<Tensor> own_matrix =
       root_weight ? std::optional(in_type(*root_weight, type)) : std::nullopt;
-  if ((needs & need_x) != 0) {
-    Tensor grad_x = sum_first ? back(product(grad, matrix)) : product(*moved, matrix);
-    if (own_matrix && !root) add_product(grad_x, grad_x, grad, *own_matrix);
-    gradients.push_back(in_type(grad_x, x.scalar_type()));
+  WantedLinear wanted{.weight = (needs & need_weight) != 0, .x = (needs & need_x) != 0};
+  LinearGradients found;
+  if (sum_first) {
+    wanted.bias = needs_bias;
+    found = dense.linear_gradients(*sums, matrix, grad, parameters, wanted);
+    if (found.x) found.x = back(*found.x);
+  } else {
+    if (wanted.x || wanted.weight) {
+      found = dense.linear_gradients(features, matrix, back(grad), parameters, wanted);
+    }
+    if (needs_bias) found.bias = dense.sum_of_rows(grad, parameters);
   }
-  if ((needs & need_weight) != 0) {
-    gradients.push_back(sum_first ? product_in(transposed(grad), *sums, parameters)
-                                  : product_in(transposed(*moved), features, parameters));
+  if (found.x) {
+    if (own_matrix && !root) dense.add_product(*found.x, *found.x, grad, *own_matrix);
+    gradients.push_back(in_type(*found.x, x.scalar_type()));
   }
+  if (found.weight) gradients.push_back(*found.weight);
   if ((needs & need_root) != 0) {
-    gradients.push_back(in_type(product(grad, *own_matrix), root->scalar_type()));
+    gradients.push_back(in_type(dense.product(grad, *own_matrix), root->scalar_type()));
   }
   if ((needs & need_root_weight) != 0) {
     const Tensor own = root ? in_type(*root, type) : features;
-    gradients.push_back(product_in(transposed(grad), own, parameters));
+    gradients.push_back(dense.product_in(transposed(grad), own, parameters));
   }
-  if (needs_bias) gradients.push_back(sum_of_rows(grad, parameters));
+  if (found.bias) gradients.push_back(*found.bias);
 }
 
 }  // namespace tessera::torch_ops

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "copies.hpp"
+#include "dense.hpp"
 #include "operators.hpp"
 #include "spmm.hpp"
 
@@ -51,6 +52,7 @@ struct Layer {
   bool cast;  ///< by autocast: otherwise all that is given has one type
   ScalarType type;
   Factors factors;
+  Dense dense;
 
   Layer(Tensor features, Tensor matrix, std::optional<Tensor> of_root,
         std::optional<Tensor> of_root_weight, std::optional<Tensor> of_own_scale,
@@ -67,7 +69,8 @@ struct Layer {
         sum_first(sums_go_first),
         cast(is_cast(flags)),
         type(layer_type(x, flags)),
-        factors(x, weight, root.has_value(), root_weight.has_value(), sum_first, type) {
+        factors(x, weight, root.has_value(), root_weight.has_value(), sum_first, type),
+        dense(x, flags) {
     check();
   }
 

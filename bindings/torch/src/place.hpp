@@ -14,21 +14,6 @@ Place place_of(const Tensor& tensor);
 bool is_capturing(const Place& place);
 /// Waits for all work on the device; where a capture forbids that, for nothing.
 void wait_for(Device device) noexcept;
-/// out = a b, by torch.
-void multiply(Tensor& out, const Tensor& a, const Tensor& b);
-inline Tensor product(const Tensor& a, const Tensor& b) {
-  Tensor result = empty_beside(a, a.size(0), b.size(1), a.scalar_type());
-  multiply(result, a, b);
-  return result;
-}
-/// The same in another type, for gradients of what was cast.
-Tensor product_in(const Tensor& a, const Tensor& b, ScalarType type);
-/// a + b, by torch; `b` may be a vector that every row gets.
-Tensor sum_of(const Tensor& a, const Tensor& b);
-/// into += more, of the same shape.
-void add_into(Tensor into, const Tensor& more);
-/// out = start + a b, by torch; `start` may be `out`, or a vector that every row gets.
-void add_product(Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b);
 
 /// Makes the device of a tensor the current one.
 class DeviceScope {

@@ -20,13 +20,6 @@ __attribute__((weak)) AOTITorchError aoti_torch_get_current_cuda_stream(std::int
 __attribute__((weak)) AOTITorchError aoti_torch_cuda_caching_allocator_raw_alloc(std::uint64_t,
                                                                                  void**);
 __attribute__((weak)) AOTITorchError aoti_torch_cuda_caching_allocator_raw_delete(void*);
-__attribute__((weak))
-AOTITorchError aoti_torch_cuda_mm_out(AtenTensorHandle, AtenTensorHandle, AtenTensorHandle);
-__attribute__((weak)) AOTITorchError aoti_torch_cuda_add_Tensor(AtenTensorHandle, AtenTensorHandle,
-                                                                double, AtenTensorHandle*);
-__attribute__((weak)) AOTITorchError aoti_torch_cuda_addmm_out(AtenTensorHandle, AtenTensorHandle,
-                                                               AtenTensorHandle, AtenTensorHandle,
-                                                               double, double);
 }
 
 namespace tessera::torch_ops {
@@ -118,30 +111,6 @@ void wait_for(Device device) noexcept {
   cudaSetDevice(current);
 }
 
-void multiply(Tensor& out, const Tensor& a, const Tensor& b) {
-  TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_mm_out(out.get(), a.get(), b.get()));
-}
-
-Tensor product_in(const Tensor& a, const Tensor& b, ScalarType type) {
-  if (a.scalar_type() == type || type != ScalarType::Float) return in_type(product(a, b), type);
-  return call<Tensor>("aten::mm", "dtype", a, b, type);
-}
-
-void add_product(Tensor& out, const Tensor& start, const Tensor& a, const Tensor& b) {
-  TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_addmm_out(out.get(), start.get(), a.get(), b.get(), 1, 1));
-}
-
-Tensor sum_of(const Tensor& a, const Tensor& b) {
-  AtenTensorHandle made = nullptr;
-  TORCH_ERROR_CODE_CHECK(aoti_torch_cuda_add_Tensor(a.get(), b.get(), 1, &made));
-  return Tensor(made);
-}
-
-void add_into(Tensor into, const Tensor& more) {
-  const Place place = place_of(into);
-  ops::add_scaled(1, operand(more), 1, operand(into), place.device, place.stream);
-}
-
 void make_all(const std::vector<Copy>& copies) {
   if (copies.empty()) return;
   const Place place = place_of(copies[0].into);
@@ -157,10 +126,6 @@ void make_all(const std::vector<Copy>& copies) {
     }
   }
   if (!parts.empty()) copy_parts(parts, place.stream);
-}
-
-void clear_where_zero(Tensor& values, const Tensor& decides) {
-  clear_where_zero(operand(values), operand(decides), place_of(values).stream);
 }
 
 DeviceScope::DeviceScope(const Tensor& tensor)

@@ -191,11 +191,6 @@ Tensor columns_of(const Tensor& matrix, std::int64_t begin, std::int64_t count) 
                  begin * matrix.stride(1));
 }
 
-Tensor sum_of_rows(const Tensor& matrix, ScalarType type) {
-  const std::array<std::int64_t, 1> rows{0};
-  return torch::stable::sum(matrix, rows, false, type);
-}
-
 void copy(Tensor into, const Tensor& source) {
   TORCH_ERROR_CODE_CHECK(aoti_torch_copy_(into.get(), source.get(), 0));
 }

@@ -80,8 +80,6 @@ Tensor in_type(const Tensor& tensor, ScalarType type);
 Tensor rows_of(const Tensor& matrix, std::int64_t begin, std::int64_t count);
 /// Columns `begin` to `begin + count` of a matrix.
 Tensor columns_of(const Tensor& matrix, std::int64_t begin, std::int64_t count);
-/// The sum of all rows.
-Tensor sum_of_rows(const Tensor& matrix, ScalarType type);
 void copy(Tensor into, const Tensor& source);
 
 /// 0, 1, …, size - 1 as 64-bit numbers.

@@ -103,54 +103,27 @@ def gin(graph: Graph, x: Tensor, first: tuple[Tensor, Tensor | None], last: tupl
     )
 
 
-def gat(
-    graph: Graph,
-    x: Tensor,
-    weight: Tensor,
-    att_src: Tensor,
-    att_dst: Tensor,
-    bias: Tensor | None,
-    *,
-    loops: int,
-    heads: int,
-    negative_slope: float,
-    dropout: float = 0.0,
-    tune: bool = False,
-) -> Tensor:
-    """GAT's layer, heads side by side, on a graph whose targets are its sources."""
+def _attention_layer(op: Any, function: Any, graph: Graph, x: Tensor, parameters: tuple, *, loops: int, heads: int,
+                     negative_slope: float, dropout: float = 0.0, tune: bool = False) -> Tensor:
+    """A layer of attention, heads side by side, on a graph whose targets are its sources."""
     flags = _layer_flags(graph, x, tune)
     seed = dropout_seed(x.device) if dropout > 0 else None
     return _called(
-        _layer_operators.gat_op, _layer_operators.gat,
-        (x, weight, att_src, att_dst, bias, seed, graph.index, graph.offsets),
+        op, function, (x, *parameters, seed, graph.index, graph.offsets),
         (graph.num_targets, graph.num_sources, graph.layout, loops, heads, negative_slope, dropout,
          flags),
     )
 
 
-def gatv2(
-    graph: Graph,
-    x: Tensor,
-    source_weight: Tensor,
-    source_bias: Tensor | None,
-    target_weight: Tensor,
-    target_bias: Tensor | None,
-    att: Tensor,
-    bias: Tensor | None,
-    *,
-    loops: int,
-    heads: int,
-    negative_slope: float,
-    dropout: float = 0.0,
-    tune: bool = False,
-) -> Tensor:
-    """GATv2's layer, heads side by side, on a graph whose targets are its sources."""
-    flags = _layer_flags(graph, x, tune)
-    seed = dropout_seed(x.device) if dropout > 0 else None
-    return _called(
-        _layer_operators.gatv2_op, _layer_operators.gatv2,
-        (x, source_weight, source_bias, target_weight, target_bias, att, bias, seed, graph.index,
-         graph.offsets),
-        (graph.num_targets, graph.num_sources, graph.layout, loops, heads, negative_slope, dropout,
-         flags),
-    )
+def gat(graph: Graph, x: Tensor, weight: Tensor, att_src: Tensor, att_dst: Tensor, bias: Tensor | None,
+        **options: Any) -> Tensor:
+    """GAT's layer. The options are those of a layer of attention."""
+    return _attention_layer(_layer_operators.gat_op, _layer_operators.gat, graph, x,
+                            (weight, att_src, att_dst, bias), **options)
+
+
+def gatv2(graph: Graph, x: Tensor, source_weight: Tensor, source_bias: Tensor | None, target_weight: Tensor,
+          target_bias: Tensor | None, att: Tensor, bias: Tensor | None, **options: Any) -> Tensor:
+    """GATv2's layer."""
+    return _attention_layer(_layer_operators.gatv2_op, _layer_operators.gatv2, graph, x,
+                            (source_weight, source_bias, target_weight, target_bias, att, bias), **options)

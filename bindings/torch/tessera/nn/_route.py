@@ -162,27 +162,25 @@ def gin_call(numbers: tuple, first: torch.nn.Module, last: torch.nn.Module, scal
     return call
 
 
-def gat_call(numbers: tuple, layer: torch.nn.Module, linear: torch.nn.Module) -> Call:
-    """``numbers``: of the operator, up to the share of dropout."""
-    weights, own = linear._parameters, layer._parameters
+def _attention_call(function: Callable[..., Tensor], numbers: tuple, *parameters: tuple[dict, str]) -> Call:
+    """``numbers``: of the operator, up to the share of dropout; ``parameters`` by what has them."""
     drops = numbers[-1] > 0
 
     def call(x: Tensor, edge_index: Tensor, flags: int) -> Tensor:
         seed = dropout_seed(x.device) if drops else None
-        return gat(x, weights["weight"], own["att_src"], own["att_dst"], own["bias"], seed,
-                   edge_index, None, (*numbers, flags))
+        return function(x, *[own[name] for own, name in parameters], seed, edge_index, None, (*numbers, flags))
 
     return call
+
+
+def gat_call(numbers: tuple, layer: torch.nn.Module, linear: torch.nn.Module) -> Call:
+    own = layer._parameters
+    return _attention_call(gat, numbers, (linear._parameters, "weight"), (own, "att_src"), (own, "att_dst"),
+                           (own, "bias"))
 
 
 def gatv2_call(numbers: tuple, layer: torch.nn.Module, source: torch.nn.Module,
                target: torch.nn.Module) -> Call:
-    of_source, of_target, own = source._parameters, target._parameters, layer._parameters
-    drops = numbers[-1] > 0
-
-    def call(x: Tensor, edge_index: Tensor, flags: int) -> Tensor:
-        seed = dropout_seed(x.device) if drops else None
-        return gatv2(x, of_source["weight"], of_source["bias"], of_target["weight"], of_target["bias"],
-                     own["att"], own["bias"], seed, edge_index, None, (*numbers, flags))
-
-    return call
+    matrices = [(linear._parameters, name) for linear in (source, target) for name in ("weight", "bias")]
+    own = layer._parameters
+    return _attention_call(gatv2, numbers, *matrices, (own, "att"), (own, "bias"))
