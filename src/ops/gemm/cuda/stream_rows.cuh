@@ -99,15 +99,19 @@ __device__ inline void keep_columns(const ProductLaunch& launch, cuda::ColumnNum
 struct StreamRows {
   const float* upper;
   std::int64_t eight_rows;
-  int num_rows;  ///< of the two
-  int inner;     ///< numbers from there on
+  int num_rows;   ///< of the two
+  int inner;      ///< numbers from there on
+  bool is_whole;  ///< all rows of the tile are there, in fours, and no step is left out
 
-  __device__ StreamRows(const ProductLaunch& launch, std::int64_t row) {
+  __device__ StreamRows(const ProductLaunch& launch, std::int64_t tile, std::int64_t row,
+                        int at_once) {
     const int four = static_cast<int>(threadIdx.x) % 4 * 4;
     upper = launch.left.data + row * launch.left.stride + four;
     eight_rows = 8 * launch.left.stride;
     num_rows = row + 8 < launch.rows ? 2 : row < launch.rows ? 1 : 0;
     inner = static_cast<int>(launch.inner) - four;
+    is_whole = at_once == 4 && launch.inner % (16 * stream_batch) == 0 &&
+               (tile + 1) * stream_tile_rows <= launch.rows;
   }
 };
 
@@ -117,6 +121,12 @@ struct StreamStep {
 
   __device__ void load(const StreamRows& rows, int step, int at_once) {
     const float* const source = rows.upper + step * 16;
+    if (rows.is_whole) {
+      // With no questions asked: these kernels wait for instructions.
+      load_neighbours(source, 4, 4, values[0]);
+      load_neighbours(source + rows.eight_rows, 4, 4, values[1]);
+      return;
+    }
     const int count = rows.inner - step * 16;
     load_neighbours(source, rows.num_rows > 0 ? count : 0, at_once, values[0]);
     load_neighbours(source + rows.eight_rows, rows.num_rows > 1 ? count : 0, at_once, values[1]);
@@ -139,7 +149,7 @@ struct StreamStep {
 struct StreamFragment {
   std::uint32_t words[num_planes][4];
 
-  __device__ explicit StreamFragment(const StreamStep& step) {
+  __device__ void cut(const StreamStep& step) {
     const FourInPlanes upper(step.values[0]);
     const FourInPlanes lower(step.values[1]);
 #pragma unroll
@@ -215,6 +225,33 @@ __device__ void write_rows(const ProductLaunch& launch, std::int64_t row, std::i
   }
 }
 
+/// The same of a tile whose rows and columns are all there, with as few instructions as may be.
+template <int cols, class Moments>
+__device__ void write_whole_rows(const ProductLaunch& launch, std::int64_t row,
+                                 std::int64_t first_col, const float (&sums)[cols / 2],
+                                 Moments& moments) {
+  const std::int64_t col = first_col + static_cast<int>(threadIdx.x) % 4 * 4;
+  float* const upper = launch.target.data + row * launch.target.row_step + col;
+  float* const lower = upper + 8 * launch.target.row_step;
+#pragma unroll
+  for (int j = 0; j < cols / 16; ++j) {
+    float bias[4] = {};
+    if (launch.target.bias != nullptr) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) bias[i] = launch.target.bias[col + j * 16 + i];
+    }
+    cuda::Pack<float, 4> results[2];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      results[0].values[i] = sums[j * 8 + i / 2 * 4 + i % 2] + bias[i];
+      results[1].values[i] = sums[j * 8 + i / 2 * 4 + 2 + i % 2] + bias[i];
+    }
+    *reinterpret_cast<cuda::Pack<float, 4>*>(upper + j * 16) = results[0];
+    *reinterpret_cast<cuda::Pack<float, 4>*>(lower + j * 16) = results[1];
+    moments.add(j, results, 4, true, true);
+  }
+}
+
 template <int cols, bool fused>
 __global__ __launch_bounds__(stream_threads,
                              2) void stream_rows(const __grid_constant__ ProductLaunch launch,
@@ -242,6 +279,8 @@ __global__ __launch_bounds__(stream_threads,
   const int at_once = neighbours_at_once(launch.left);
   const bool in_fours = reinterpret_cast<std::uintptr_t>(launch.target.data) % 16 == 0 &&
                         launch.target.row_step % 4 == 0;
+  const bool has_whole_columns =
+      in_fours && first_col + cols <= launch.cols && launch.alpha == 1 && launch.beta == 0;
   constexpr int groups = stream_threads / 128;
   const std::int64_t tiles = (launch.rows + stream_tile_rows - 1) / stream_tile_rows;
   const std::int64_t stride = std::int64_t{gridDim.x} * groups;
@@ -254,23 +293,28 @@ __global__ __launch_bounds__(stream_threads,
   StreamStep ahead[stream_batch];
 #pragma unroll
   for (int i = 0; i < stream_batch; ++i) {
-    ahead[i].load(StreamRows(launch, row_of(first_tile)), i, at_once);
+    ahead[i].load(StreamRows(launch, first_tile, row_of(first_tile), at_once), i, at_once);
   }
   for (std::int64_t tile = first_tile; tile < tiles; tile += stride) {
     float sums[cols / 2] = {};
     for (int first_step = 0; first_step < steps; first_step += stream_batch) {
       // What comes after this batch: the tile's next one, or the next tile's first.
       const bool same_tile = first_step + stream_batch < steps;
-      const StreamRows next(launch, row_of(same_tile ? tile : tile + stride));
+      const std::int64_t next_tile = same_tile ? tile : tile + stride;
+      const StreamRows next(launch, next_tile, row_of(next_tile), at_once);
       const int next_step = same_tile ? first_step + stream_batch : 0;
 #pragma unroll
       for (int i = 0; i < stream_batch; ++i) {
-        if (reads_columns && first_step + i < steps) {
-          ahead[i].read(launch.left_columns, columns + (first_step + i) * 16 + thread % 4 * 4);
+        const bool exists = first_step + i < steps;
+        StreamFragment left;
+        if (exists) {
+          if (reads_columns) {
+            ahead[i].read(launch.left_columns, columns + (first_step + i) * 16 + thread % 4 * 4);
+          }
+          left.cut(ahead[i]);
         }
-        const StreamFragment left(ahead[i]);
         ahead[i].load(next, next_step + i, at_once);
-        if (first_step + i < steps) {
+        if (exists) {
           left.multiply(descriptor + (first_step + i) * cuda::wgmma_step, plane_step, sums);
           cuda::wgmma_wait();
           cuda::keep_in_place(sums);
@@ -288,7 +332,11 @@ __global__ __launch_bounds__(stream_threads,
 #pragma unroll
       for (int i = 0; i < cols / 2; ++i) sums[i] = copies[i];
     }
-    write_rows<cols>(launch, row_of(tile), first_col, in_fours, sums, moments);
+    if (has_whole_columns && (tile + 1) * stream_tile_rows <= launch.rows) {
+      write_whole_rows<cols>(launch, row_of(tile), first_col, sums, moments);
+    } else {
+      write_rows<cols>(launch, row_of(tile), first_col, in_fours, sums, moments);
+    }
   }
   moments.finish(launch, first_col);
 #endif
