@@ -44,7 +44,7 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> gatv2_coefficients = {
       {.launch_us = 6,
        .window_us = 1e-3,
        .feature_window_us = 2e-5,
-       .feature_step_us = 1.3e-5,
+       .feature_step_us = 9.5e-6,
        .last_step_us = 1.6,
        .moved_bytes_per_us = 4.2e6}}}};
 

@@ -13,7 +13,9 @@ namespace tessera::ops {
 template <class T, int width>
 class ShortGatV2 : public ShortSoftmax<T, width> {
   using Softmax = ShortSoftmax<T, width>;
-  using Scores = GatV2Scores<T, width, 2>;
+  static constexpr int chunks = width / 64;
+  static constexpr int most_steps = width == 64 ? 2 : 1;  ///< at once, as registers allow
+  using Scores = GatV2Scores<T, width, most_steps, 2>;
   using Walk = StepWalk<ExchangedColumns>;
 
  public:
@@ -24,27 +26,26 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
         scores_(launch, memory),
         value_rows_(launch.value, launch.value_stride, width, WarpLane::group() * 8) {}
 
-  /// Pieces [begin, end), be they of one window or another: while a step's weights are found, rows
-  /// that the scores of the next are made of are on their way, and during a window the own rows of
-  /// the next.
+  /// Pieces [begin, end), be they of one window or another: during a window the own rows of the
+  /// next are on their way.
   __device__ void run(std::int32_t begin, std::int32_t end) {
     if (begin == end) return;
     Walk walk(this->launch_, begin, end);
-    Walk::Step step, next;
     start_own(begin, end);
-    if (walk.advance(step)) scores_.load(step);
-    next = step;
-    walk.advance(next);
+    Steps steps(walk);
+    load(steps);
+    Steps next(walk);
     for (std::int32_t i = begin; i < end; ++i) {
       Softmax::clear();
       cuda::wait_for_copies<0>();
       scores_.begin(i % 2);
       start_own(i + 1, end);
 #pragma unroll 1
-      for (int left = this->launch_.pieces[i].num_steps; left > 0; --left) {
-        add(step, next, i % 2);
-        step = next;
-        walk.advance(next);
+      for (int left = this->launch_.pieces[i].num_steps; left > 0; left -= most_steps) {
+        add(steps, i % 2);
+        load(next);
+        steps = next;
+        next = Steps(walk);
       }
       // Asked for again: registers are scarce during steps.
       const tiles::Piece piece = this->launch_.pieces[i];
@@ -53,6 +54,19 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
   }
 
  private:
+  /// Steps of one piece; those beyond its end have no edges.
+  struct Steps {
+    Walk::Step of[most_steps];
+    int count = 0;
+
+    __device__ explicit Steps(Walk& walk) {
+#pragma unroll
+      for (int i = 0; i < most_steps; ++i) {
+        if ((i == 0 || !walk.ends_piece()) && walk.advance(of[i])) count = i + 1;
+      }
+    }
+  };
+
   __device__ void start_own(std::int32_t i, std::int32_t end) const {
     if (i < end) {
       const tiles::Piece piece = this->launch_.pieces[i];
@@ -60,16 +74,29 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
     }
     cuda::commit_copies();
   }
+  __device__ void load(const Steps& steps) {
+#pragma unroll
+    for (int i = 0; i < most_steps; ++i) {
+      if (i < steps.count) scores_.load(i, steps.of[i]);
+    }
+  }
 
-  /// One step, and what the next will need first.
-  __device__ void add(const Walk::Step& step, const Walk::Step& next, int turn) {
-    StepCells cells;
-    scores_.find(cells, used_rows(step.bits), turn);
+  __device__ void add(const Steps& steps, int turn) {
+    StepCells cells[most_steps];
+    std::uint32_t rows[most_steps];
+#pragma unroll
+    for (int i = 0; i < most_steps; ++i) rows[i] = used_rows(steps.of[i].bits);
+    scores_.find(cells, rows, turn);
+#pragma unroll
+    for (int i = 0; i < most_steps; ++i) {
+      if (i < steps.count) add_values(cells[i], steps.of[i]);
+    }
+  }
+  __device__ void add_values(StepCells& cells, const Walk::Step& step) {
     const StepColumns columns = step;
     WeightedRows values[chunks];
 #pragma unroll
     for (int chunk = 0; chunk < chunks; ++chunk) values[chunk].load(value_rows_, columns, chunk);
-    scores_.load(next);
     Softmax::settle(cells, step.bits);
     const StepOperands<T> weights(cells);
 #pragma unroll
@@ -78,15 +105,13 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
     }
   }
 
-  static constexpr int chunks = width / 64;
-
   Scores scores_;
   FeatureRows value_rows_;
 };
 
 /// Warps that an SM should hold, as registers allow.
 template <int width>
-inline constexpr int short_gatv2_blocks = width == 64 ? 16 : 8;
+inline constexpr int short_gatv2_blocks = width == 64 ? 12 : 8;
 
 template <class T, int width>
 __global__ __launch_bounds__(32, (short_gatv2_blocks<width>)) void attend_short_gatv2(

@@ -24,7 +24,7 @@ template <class T, bool by_rows>
 class ShortGatV2Gradient {
   static constexpr int width = GatV2Masks<T>::width;
   static constexpr int num_matrices = by_rows ? 1 : 2;
-  using Scores = GatV2Scores<T, width, 1>;
+  using Scores = GatV2Scores<T, width, 1, 1>;
   using Masks = GatV2Masks<T>;
   using Own = OwnRows<width>;
   using Walk = StepWalk<ExchangedColumns>;
@@ -61,7 +61,7 @@ class ShortGatV2Gradient {
     Walk walk(launch_, begin, end);
     Walk::Step step, next;
     if (walk.advance(step)) {
-      scores_.load(step);
+      scores_.load(0, step);
       load_values(step);
     }
     next = step;
@@ -126,10 +126,12 @@ class ShortGatV2Gradient {
   /// One step; of the next what scores are made of is on its way during the sums of masks, the rest
   /// when other warps compute.
   __device__ void add(const Walk::Step& step, const Walk::Step& next) {
-    const std::uint32_t rows = used_rows(step.bits);
-    StepCells scores, products;
+    const std::uint32_t rows[1] = {used_rows(step.bits)};
+    StepCells found[1];
+    StepCells products;
     met_values_.multiply(own_values_, 0, products);
-    scores_.find(scores, rows, 0);
+    scores_.find(found, rows, 0);
+    StepCells& scores = found[0];
     weigh_cells(scores, products, 1, step.bits,
                 [&](int i, int k) { return states_[by_rows ? k / 2 : 2 * i + k % 2]; });
     masks_.put(scores);
@@ -143,9 +145,9 @@ class ShortGatV2Gradient {
       values.load(value_rows_, step, 0);
       value_sums_.add(StepOperands<T>(products), 0, values.held);
     }
-    const typename Masks::Columns columns = Masks::turned(scores_.negative());
-    scores_.load(next);
-    masks_.add(columns, rows);
+    const typename Masks::Columns columns = Masks::turned(scores_.columns(0));
+    scores_.load(0, next);
+    masks_.add(columns, rows[0]);
     load_values(next);
   }
 

@@ -57,8 +57,8 @@ class GatV2Masks {
     }
   }
 
-  /// Takes the own rows of a window: load(row, unit) are eight features. They are put in the order
-  /// in which a lane has features of columns.
+  /// Takes the own rows of a window: load(row, unit) are eight features, negative. They are put in
+  /// the order in which a lane has features of columns.
   template <class Load>
   __device__ void begin(Load&& load) {
     __syncwarp();
@@ -102,11 +102,11 @@ class GatV2Masks {
     }
   }
   /// Adds what the columns of that step have; `rows` are those with an edge in it.
-  __device__ void add(const Columns& negative, std::uint32_t rows) {
+  __device__ void add(const Columns& columns, std::uint32_t rows) {
     __syncwarp();
 #pragma unroll
     for (int pair = 0; pair < 8; ++pair) {
-      if ((rows >> (2 * pair) & 3u) != 0) add_pair(negative, pair);
+      if ((rows >> (2 * pair) & 3u) != 0) add_pair(columns, pair);
     }
     __syncwarp();
   }
@@ -151,7 +151,7 @@ class GatV2Masks {
     return result;
   }
 
-  __device__ void add_pair(const Columns& negative, int pair) {
+  __device__ void add_pair(const Columns& columns, int pair) {
     const int g = WarpLane::group();
     const char* const from = step_ + g % 2 * part_bytes + WarpLane::quarter() * 8;
     uint4 own[2];
@@ -170,10 +170,10 @@ class GatV2Masks {
                                : tile == 1 ? own[i].y
                                : tile == 2 ? own[i].z
                                            : own[i].w);
-        const auto& even = negative.of[2 * tile];
-        const auto& odd = negative.of[2 * tile + 1];
-        const std::uint32_t a[4] = {greater(low_of(x), even[0]), greater(high_of(x), odd[0]),
-                                    greater(low_of(x), even[1]), greater(high_of(x), odd[1])};
+        const auto& even = columns.of[2 * tile];
+        const auto& odd = columns.of[2 * tile + 1];
+        const std::uint32_t a[4] = {greater(even[0], low_of(x)), greater(odd[0], high_of(x)),
+                                    greater(even[1], low_of(x)), greater(odd[1], high_of(x))};
         const std::uint32_t b[2] = {gradients[i].x * taken_[tile], gradients[i].y * taken_[tile]};
         cuda::multiply_16x8<T>(sums_[2 * pair + i], a, b);
       }
@@ -196,19 +196,19 @@ class GatV2Masks {
       return __high2bfloat162(pair);
     }
   }
-  /// 1 where x > -y, else 0: a comparison, which nothing is rounded for.
-  __device__ static std::uint32_t greater(Pair x, std::uint32_t minus_y) {
-    const Pair ones = __hgt2(x, pair_of(minus_y));
+  /// 1 where y > -x, else 0: a comparison, which nothing is rounded for.
+  __device__ static std::uint32_t greater(std::uint32_t y, Pair minus_x) {
+    const Pair ones = __hgt2(pair_of(y), minus_x);
     return reinterpret_cast<const std::uint32_t&>(ones);
   }
 
   __device__ void add_to_vector(int row, float first, float second) {
     // A row without edges adds nothing, whatever it is.
     if (first == 0 && second == 0) return;
-    const float2 x = unpacked<T>(*reinterpret_cast<const std::uint32_t*>(
+    const float2 minus_x = unpacked<T>(*reinterpret_cast<const std::uint32_t*>(
         own_ + row * row_bytes + WarpLane::group() * 16 + WarpLane::quarter() * 4));
-    vector_sums_[0] = fmaf(x.x, first, vector_sums_[0]);
-    vector_sums_[1] = fmaf(x.y, second, vector_sums_[1]);
+    vector_sums_[0] = fmaf(-minus_x.x, first, vector_sums_[0]);
+    vector_sums_[1] = fmaf(-minus_x.y, second, vector_sums_[1]);
   }
 
   char* own_;
