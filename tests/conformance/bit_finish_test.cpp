@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ops/bits/finish.hpp"
@@ -244,15 +245,18 @@ TEST_P(BitAggregateFinish, GivesCodesOfPlainSums) {
   graphs.push_back({"hub of large sums", testing::hub_graph(70, 40000, 3)});
   for (const testing::NamedGraph& named : graphs) {
     const Graph& graph = named.graph;
-    for (const std::int64_t cols : {3, 32, 50, 64, 100, 128, 200}) {
-      for (const quant::Rounding rounding : {quant::Rounding::nearest, quant::Rounding::floor}) {
+    for (const std::int64_t cols : {3, 32, 50, 64, 100, 128, 200, 530}) {
+      // By one product, by a quotient, and downwards.
+      for (const auto& [scale, rounding] :
+           {std::pair(64.0f, quant::Rounding::nearest), std::pair(20.3f, quant::Rounding::nearest),
+            std::pair(20.3f, quant::Rounding::floor)}) {
         BitOptions wanted = options(cols, 8);
         wanted.output = BitOutput::bytes;
         wanted.requantise = quant::Affine{.bits = 8, .rounding = rounding};
         wanted.requantise->lower = {0.0f};
-        wanted.requantise->scale = {20.3f};
+        wanted.requantise->scale = {scale};
         if (!takes(graph, wanted)) continue;
-        SCOPED_TRACE(named.name + ", " + std::to_string(cols));
+        SCOPED_TRACE(named.name + ", " + std::to_string(cols) + ", " + std::to_string(scale));
         const quant::BitTensor b = drawn_bits(graph.num_cols(), cols, 8, 8);
         Matrix<std::int64_t> sums(graph.num_rows(), cols);
         reference::bit_aggregate(graph, b, {sums.data(), graph.num_rows(), cols});

@@ -8,6 +8,13 @@
 
 namespace tessera::ops {
 
+/// One range from 0 on.
+struct PlainRange {
+  float last_code = 0;
+  float step = 1;
+  float inverse = 0;
+};
+
 /// What becomes of the sums of a target's codes.
 struct AggregateResult {
   std::int64_t rows = 0;
@@ -25,6 +32,20 @@ inline bool is_plain(const BitResult& result) {
   return result.kind == BitResultKind::bytes && finish.range_stride == 0 &&
          (finish.quick || finish.direct) && !finish.floors && finish.positive &&
          finish.keeps_sums();
+}
+
+/// What is needed for plain sums: of a small kernel all of it comes with its first loads.
+struct PlainBytes {
+  std::uint8_t* bytes = nullptr;
+  std::uint32_t stride = 0;
+  std::int32_t cols = 0;
+  std::int32_t width = 0;  ///< the columns, filled up to a multiple of 16, with codes of 0
+  bool direct = false;     ///< `rounds_directly`
+  PlainRange range;
+};
+
+constexpr PlainRange plain_range(const BitFinish& finish) {
+  return {finish.last_code, finish.one_range.step, finish.one_inverse};
 }
 
 /// Bytes of each row's planes, `width` of them.

@@ -18,7 +18,6 @@ struct ByteRowsLaunch {
   const std::uint8_t* codes = nullptr;  ///< rows that begin at multiples of 16 bytes
   std::int64_t code_stride = 0;
   std::int64_t width = 0;  ///< the columns, filled up to a multiple of 16
-  AggregateResult out;
 };
 
 /// A lane that loads so many bytes of a source, at most 256 sources in one row: its sums then fit
@@ -28,7 +27,9 @@ inline constexpr int most_lane_sources = 256;
 struct ByteRowsFunction {
   int lanes = 0;  ///< of a team
   int bytes = 0;  ///< of a lane
-  void (*launch)(const ByteRowsLaunch&, Stream) = nullptr;
+  void (*launch)(const ByteRowsLaunch&, const AggregateResult&, Stream) = nullptr;
+  /// For sums that are plain: small kernels, so that small graphs wait for nothing else.
+  void (*launch_plain)(const ByteRowsLaunch&, const PlainBytes&, Stream) = nullptr;
 
   constexpr int columns() const { return lanes * bytes; }
   /// As plans of spmm see it.

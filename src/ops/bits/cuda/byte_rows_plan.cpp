@@ -30,6 +30,15 @@ RowsPolicy policy_of(const ByteRowsFunction& function, const BitProblem& problem
   return function.policy(problem.graph.num_rows() <= most_listed_rows);
 }
 
+PlainBytes plain_bytes(const BitResult& result, std::int64_t cols) {
+  return {result.bytes,
+          static_cast<std::uint32_t>(result.stride),
+          static_cast<std::int32_t>(cols),
+          static_cast<std::int32_t>(padded_bytes(cols)),
+          result.finish.direct,
+          plain_range(result.finish)};
+}
+
 class CudaByteRows final : public CudaBits {
  public:
   CudaByteRows(const BitProblem& problem, std::span<const ByteRowsFunction> functions)
@@ -65,20 +74,23 @@ class CudaByteRows final : public CudaBits {
     launch.codes = codes.bytes;
     launch.code_stride = codes.stride;
     launch.width = width();
-    launch.out.rows = launch.out.all_rows = options_.rows;
-    launch.out.cols = options_.cols;
+    AggregateResult out;
+    out.rows = out.all_rows = options_.rows;
+    out.cols = options_.cols;
     if (finishes_in_registers(options_)) {
-      launch.out.result = result(inputs, outputs);
-      add_own(options_, codes, launch.out.result.finish);
-      launch.out.plain = is_plain(launch.out.result);
-      if (options_.output == BitOutput::rows) launch.out.all_rows = outputs.codes.padded_rows;
-      return function_.launch(launch, stream);
+      out.result = result(inputs, outputs);
+      add_own(options_, codes, out.result.finish);
+      if (is_plain(out.result)) {
+        return function_.launch_plain(launch, plain_bytes(out.result, options_.cols), stream);
+      }
+      if (options_.output == BitOutput::rows) out.all_rows = outputs.codes.padded_rows;
+      return function_.launch(launch, out, stream);
     }
     const Sums sums = sums_in(outputs, workspace);
-    launch.out.result.kind = BitResultKind::sums;
-    launch.out.result.sums = sums.data;
-    launch.out.result.stride = sums.stride;
-    function_.launch(launch, stream);
+    out.result.kind = BitResultKind::sums;
+    out.result.sums = sums.data;
+    out.result.stride = sums.stride;
+    function_.launch(launch, out, stream);
     finish(inputs, outputs, stream, workspace, codes);
   }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "ops/bits/cuda/aggregate.hpp"
 #include "ops/bits/finish_many.hpp"
@@ -167,50 +166,58 @@ __device__ inline std::uint32_t bytes_of(std::uint32_t first, std::uint32_t seco
                      0x5410);
 }
 
-/// A code of a sum that nothing else is done to.
+/// A code of a sum that nothing else is done to; only its lowest byte counts.
+template <bool direct>
+__device__ std::uint32_t plain_code(const PlainRange& range, float sum) {
+  if constexpr (direct) return direct_code(range.last_code, sum, range.inverse);
+  return code_within<false, true, true>(range.last_code, sum, 0.0f, range.step, range.inverse);
+}
 template <bool direct>
 __device__ std::uint32_t plain_code(const BitFinish& finish, float sum) {
-  if constexpr (direct) return direct_code(finish.last_code, sum, finish.one_inverse);
-  return code_within<false, true, true>(finish.last_code, sum, 0.0f, finish.one_range.step,
-                                        finish.one_inverse);
+  return plain_code<direct>(plain_range(finish), sum);
 }
 
-/// Bytes of such sums.
-template <bool direct, int count>
-__device__ void emit_plain(const AggregateResult& out, std::int64_t row, std::int64_t column,
-                           const float (&sums)[count]) {
-  const BitFinish& finish = out.result.finish;
-  std::uint32_t bytes[count / 4];
+/// Bytes of such sums of neighbouring columns, the first of which is a multiple of `count`.
+template <int count>
+__device__ void store_plain(const PlainBytes& out, std::uint32_t row, int column,
+                            const float (&sums)[count]) {
+  if (column >= out.width) return;
+  std::uint32_t codes[count];
 #pragma unroll
-  for (int i = 0; i < count; i += 4) {
-    std::uint32_t codes[4];
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      codes[k] = plain_code<direct>(finish, sums[i + k]);
-    }
-    bytes[i / 4] = bytes_of(codes[0], codes[1], codes[2], codes[3]);
+  for (int i = 0; i < count; ++i) {
+    codes[i] =
+        out.direct ? plain_code<true>(out.range, sums[i]) : plain_code<false>(out.range, sums[i]);
   }
   if (column + count > out.cols) {
 #pragma unroll
-    for (int i = 0; i < count; i += 4) {
-      const std::int64_t left = out.cols - column - i;
-      if (left < 4) bytes[i / 4] &= left <= 0 ? 0u : (1u << left * 8) - 1;
+    for (int i = 0; i < count; ++i) {
+      if (column + i >= out.cols) codes[i] = 0;
     }
   }
-  store_bytes(out, row, column, bytes);
+  std::uint8_t* const to = out.bytes + std::uint64_t{row} * out.stride + column;
+  if constexpr (count == 1) {
+    *to = static_cast<std::uint8_t>(codes[0]);
+  } else if constexpr (count == 2) {
+    *reinterpret_cast<std::uint16_t*>(to) =
+        static_cast<std::uint16_t>(__byte_perm(codes[0], codes[1], 0x0040));
+  } else {
+    std::uint32_t words[count / 4];
+#pragma unroll
+    for (int i = 0; i < count; i += 4) {
+      words[i / 4] = bytes_of(codes[i], codes[i + 1], codes[i + 2], codes[i + 3]);
+    }
+    if constexpr (count == 4) *reinterpret_cast<std::uint32_t*>(to) = words[0];
+    if constexpr (count == 8) *reinterpret_cast<uint2*>(to) = make_uint2(words[0], words[1]);
+    if constexpr (count == 16) {
+      *reinterpret_cast<uint4*>(to) = make_uint4(words[0], words[1], words[2], words[3]);
+    }
+  }
 }
 
 /// The sums of `count` columns. All lanes of a warp call it; those that `take` have a row.
 template <int lanes, class Sum, int count>
 __device__ void emit(const AggregateResult& out, std::int64_t row, std::int64_t column, bool takes,
                      const Sum (&sums)[count]) {
-  if constexpr (std::is_same_v<Sum, float>) {
-    if (out.plain) {
-      if (!takes) return;
-      if (out.result.finish.direct) return emit_plain<true>(out, row, column, sums);
-      return emit_plain<false>(out, row, column, sums);
-    }
-  }
   const std::int64_t left = takes && row < out.rows ? out.cols - column : 0;
   std::uint32_t codes[count];
   finish_sums(out.result, row, column, left, sums, codes);
