@@ -24,7 +24,7 @@ using ops::Transpose;
 /// As many features out as in, and the target's own features as of GIN where the graph is square.
 ops::AggregateUpdateOptions options_of(const Problem& problem) {
   ops::AggregateUpdateOptions options;
-  set_plan_options(problem, options);
+  set_run_options(problem, options);
   options.precision = problem.precision;
   options.in = options.out = problem.features;
   options.self = problem.graph.num_rows() == problem.graph.num_cols();

@@ -26,7 +26,7 @@ using LogSum = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 ops::AttentionOptions options_of(const Problem& problem, AttentionForm form, bool backward) {
   ops::AttentionOptions options;
-  set_plan_options(problem, options);
+  set_run_options(problem, options);
   options.backward = backward;
   options.form = form;
   options.precision = problem.precision;

@@ -141,7 +141,7 @@ class ByteSums final : public Trial {
  private:
   ops::BitOptions options_of(const Problem& problem) const {
     ops::BitOptions options;
-    set_plan_options(problem, options);
+    set_run_options(problem, options);
     options.cols = features_;
     options.b_bits = bits_;
     options.b_bytes = true;
@@ -226,7 +226,7 @@ class DenseSums final : public Trial {
  private:
   ops::BitPlan make_plan(const Problem& problem, int bits) const {
     ops::BitOptions options;
-    set_plan_options(problem, options);
+    set_run_options(problem, options);
     options.cols = problem.features;
     options.b_bits = bits;
     if (std::int64_t{graph_.num_rows()} * graph_.num_cols() > most_dense_bits) {

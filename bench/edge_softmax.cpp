@@ -50,7 +50,7 @@ class EdgeSoftmax : public Trial {
  private:
   static ops::EdgeSoftmaxOptions options_of(const Problem& problem) {
     ops::EdgeSoftmaxOptions options;
-    set_plan_options(problem, options);
+    set_run_options(problem, options);
     options.precision = problem.precision;
     options.heads = problem.features;
     return options;

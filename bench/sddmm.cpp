@@ -58,7 +58,7 @@ class Edges : public Trial {
  private:
   static ops::SddmmOptions options_of(const Problem& problem, EdgeFunction function) {
     ops::SddmmOptions options;
-    set_plan_options(problem, options);
+    set_run_options(problem, options);
     options.function = function;
     options.precision = problem.precision;
     options.features = problem.features;

@@ -26,7 +26,7 @@ ops::SpmmOptions options_of(const Problem& problem, Reduction reduction,
                             Values values = Values::graph) {
   ops::SpmmOptions options;
   options.edge_values_expected = values == Values::of_runs;
-  set_plan_options(problem, options);
+  set_run_options(problem, options);
   options.reduction = reduction;
   options.precision = problem.precision;
   options.features = problem.features;

@@ -95,9 +95,14 @@ std::vector<double> repeat_timed(const MeasureOptions& options, FunctionRef<doub
 }
 
 Timing measure_on(Device device, FunctionRef<void(Stream)> enqueue, const MeasureOptions& options) {
+  return measure_on_stream(device, {}, enqueue, options);
+}
+
+Timing measure_on_stream(Device device, Stream stream, FunctionRef<void(Stream)> enqueue,
+                         const MeasureOptions& options) {
   require_available(device);
   if (device.kind == DeviceKind::cpu) return measure([&] { enqueue({}); }, options);
-  Timing timing = summarise(cuda_backend::time_runs(device, enqueue, options));
+  Timing timing = summarise(cuda_backend::time_runs(device, stream, enqueue, options));
   if (options.chain > 0 && timing.median_us < options.chain_below_us) {
     timing.chain_us = cuda_backend::time_chain(device, enqueue, options.chain);
   }

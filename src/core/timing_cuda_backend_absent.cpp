@@ -11,7 +11,8 @@ std::string gpu_name(int index) {
   return {};
 }
 
-std::vector<double> time_runs(Device device, FunctionRef<void(Stream)>, const MeasureOptions&) {
+std::vector<double> time_runs(Device device, Stream, FunctionRef<void(Stream)>,
+                              const MeasureOptions&) {
   require_available(device);
   return {};
 }

@@ -25,11 +25,10 @@ cudaGraph_t captured(const OwnedStream& stream, FunctionRef<void(Stream)> enqueu
   return nullptr;
 }
 
-double time_between(Event& begin, Event& end, const OwnedStream& stream,
-                    FunctionRef<void()> enqueue) {
-  begin.record(stream.raw());
+double time_between(Event& begin, Event& end, cudaStream_t stream, FunctionRef<void()> enqueue) {
+  begin.record(stream);
   enqueue();
-  end.record(stream.raw());
+  end.record(stream);
   end.wait();
   return end.microseconds_since(begin);
 }
@@ -42,17 +41,19 @@ std::string gpu_name(int index) {
   return properties.name;
 }
 
-std::vector<double> time_runs(Device device, FunctionRef<void(Stream)> enqueue,
+std::vector<double> time_runs(Device device, Stream given, FunctionRef<void(Stream)> enqueue,
                               const MeasureOptions& options) {
   const CurrentDevice current(device.index);
   // What the caller queued elsewhere must not run beside the measurement.
   cuda_check(cudaDeviceSynchronize(), "waiting for the GPU");
-  const OwnedStream stream;
+  const OwnedStream own;
+  const Stream stream = given.handle != nullptr ? given : Stream(own);
+  auto* const raw = static_cast<cudaStream_t>(stream.handle);
   Event begin, end;
   for (int i = 0; i < options.warmups; ++i) enqueue(stream);
-  cuda_check(cudaStreamSynchronize(stream.raw()), "warming up");
+  cuda_check(cudaStreamSynchronize(raw), "warming up");
   return repeat_timed(options,
-                      [&] { return time_between(begin, end, stream, [&] { enqueue(stream); }); });
+                      [&] { return time_between(begin, end, raw, [&] { enqueue(stream); }); });
 }
 
 double time_chain(Device device, FunctionRef<void(Stream)> enqueue, int length) {
@@ -70,7 +71,7 @@ double time_chain(Device device, FunctionRef<void(Stream)> enqueue, int length) 
   options.repeats = 20;
   options.min_seconds = 0;
   const std::vector<double> times = repeat_timed(options, [&] {
-    return time_between(begin, end, stream, [&] { work.launch(stream.raw()); });
+    return time_between(begin, end, stream.raw(), [&] { work.launch(stream.raw()); });
   });
   return summarise(times).median_us / length;
 }
