@@ -73,6 +73,24 @@ Reaches<T> reaches_of_columns(const Scaled<T>& from) {
       });
 }
 
+/// Ranges of columns as far as `ColumnLimit` lets them reach.
+template <class T>
+void limit_columns(const Scaled<T>& from, int bits, Reaches<T>& reaches) {
+  const auto farthest = [&](std::size_t j) { return std::max(reaches[j].above, reaches[j].below); };
+  std::vector<ColumnLimit> limits(reaches.size());
+  for (std::int64_t i = 0; i < ColumnLimit::num_rows(from.x.rows); ++i) {
+    const std::int64_t row = ColumnLimit::row(i, from.x.rows);
+    const T factor = from.factor(row);
+    for (std::size_t j = 0; j < limits.size(); ++j) {
+      limits[j].take(from.x(row, static_cast<std::int64_t>(j)) * factor, farthest(j));
+    }
+  }
+  for (std::size_t j = 0; j < limits.size(); ++j) {
+    const T most = limits[j](farthest(j), bits);
+    reaches[j] = {std::min(reaches[j].above, most), std::min(reaches[j].below, most)};
+  }
+}
+
 template <class T>
 void keep(const Reach<T>& reach, float* range) {
   range[0] = static_cast<float>(reach.above);
@@ -102,6 +120,7 @@ Reaches<T> reaches_for(const RoundingCall& call, const Scaled<T>& from, bool by_
     return reaches;
   }
   reaches = find_reaches(from, by_columns);
+  if (by_columns && ColumnLimit::applies(call.bits)) limit_columns(from, call.bits, reaches);
   for (std::size_t i = 0; i < reaches.size(); ++i) keep(reaches[i], call.found_ranges + i * 2);
   return reaches;
 }

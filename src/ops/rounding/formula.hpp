@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 
 #ifdef __CUDACC__
 #define TESSERA_ANYWHERE __host__ __device__
@@ -33,6 +34,42 @@ struct CodeSteps {
   /// Of x as a part of a row that is scaled before it becomes codes.
   TESSERA_ANYWHERE Real operator()(Real x, Real row_scale) const {
     return row_scale == 0 ? x : (*this)(x * row_scale) / row_scale;
+  }
+};
+
+/// How far the range of a column of few bits may reach: some root mean squares of the numbers that
+/// are not 0. Sums over a graph have outliers, such as vertices without neighbours, and all other
+/// numbers would share the few codes below them. Some rows stand for all; their squares are added
+/// as whole numbers, so that every device finds the same.
+struct ColumnLimit {
+  static constexpr std::int64_t most_rows = 1024;  ///< that are looked at, evenly spread
+  static constexpr float parts = 32767;            ///< of the reach that a number is counted in
+
+  std::uint64_t squares = 0;
+  std::uint64_t count = 0;
+
+  static constexpr bool applies(int bits) { return bits < 8; }
+  TESSERA_ANYWHERE static std::int64_t num_rows(std::int64_t rows) {
+    return rows < most_rows ? rows : most_rows;
+  }
+  TESSERA_ANYWHERE static std::int64_t row(std::int64_t i, std::int64_t rows) {
+    return i * rows / num_rows(rows);
+  }
+  /// A number of a column that reaches so far from 0.
+  template <class Real>
+  TESSERA_ANYWHERE void take(Real value, Real reach) {
+    const Real share = std::abs(value) / reach;
+    if (!(share > 0 && share <= 1)) return;
+    const auto whole = static_cast<std::uint64_t>(std::rint(share * static_cast<Real>(parts)));
+    squares += whole * whole;
+    ++count;
+  }
+  template <class Real>
+  TESSERA_ANYWHERE Real operator()(Real reach, int bits) const {
+    if (squares == 0) return reach;
+    const double mean = static_cast<double>(squares) / static_cast<double>(count);
+    const double most = (1 + bits * 0.5) * std::sqrt(mean) / static_cast<double>(parts);
+    return most < 1 ? static_cast<Real>(static_cast<float>(most)) * reach : reach;
   }
 };
 

@@ -112,6 +112,28 @@ TEST(RoundToCodes, SaysHowFarItsRangesReach) {
   EXPECT_EQ(found, (std::vector<float>{10, 0, 20, 1000}));
 }
 
+TEST(RoundToCodes, LeavesOutliersOfColumnsOutOfFewCodes) {
+  constexpr std::int64_t rows = 3000;
+  Matrix<float> x(rows, 3, 0.0f);
+  for (std::int64_t i = 0; i < rows; ++i) x(i, 0) = i % 2 == 0 ? 1.0f : -1.0f;
+  x(0, 0) = 1000;
+  x(17, 1) = 5;
+  std::vector<float> found;
+  rounded(x, 4, RoundingRange::columns, {}, {}, &found);
+  // 1 + 4 / 2 times the root mean square of 1,024 rows, the first of them among these.
+  const float limit = 3 * std::sqrt((1e6f + 1023) / 1024);
+  EXPECT_NEAR(found[0], limit, 1e-3f * limit);
+  // Numbers of 0 do not count, and nothing keeps a range from its only number.
+  EXPECT_EQ((std::vector<float>(found.begin() + 1, found.end())),
+            (std::vector<float>{1, 5, 0, 0, 0}));
+  const Matrix<float> y = rounded(x, 4, RoundingRange::columns);
+  EXPECT_NEAR(y(0, 0), limit, limit / 15);
+  for (const RoundingRange range : {RoundingRange::columns, RoundingRange::matrix}) {
+    rounded(x, range == RoundingRange::columns ? 8 : 4, range, {}, {}, &found);
+    EXPECT_EQ(found[0], 1000);
+  }
+}
+
 TEST(RoundToCodes, RoundsRowsAsTheyAreScaled) {
   const Matrix<float> x = drawn(40, 9, 11);
   std::vector<float> scale(40);
@@ -160,8 +182,10 @@ TEST(RoundToCodes, OnDeviceGivesTheSameNumbers) {
   for (const RoundingRange range :
        {RoundingRange::matrix, RoundingRange::rows, RoundingRange::columns}) {
     for (const int bits : {1, 2, 4, 8, 16}) {
-      const Matrix<float> x = drawn(321, 35, 8);
-      std::vector<float> scale(321);
+      Matrix<float> x = drawn(2321, 35, 8);
+      x(1, 0) = 90;
+      x(0, 34) = -70;
+      std::vector<float> scale(2321);
       for (std::size_t i = 0; i < scale.size(); ++i) scale[i] = static_cast<float>(i % 7);
       for (const auto& row_scale : {std::vector<float>(), scale}) {
         std::vector<float> reach_here, reach_there;

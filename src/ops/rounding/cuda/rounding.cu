@@ -106,6 +106,38 @@ __global__ void column_ranges(const Scaled<T> x, std::int64_t rows, std::int64_t
   atomicMax(reinterpret_cast<int*>(ranges + col * 2 + 1), __float_as_int(below));
 }
 
+constexpr int limited_columns = 32;  ///< of a block, which has as many lanes for each
+
+/// Ranges of columns as far as `ColumnLimit` lets them reach.
+template <class T>
+__global__ void __launch_bounds__(limited_columns * 32)
+    limit_columns(const Scaled<T> x, std::int64_t rows, std::int64_t cols, int bits,
+                  float* ranges) {
+  __shared__ std::uint64_t squares[limited_columns], counts[limited_columns];
+  cuda::begin_overlapped();
+  const auto of_block = static_cast<int>(threadIdx.x) % limited_columns;
+  const std::int64_t col = std::int64_t{blockIdx.x} * limited_columns + of_block;
+  const bool leads = threadIdx.x < limited_columns;
+  if (leads) squares[of_block] = counts[of_block] = 0;
+  __syncthreads();
+  float reach = 0;
+  if (col < cols) {
+    reach = fmaxf(ranges[col * 2], ranges[col * 2 + 1]);
+    ColumnLimit own;
+#pragma unroll 8
+    for (std::int64_t i = threadIdx.x / limited_columns; i < ColumnLimit::num_rows(rows); i += 32) {
+      own.take(x.scaled(ColumnLimit::row(i, rows), col), reach);
+    }
+    atomicAdd(reinterpret_cast<unsigned long long*>(squares + of_block), own.squares);
+    atomicAdd(reinterpret_cast<unsigned long long*>(counts + of_block), own.count);
+  }
+  __syncthreads();
+  if (!leads || col >= cols) return;
+  const float most = ColumnLimit{squares[of_block], counts[of_block]}(reach, bits);
+  ranges[col * 2] = fminf(ranges[col * 2], most);
+  ranges[col * 2 + 1] = fminf(ranges[col * 2 + 1], most);
+}
+
 template <class T>
 __global__ void round_numbers(const Scaled<T> x, std::int64_t rows, std::int64_t cols, int bits,
                               const float* ranges, RoundingRange of, cuda::Rows<T> y) {
@@ -140,6 +172,10 @@ void find_ranges(const RoundingCall& call, const Scaled<T>& x, Stream stream) {
           column_ranges<T>,
           dim3(static_cast<unsigned>(std::min(most_blocks, rows)), cuda::num_blocks(cols, threads)),
           threads, stream, x, rows, cols, call.found_ranges);
+      if (!ColumnLimit::applies(call.bits)) break;
+      cuda::launch_overlapped(limit_columns<T>, cuda::num_blocks(cols, limited_columns),
+                              limited_columns * 32, stream, x, rows, cols, call.bits,
+                              call.found_ranges);
       break;
     case RoundingRange::matrix:
       cuda::launch_overlapped(clear_ranges, 1, threads, stream, call.found_ranges, std::int64_t{2});
