@@ -37,9 +37,10 @@ def test_opcheck_spmm(device, dtype, reduce, weighted):
     arguments = spmm_arguments(device, dtype, reduce, weighted)
     opcheck("spmm", arguments)
     x, index, _, weight, *rest = [a.detach() if isinstance(a, torch.Tensor) else a for a in arguments]
-    _, winners = torch.ops.tessera.spmm(x, index, None, weight, *rest)
+    _, *winners = torch.ops.tessera.spmm(x, index, None, weight, *rest)
+    assert len(winners) == (reduce >= 2)
     backward = (torch.randn(12, 5, device=device).to(dtype), x if weighted else None,
-                winners if reduce >= 2 else None, index, None, weight, *rest[1:], True, weighted)
+                winners[0] if winners else None, index, None, weight, *rest[1:], True, weighted)
     opcheck("spmm_backward", backward)
 
 

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <tuple>
+#include <vector>
 
 #include "counters.hpp"
 #include "operators.hpp"
@@ -172,12 +173,15 @@ std::tuple<Tensor, Tensor> attention(Tensor target, Tensor source, Tensor value,
   return {in_type(output, given_type), log_sum};
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> attention_backward(
-    Tensor grad, Tensor output, Tensor log_sum, Tensor target, Tensor source, Tensor value,
-    std::optional<Tensor> vector, std::optional<Tensor> edge_term, std::optional<Tensor> seed,
-    Tensor index, std::optional<Tensor> offsets, std::int64_t targets, std::int64_t sources,
-    std::int64_t layout, std::int64_t loops, std::int64_t form, std::int64_t heads, double scale,
-    double slope, double dropout, std::int64_t flags) {
+/// The gradients of target, source and value, then of the vector and the terms where there are any.
+std::vector<Tensor> attention_backward(Tensor grad, Tensor output, Tensor log_sum, Tensor target,
+                                       Tensor source, Tensor value, std::optional<Tensor> vector,
+                                       std::optional<Tensor> edge_term, std::optional<Tensor> seed,
+                                       Tensor index, std::optional<Tensor> offsets,
+                                       std::int64_t targets, std::int64_t sources,
+                                       std::int64_t layout, std::int64_t loops, std::int64_t form,
+                                       std::int64_t heads, double scale, double slope,
+                                       double dropout, std::int64_t flags) {
   const DeviceScope scope(value);
   const ScalarType given_type = value.scalar_type();
   const AttentionSettings settings{
@@ -196,11 +200,14 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> attention_backward(
                                    term_numbers(settings, tensors.value), type);
   }
   attend_backward(*structure, settings, tensors, output, log_sum, grad, found);
-  if (!found.vector) found.vector = empty_beside(tensors.value, 0, type);
-  return {in_type(found.target, given_type), in_type(found.source, given_type),
-          in_type(found.value, given_type), in_type(*found.vector, given_type),
-          found.edge_term ? in_type(structure->to_caller(*found.edge_term), given_type)
-                          : empty_beside(tensors.value, 0, 0, given_type)};
+  std::vector<Tensor> gradients{in_type(found.target, given_type),
+                                in_type(found.source, given_type),
+                                in_type(found.value, given_type)};
+  if (found.vector) gradients.push_back(in_type(*found.vector, given_type));
+  if (found.edge_term) {
+    gradients.push_back(in_type(structure->to_caller(*found.edge_term), given_type));
+  }
+  return gradients;
 }
 
 /// The weights before dropout, for those who want to look at them.

@@ -14,8 +14,8 @@ LinearGradients Dense::linear_gradients(const Tensor& x, const Tensor& matrix, T
   if (wanted.bias) found.bias = sum_of_rows(grad, parameters);
   if (wanted.x) found.x = product(grad, matrix);
   if (wanted.before_relu) {
-    found.x_sums = clear_where_zero(
-        *found.x, x, wanted.x_sums ? std::optional(parameters) : std::nullopt);
+    found.x_sums =
+        clear_where_zero(*found.x, x, wanted.x_sums ? std::optional(parameters) : std::nullopt);
   } else if (wanted.x_sums) {
     found.x_sums = sum_of_rows(*found.x, parameters);
   }

@@ -118,13 +118,23 @@ class BorrowedWorkspace {
  public:
   BorrowedWorkspace(const Tensor& beside, const ops::AnyPlan& plan) {
     if (beside.is_cpu() || plan.workspace_bytes() == 0) return;
-    memory_ = empty_beside(beside, plan.workspace_bytes(), ScalarType::Byte);
-    view_ = {memory_->data_ptr(), plan.workspace_bytes()};
+    place_ = place_of(beside);
+    view_ = {place_.memory->allocate(bytes_of(plan), place_.stream), plan.workspace_bytes()};
   }
+  ~BorrowedWorkspace() {
+    if (place_.memory == nullptr) return;
+    place_.memory->deallocate(view_.data, static_cast<std::size_t>(view_.bytes), place_.stream);
+  }
+  BorrowedWorkspace(const BorrowedWorkspace&) = delete;
+  BorrowedWorkspace& operator=(const BorrowedWorkspace&) = delete;
   operator Workspace() const { return view_; }
 
  private:
-  std::optional<Tensor> memory_;
+  static std::size_t bytes_of(const ops::AnyPlan& plan) {
+    return static_cast<std::size_t>(plan.workspace_bytes());
+  }
+
+  Place place_ = {};
   Workspace view_;
 };
 

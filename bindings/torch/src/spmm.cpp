@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spmm.hpp"
 
-#include <tuple>
+#include <vector>
 
 #include "counters.hpp"
 #include "operators.hpp"
@@ -240,39 +240,45 @@ FoundGradients summed_backward(Structure& structure, const SpmmSettings& setting
 
 namespace {
 
-std::tuple<Tensor, Tensor> spmm(Tensor x, Tensor index, std::optional<Tensor> offsets,
-                                std::optional<Tensor> weight, std::optional<Tensor> bias,
-                                std::int64_t targets, std::int64_t sources, std::int64_t layout,
-                                std::int64_t loops, double loop_weight, std::int64_t norm,
-                                std::int64_t reduce, std::int64_t flags) {
+/// The sums; for max and min also who won.
+std::vector<Tensor> spmm(Tensor x, Tensor index, std::optional<Tensor> offsets,
+                         std::optional<Tensor> weight, std::optional<Tensor> bias,
+                         std::int64_t targets, std::int64_t sources, std::int64_t layout,
+                         std::int64_t loops, double loop_weight, std::int64_t norm,
+                         std::int64_t reduce, std::int64_t flags) {
   const DeviceScope scope(x);
   const SpmmSettings settings(loop_weight, norm, reduce, flags & ~each_edge_once);
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
   if ((flags & each_edge_once) != 0) structure->require_each_edge_once();
   x = with_rows(x);
   check_vector(x.size(1), x, bias, false, "bias");
-  Tensor winners = empty_beside(x, settings.picks() ? targets : 0, settings.picks() ? x.size(1) : 0,
-                                ScalarType::Int);
-  Tensor y = summed(*structure, settings, x, weight, {.bias = bias}, &winners);
+  if (!settings.picks()) return {summed(*structure, settings, x, weight, {.bias = bias})};
+  Tensor winners = empty_beside(x, targets, x.size(1), ScalarType::Int);
+  const Tensor y = summed(*structure, settings, x, weight, {.bias = bias}, &winners);
   return {y, winners};
 }
 
-std::tuple<Tensor, Tensor> spmm_backward(
-    Tensor grad, std::optional<Tensor> x, std::optional<Tensor> winners, Tensor index,
-    std::optional<Tensor> offsets, std::optional<Tensor> weight, std::int64_t targets,
-    std::int64_t sources, std::int64_t layout, std::int64_t loops, double loop_weight,
-    std::int64_t norm, std::int64_t reduce, std::int64_t flags, bool need_x, bool need_weight) {
+/// The gradients that are needed: of x, then of the weights.
+std::vector<Tensor> spmm_backward(Tensor grad, std::optional<Tensor> x,
+                                  std::optional<Tensor> winners, Tensor index,
+                                  std::optional<Tensor> offsets, std::optional<Tensor> weight,
+                                  std::int64_t targets, std::int64_t sources, std::int64_t layout,
+                                  std::int64_t loops, double loop_weight, std::int64_t norm,
+                                  std::int64_t reduce, std::int64_t flags, bool need_x,
+                                  bool need_weight) {
   const DeviceScope scope(grad);
   const SpmmSettings settings(loop_weight, norm, reduce, flags & ~each_edge_once);
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
   const FoundGradients found =
       summed_backward(*structure, settings, grad, weight,
                       {.x = x, .winners = winners, .need_x = need_x, .need_weight = need_weight});
-  const ScalarType type = weight ? weight->scalar_type() : grad.scalar_type();
-  const Tensor grad_x = found.x ? *found.x : empty_beside(grad, 0, 0, grad.scalar_type());
-  if (!found.weight) return {grad_x, empty_beside(grad, 0, type)};
-  const Tensor in_order = structure->to_caller(*found.weight);
-  return {grad_x, in_type(torch::stable::flatten(in_order, 0, -1), type)};
+  std::vector<Tensor> gradients;
+  if (found.x) gradients.push_back(*found.x);
+  if (found.weight) {
+    const Tensor in_order = structure->to_caller(*found.weight);
+    gradients.push_back(in_type(torch::stable::flatten(in_order, 0, -1), weight->scalar_type()));
+  }
+  return gradients;
 }
 
 }  // namespace

@@ -38,6 +38,11 @@ def other_derivatives() -> str | None:
     return "forward-mode derivatives" if forward_ad._current_level >= 0 else None
 
 
+def _results(output: Any) -> Any:
+    """Of an operator, as a function with a derivative returns them."""
+    return tuple(output) if isinstance(output, list) else output
+
+
 def _refuse_tangents(name: str, arguments: tuple) -> None:
     """A tangent must not be lost without a word."""
     for argument in arguments:
@@ -60,10 +65,10 @@ def derive(name: str, setup, backward) -> Any:
     returns_list = "List" in str(op._schema.returns[0].type)
 
     def forward(ctx, *arguments):
-        output = run(*arguments)
+        output = _results(run(*arguments))
         if setup is not None:
             setup(ctx, arguments, output)
-        return tuple(output) if returns_list else output
+        return output
 
     function = type(f"Tessera_{name}_derived", (torch.autograd.Function,),
                     {"forward": staticmethod(forward), "backward": staticmethod(backward)})
@@ -92,7 +97,7 @@ def _transformable(name: str, setup, backward) -> Callable[..., Any]:
     run = twin(name)
 
     def forward(*arguments):
-        return run(*arguments)
+        return _results(run(*arguments))
 
     def setup_context(ctx, inputs, output):
         if setup is not None:
@@ -141,7 +146,7 @@ def autograd(name: str, setup, backward) -> Operator:
 
     def forward(ctx, *arguments):
         arguments = arguments[:tensors] + arguments[tensors]
-        output = run(*arguments)
+        output = _results(run(*arguments))
         setup(ctx, arguments, output)
         return output
 

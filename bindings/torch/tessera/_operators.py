@@ -13,18 +13,17 @@ spmm_gradient, _sddmm_gradient, _edge_softmax_gradient, _attention_gradient = ma
 
 def _spmm_setup(ctx, inputs, output):
     x, index, offsets, weight, bias, *rest = inputs
-    y, winners = output
-    ctx.mark_non_differentiable(winners)
+    winners = output[1] if len(output) > 1 else None  # of max and min
+    if winners is not None:
+        ctx.mark_non_differentiable(winners)
     ctx.set_materialize_grads(False)
     needs_weight = weight is not None and ctx.needs_input_grad[3]
-    picks = rest[6] >= 2
     ctx.rest = rest
     ctx.has_bias = bias is not None
-    ctx.save_for_backward(index, offsets, weight, x if needs_weight else None,
-                          winners if picks else None)
+    ctx.save_for_backward(index, offsets, weight, x if needs_weight else None, winners)
 
 
-def _spmm_backward(ctx, grad, _):
+def _spmm_backward(ctx, grad, *_):
     index, offsets, weight, x, winners = ctx.saved_tensors
     if grad is None:
         return (None,) * 13
@@ -32,13 +31,13 @@ def _spmm_backward(ctx, grad, _):
     need_weight = weight is not None and ctx.needs_input_grad[3]
     grad_x = grad_weight = grad_bias = None
     if need_x or need_weight:
-        grad_x, grad_weight = spmm_gradient(
-            grad, x, winners, index, offsets, weight, *ctx.rest, need_x, need_weight
-        )
-        grad_weight = grad_weight.view(weight.shape) if need_weight else None
+        found = iter(spmm_gradient(
+            grad, x, winners, index, offsets, weight, *ctx.rest, need_x, need_weight))
+        grad_x = next(found) if need_x else None
+        grad_weight = next(found).view(weight.shape) if need_weight else None
     if ctx.has_bias and ctx.needs_input_grad[4]:
         grad_bias = grad.sum(0)
-    return (grad_x if need_x else None, None, None, grad_weight, grad_bias) + (None,) * 8
+    return (grad_x, None, None, grad_weight, grad_bias) + (None,) * 8
 
 
 spmm = autograd("spmm", _spmm_setup, _spmm_backward)
@@ -51,10 +50,12 @@ def _spmm_backward_setup(ctx, inputs, output):
     ctx.save_for_backward(grad, x, index, offsets, weight)
 
 
-def _spmm_second(ctx, of_grad_x, of_grad_weight):
+def _spmm_second(ctx, *of_gradients):
     """Sums are linear in all they take, so their second derivatives are sums again."""
     grad, x, index, offsets, weight = ctx.saved_tensors
     *rest, need_x, need_weight = ctx.rest
+    of_grad_x = of_gradients[0] if need_x else None
+    of_grad_weight = of_gradients[-1] if need_weight else None
     if rest[6] >= 2:
         refuse_second_derivative("spmm with max or min")(ctx)
     to_grad = to_x = to_weight = None
@@ -62,13 +63,13 @@ def _spmm_second(ctx, of_grad_x, of_grad_weight):
     def product(features, values):
         return _spmm(features, index, offsets, values, None, *rest)[0]
 
-    if need_x and of_grad_x is not None:
+    if of_grad_x is not None:
         to_grad = product(of_grad_x, weight)
         if weight is not None:
             to_weight = spmm_gradient(
                 grad, of_grad_x, None, index, offsets, weight, *rest, False, True
-            )[1].view(weight.shape)
-    if need_weight and of_grad_weight is not None:
+            )[0].view(weight.shape)
+    if of_grad_weight is not None:
         of_grad_weight = of_grad_weight.view(weight.shape)
         more = product(x, of_grad_weight)
         to_grad = more if to_grad is None else to_grad + more
@@ -125,13 +126,12 @@ def _attention_backward(ctx, grad, _):
     target, source, value, vector, edge_term, seed, index, offsets, output, log_sum = ctx.saved_tensors
     if grad is None:
         return (None,) * 18
-    to_target, to_source, to_value, to_vector, to_term = _attention_gradient(
+    to_target, to_source, to_value, *others = _attention_gradient(
         grad, output, log_sum, target, source, value, vector, edge_term, seed, index, offsets, *ctx.rest
     )
-    to_vector = None if vector is None else to_vector.view(vector.shape).to(vector.dtype)
-    to_term = None if edge_term is None else to_term.to(edge_term.dtype)
-    return (to_target.to(target.dtype), to_source.to(source.dtype), to_value, to_vector,
-            to_term) + (None,) * 13
+    to_vector = None if vector is None else others[0].view(vector.shape)
+    to_term = None if edge_term is None else others[-1].to(edge_term.dtype)
+    return (to_target, to_source, to_value, to_vector, to_term) + (None,) * 13
 
 
 attention = autograd("attention", _attention_setup, _attention_backward)

@@ -13,10 +13,10 @@ from . import _library
 GRAPH = "SymInt targets, SymInt sources, int layout, int loops"
 SCHEMAS = {
     "spmm": "(Tensor x, Tensor index, Tensor? offsets, Tensor? weight, Tensor? bias, "
-    f"{GRAPH}, float loop_weight, int norm, int reduce, int flags) -> (Tensor, Tensor)",
+    f"{GRAPH}, float loop_weight, int norm, int reduce, int flags) -> Tensor[]",
     "spmm_backward": "(Tensor grad, Tensor? x, Tensor? winners, Tensor index, Tensor? offsets, "
     f"Tensor? weight, {GRAPH}, float loop_weight, int norm, int reduce, int flags, bool need_x, "
-    "bool need_weight) -> (Tensor, Tensor)",
+    "bool need_weight) -> Tensor[]",
     "spmm_linear": "(Tensor x, Tensor weight, Tensor? root, Tensor? root_weight, Tensor? bias, "
     f"Tensor? own_scale, Tensor? edge_weight, Tensor index, Tensor? offsets, {GRAPH}, "
     "float loop_weight, int norm, int reduce, bool sum_first, int flags) -> Tensor[]",
@@ -42,8 +42,7 @@ SCHEMAS = {
     "float dropout, int flags) -> (Tensor, Tensor)",
     "attention_backward": "(Tensor grad, Tensor output, Tensor log_sum, Tensor target, Tensor source, "
     f"Tensor value, Tensor? vector, Tensor? edge_term, Tensor? seed, Tensor index, Tensor? offsets, {GRAPH}, "
-    "int form, int heads, float scale, float slope, float dropout, int flags) "
-    "-> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "int form, int heads, float scale, float slope, float dropout, int flags) -> Tensor[]",
     "gat": "(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst, Tensor? bias, Tensor? seed, "
     f"Tensor index, Tensor? offsets, {GRAPH}, int heads, float slope, float dropout, int flags) "
     "-> Tensor[]",

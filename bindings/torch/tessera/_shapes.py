@@ -28,18 +28,16 @@ def _fake(name: str):
 @_fake("spmm")
 def _(x, index, offsets, weight, bias, targets, sources, layout, loops, loop_weight, norm, reduce,
       flags):
-    y = x.new_empty((targets, x.size(1)))
-    picks = reduce >= 2
-    shape = (targets, x.size(1)) if picks else (0, 0)
-    return y, x.new_empty(shape, dtype=torch.int32)
+    shape = (targets, x.size(1))
+    winners = [x.new_empty(shape, dtype=torch.int32)] if reduce >= 2 else []
+    return [x.new_empty(shape), *winners]
 
 
 @_fake("spmm_backward")
 def _(grad, x, winners, index, offsets, weight, targets, sources, layout, loops, loop_weight, norm,
       reduce, flags, need_x, need_weight):
-    grad_x = grad.new_empty((sources, grad.size(1)) if need_x else (0, 0))
-    dtype = grad.dtype if weight is None else weight.dtype
-    return grad_x, grad.new_empty((weight.numel() if need_weight else 0,), dtype=dtype)
+    grad_x = [grad.new_empty((sources, grad.size(1)))] if need_x else []
+    return grad_x + ([weight.new_empty((weight.numel(),))] if need_weight else [])
 
 
 CAST = {torch.bfloat16: 8, torch.float16: 16}  # bits of flags, of layers under autocast
@@ -141,10 +139,10 @@ def _(target, source, value, vector, edge_term, seed, index, offsets, targets, s
 @_fake("attention_backward")
 def _(grad, output, log_sum, target, source, value, vector, edge_term, seed, index, offsets, targets,
       sources, layout, loops, form, heads, scale, slope, dropout, flags):
-    vector_size = 0 if vector is None else vector.numel()
-    return (value.new_empty(target.shape), value.new_empty(source.shape),
-            value.new_empty(value.shape), value.new_empty((vector_size,)),
-            value.new_empty((0, 0) if edge_term is None else edge_term.shape))
+    shapes = [target.shape, source.shape, value.shape]
+    shapes += [] if vector is None else [(vector.numel(),)]
+    shapes += [] if edge_term is None else [edge_term.shape]
+    return [value.new_empty(shape) for shape in shapes]
 
 
 @_fake("gat")
