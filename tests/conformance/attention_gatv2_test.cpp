@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -157,6 +158,36 @@ TEST_P(NarrowGatV2Kernels, EqualScores) {
           ASSERT_NEAR(static_cast<float>(run.output(i, f)), mean, 0.01f) << i << ", " << f;
         }
       }
+    }
+  });
+}
+
+/// Every row has a few neighbouring columns, of which those of the next row are others: most rows
+/// of a window have no edge in most of its steps, some in two of them, and windows have odd numbers
+/// of steps, or none.
+Graph graph_of_bands() {
+  std::vector<EdgeOffset> offsets = {0};
+  std::vector<VertexId> columns;
+  for (VertexId row = 0; row < 70; ++row) {
+    const VertexId first = 13 * (row % 17);
+    const VertexId size = row >= 32 && row < 48 ? 0 : 1 + row % 7;
+    for (VertexId k = 0; k < size; ++k) columns.push_back(first + k);
+    offsets.push_back(static_cast<EdgeOffset>(columns.size()));
+  }
+  return Graph(70, 230, SharedArray<EdgeOffset>(std::move(offsets)),
+               SharedArray<VertexId>(std::move(columns)));
+}
+
+TEST_P(NarrowGatV2Kernels, RowsThatMissSteps) {
+  const Graph graph = graph_of_bands();
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const std::int64_t width : {32, 64, 128}) {
+      if (!takes<Bfloat16>(kernel, 2, width)) continue;
+      SCOPED_TRACE("width " + std::to_string(width));
+      const AttentionOptions options = options_of(kernel, AttentionForm::gatv2, 2, width, 0);
+      AttentionCase<Bfloat16> run = modest_case<Bfloat16>(graph, options, 3650);
+      run.run_all();
+      expect_matches_reference(run);
     }
   });
 }
