@@ -2,8 +2,7 @@
 #pragma once
 
 #include "cuda/wgmma_rows.cuh"
-#include "ops/gemm/cuda/normed_tiles.cuh"
-#include "ops/gemm/cuda/stream_moments.cuh"
+#include "ops/gemm/cuda/normed_sums.cuh"
 
 /// Both gradients of a dense layer before a batch norm, whose own gradient is made where it is
 /// read: x, y and the gradient come from memory once, that of x goes there once.
@@ -93,74 +92,6 @@ __device__ inline void multiply_by_weight(std::uint32_t gradients, std::uint32_t
   cuda::wgmma_commit();
 }
 
-/// Sums for the batch norm before the layer: of 16 columns for a lane's four lanes, added up over
-/// the rows of a warp in fp32, over tiles in double.
-class NormedSums {
- public:
-  /// Begins to read what a lane needs of x, as it is in memory; the tile came from there before.
-  __device__ static void fetch(const NormedLaunch& launch, std::int64_t first, float (&x)[32]) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const std::int64_t row = first + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const int col = j * 8 + lane % 4 * 2;
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const bool exists = row + half * 8 < launch.rows && col < launch.in;
-        const float* const place = launch.x.data + (row + half * 8) * launch.x.stride + col;
-        const float2 both = exists ? *reinterpret_cast<const float2*>(place) : make_float2(0, 0);
-        x[j * 4 + half * 2] = both.x;
-        x[j * 4 + half * 2 + 1] = both.y;
-      }
-    }
-  }
-
-  /// `x` lies as products do.
-  __device__ void add(const NormedLaunch& launch, const NormedTiles& tiles, const float (&x)[32],
-                      const float (&products)[32], std::int64_t first) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int line = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
-#pragma unroll
-    for (int set = 0; set < 4; ++set) {
-      float values[8] = {};
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int j = set * 2 + i;
-        const int col = j * 8 + lane % 4 * 2;
-        const float2 a = tiles.x_numbers(0, col), b = tiles.x_numbers(1, col);
-        const float2 c = tiles.x_numbers(2, col);
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          if (first + line + half * 8 >= launch.rows) continue;
-#pragma unroll
-          for (int k = 0; k < 2; ++k) {
-            const float distance = x[j * 4 + half * 2 + k] - (k == 0 ? a.x : a.y);
-            const float z = k == 0 ? distance * b.x + c.x : distance * b.y + c.y;
-            const bool counts = !(launch.x_columns.relu && z <= 0);
-            const float gradient = counts ? products[j * 4 + half * 2 + k] : 0.0f;
-            values[i * 2 + k] += gradient;
-            values[4 + i * 2 + k] = fmaf(gradient, distance, values[4 + i * 2 + k]);
-          }
-        }
-      }
-      totals_[set] += static_cast<double>(add_across_eight_lanes(values, lane));
-    }
-  }
-
-  /// Writes those of a warp to `of_warp`, 2 x 64.
-  __device__ void write(double* of_warp) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int which = lane / 4 % 4;
-#pragma unroll
-    for (int set = 0; set < 4; ++set) {
-      of_warp[lane / 16 * 64 + (set * 2 + which / 2) * 8 + lane % 4 * 2 + which % 2] = totals_[set];
-    }
-  }
-
- private:
-  double totals_[4] = {};
-};
-
 __device__ inline void write_normed_rows(const NormedLaunch& launch, std::int64_t first,
                                          const float (&products)[32]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -218,7 +149,9 @@ __device__ inline void convert_tiles(const NormedLaunch& launch, NormedTiles& ti
     if (done >= 2) cuda::wait_at_barrier(NormedBarriers::empty(side), normed_threads);
     tiles.convert(first, side);
     cuda::fence_shared_for_wgmma();
-    cuda::arrive_at_barrier(NormedBarriers::full(side), normed_threads);
+    for (int reader = 0; reader < 2; ++reader) {
+      cuda::arrive_at_barrier(NormedBarriers::full(side, reader), NormedBarriers::threads_of_full);
+    }
     if (first + 2 * step < launch.rows) tiles.copy(first + 2 * step, side);
     cuda::commit_copies();
   }
@@ -228,15 +161,15 @@ __device__ inline void convert_tiles(const NormedLaunch& launch, NormedTiles& ti
   }
 }
 
-/// Calls `multiply(first, side, products)`, which begins the product of a tile, and `finish(first,
-/// products)` when the planes are free again.
+/// For one of the two groups that multiply: calls `multiply(first, side, products)`, which begins
+/// the product of a tile, and `finish(first, products)` when this group needs its planes no more.
 template <class Multiply, class Finish>
-__device__ void multiply_tiles(const NormedLaunch& launch, std::int64_t begin, std::int64_t step,
-                               Multiply&& multiply, Finish&& finish) {
+__device__ void multiply_tiles(const NormedLaunch& launch, int reader, std::int64_t begin,
+                               std::int64_t step, Multiply&& multiply, Finish&& finish) {
   int side = 0;
   for (std::int64_t first = begin; first < launch.rows; first += step, side ^= 1) {
     float products[32];
-    cuda::wait_at_barrier(NormedBarriers::full(side), normed_threads);
+    cuda::wait_at_barrier(NormedBarriers::full(side, reader), NormedBarriers::threads_of_full);
     multiply(first, side, products);
     cuda::wgmma_wait();
     cuda::keep_in_place(products);
@@ -271,7 +204,7 @@ __global__ __launch_bounds__(normed_threads,
   } else if (group == 2) {
     float sums[32] = {};
     multiply_tiles(
-        launch, begin, step,
+        launch, 0, begin, step,
         [&](std::int64_t, int side, float(&products)[32]) {
           multiply_lines<64, 1>(address + NormedLayout::gradient_planes(side),
                                 address + NormedLayout::x_planes(side), 0, products);
@@ -287,7 +220,7 @@ __global__ __launch_bounds__(normed_threads,
     NormedSums of_x;
     const bool has_sums = launch.sums.data != nullptr;
     multiply_tiles(
-        launch, begin, step,
+        launch, 1, begin, step,
         [&](std::int64_t first, int side, float(&products)[32]) {
           multiply_by_weight(address + NormedLayout::gradient_planes(side),
                              address + NormedLayout::weight_planes, products);

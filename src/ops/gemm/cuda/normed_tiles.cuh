@@ -20,11 +20,14 @@ inline constexpr int most_normed_inner = 4;
 
 static_assert(normed_rows * most_normed_inner == normed_converters);
 
-/// Numbers of barriers: planes of a side are there, or were read; those who convert meet.
+/// Numbers of barriers: planes of a side are there, for each of the two groups that multiply; both
+/// have read them; those who convert meet.
 struct NormedBarriers {
-  __device__ static int full(int side) { return 1 + side; }
-  __device__ static int empty(int side) { return 3 + side; }
-  static constexpr int of_converters = 5;
+  __device__ static int full(int side, int reader) { return 1 + 2 * side + reader; }
+  __device__ static int empty(int side) { return 5 + side; }
+  static constexpr int of_converters = 7;
+  /// Those who convert, and one group.
+  static constexpr int threads_of_full = normed_converters + 128;
 };
 
 struct NormedLayout {
