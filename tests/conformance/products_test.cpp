@@ -6,8 +6,8 @@
 
 #include "support/gemm_check.hpp"
 
-/// Products in fp32 on a GPU: each kernel at the edges of its tiles, and numbers that bf16 planes
-/// cannot hold.
+/// Products on a GPU, most in fp32: each kernel at the edges of its tiles, and numbers that bf16
+/// planes cannot hold.
 namespace tessera::ops {
 namespace {
 
@@ -26,7 +26,7 @@ class ProductsOnGpu : public ::testing::Test {
 TEST_F(ProductsOnGpu, many_rows_with_a_small_matrix) {
   for (const std::int64_t rows : {32768, 32801}) {
     for (const std::int64_t cols : {1, 31, 33, 64}) {
-      for (const std::int64_t inner : {1, 8, 17, 66, 130}) {
+      for (const std::int64_t inner : {1, 8, 17, 64, 66, 130}) {
         test::check_gemm<float>({rows, cols, inner}, no, yes, 0, 0, gpu);
         test::check_gemm<float>({rows, cols, inner}, no, no, 0.5, 3, gpu);
       }
@@ -46,6 +46,18 @@ TEST_F(ProductsOnGpu, gradients_of_weights_over_many_rows) {
                                             {64, 96, inner}}) {
       test::check_gemm<float>(shape, yes, no, 0, 0, gpu);
       test::check_gemm<float>(shape, yes, no, 1, 3, gpu);
+    }
+  }
+}
+
+/// One to four columns are summed over the rows, not multiplied in tiles.
+TEST_F(ProductsOnGpu, few_columns_by_many_rows) {
+  constexpr std::int64_t inner = 33333;
+  for (const test::ProductShape& shape :
+       {test::ProductShape{1, 64, inner}, {2, 64, inner}, {3, 9, inner}, {4, 41, inner}}) {
+    for (const std::int64_t margin : {0, 3}) {
+      test::check_gemm<float>(shape, yes, no, 0, margin, gpu);
+      test::check_gemm<Bfloat16>(shape, yes, no, 0, margin, gpu);
     }
   }
 }

@@ -134,6 +134,7 @@ template <int more, bool fused>
 void run_stream_inner(const ProductLaunch& launch, Stream stream);
 /// The same of one to four rows, which does not multiply in tiles.
 inline constexpr std::int64_t thin_product_rows = 4;
-void run_thin(const Product& product, std::byte* memory, Stream stream);
+template <class T>
+void run_thin(const ProductOf<T>& product, std::byte* memory, Stream stream);
 
 }  // namespace tessera::ops

@@ -73,7 +73,8 @@ bool streams_rows(const Product& product) {
 }
 
 /// Few columns of two matrices with many rows: sums over the rows, faster without tiles.
-bool is_thin(const Product& product) {
+template <class T>
+bool is_thin(const ProductOf<T>& product) {
   return product.inner > many_rows && product.rows <= thin_product_rows &&
          !product.left.inner_in_row && !product.right.inner_in_row && product.beta == 0 &&
          product.left.columns.numbers == nullptr && product.target.bias == nullptr &&
@@ -180,8 +181,13 @@ bool run_fp32(const GemmCall& call, Device device, std::byte* memory, Stream str
 /// Many rows of 16 bits come through BLAS: kernels that wait for each tile take longer.
 bool run_bf16(const GemmCall& call, std::byte* memory, Stream stream) {
   const auto product = product_of<__nv_bfloat16>(call);
-  if (!is_small(product)) return false;
-  run_small(product, memory, stream);
+  if (is_thin(product)) {
+    run_thin(product, memory, stream);
+  } else if (is_small(product)) {
+    run_small(product, memory, stream);
+  } else {
+    return false;
+  }
   return true;
 }
 

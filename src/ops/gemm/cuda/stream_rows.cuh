@@ -243,8 +243,9 @@ __device__ void write_whole_rows(const ProductLaunch& launch, std::int64_t row,
     cuda::Pack<float, 4> results[2];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      results[0].values[i] = sums[j * 8 + i / 2 * 4 + i % 2] + bias[i];
-      results[1].values[i] = sums[j * 8 + i / 2 * 4 + 2 + i % 2] + bias[i];
+      const int at = j * 8 + i / 2 * 4 + i % 2;
+      results[0].values[i] = fmaf(launch.alpha, sums[at], bias[i]);
+      results[1].values[i] = fmaf(launch.alpha, sums[at + 2], bias[i]);
     }
     *reinterpret_cast<cuda::Pack<float, 4>*>(upper + j * 16) = results[0];
     *reinterpret_cast<cuda::Pack<float, 4>*>(lower + j * 16) = results[1];

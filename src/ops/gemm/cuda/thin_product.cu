@@ -7,11 +7,11 @@
 namespace tessera::ops {
 namespace {
 
-template <int count>
+template <int count, class T>
 struct ThinSums {
-  cuda::Rows<const float> left, right;
+  cuda::Rows<const T> left, right;
   ReadColumns reading;  ///< of the right factor
-  ProductTarget<float> target;
+  ProductTarget<T> target;
   float alpha;
 
   static constexpr int num_sums = count;
@@ -40,7 +40,9 @@ struct ThinSums {
                                   const Columns<width>&) const {
     Fetched<width> fetched;
 #pragma unroll
-    for (int i = 0; i < count; ++i) fetched.left[i] = left.data[place.row * left.stride + i];
+    for (int i = 0; i < count; ++i) {
+      fetched.left[i] = cuda::widen(left.data[place.row * left.stride + i]);
+    }
     place.load(right, fetched.right);
     return fetched;
   }
@@ -61,22 +63,23 @@ struct ThinSums {
 #pragma unroll
     for (int sum = 0; sum < count; ++sum) {
       target.data[sum * target.row_step + col * target.col_step] =
-          alpha * static_cast<float>(totals[sum]);
+          cuda::narrow<T>(alpha * static_cast<float>(totals[sum]));
     }
   }
 };
 
-template <int count>
-void run_sums(const Product& product, std::byte* memory, Stream stream) {
-  const ThinSums<count> function{product.left.matrix, product.right.matrix, product.right.columns,
-                                 product.target, product.alpha};
+template <int count, class T>
+void run_sums(const ProductOf<T>& product, std::byte* memory, Stream stream) {
+  const ThinSums<count, T> function{product.left.matrix, product.right.matrix,
+                                    product.right.columns, product.target, product.alpha};
   const auto extent = cuda::Extent{product.inner, product.cols}.with(function.right);
-  cuda::for_long_columns<cuda::chunk<float>>(extent, function, cuda::workspace_in(memory), stream);
+  cuda::for_long_columns<cuda::chunk<T>>(extent, function, cuda::workspace_in(memory), stream);
 }
 
 }  // namespace
 
-void run_thin(const Product& product, std::byte* memory, Stream stream) {
+template <class T>
+void run_thin(const ProductOf<T>& product, std::byte* memory, Stream stream) {
   switch (product.rows) {
     case 1: return run_sums<1>(product, memory, stream);
     case 2: return run_sums<2>(product, memory, stream);
@@ -84,5 +87,7 @@ void run_thin(const Product& product, std::byte* memory, Stream stream) {
     default: return run_sums<4>(product, memory, stream);
   }
 }
+template void run_thin(const ProductOf<float>&, std::byte*, Stream);
+template void run_thin(const ProductOf<__nv_bfloat16>&, std::byte*, Stream);
 
 }  // namespace tessera::ops
