@@ -66,7 +66,8 @@ struct ActivateBackward {
     if (formula.activation != Activation::none) {
 #pragma unroll
       for (int i = 0; i < width; ++i) {
-        gradients[0][i] *= formula.derivative(fetched.values[i] + shifts.values[i]);
+        const float factor = formula.derivative(fetched.values[i] + shifts.values[i]);
+        gradients[0][i] = factor == 0 ? 0.0f : gradients[0][i] * factor;  // also of infinities
       }
     }
     if (grad_x.data != nullptr) place.store(gradients[0], grad_x);
