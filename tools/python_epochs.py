@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Puts records of bench/python/epochs.py on a GPU, and of bench/python/turbo.py, beside those that are kept, and
-writes the tables of docs/results/python.md anew.
+"""Puts records of bench/python/epochs.py, losses.py and turbo.py on a GPU beside those that are kept, and writes the
+tables of docs/results/python.md anew.
 
     tools/python_epochs.py NEW.json...        # a new record takes the place of the one of the same case
     tools/python_epochs.py                    # only the tables
@@ -19,7 +19,8 @@ from epoch_records import loss_text, memory_text, ratio, time_text  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
 PAGE = RESULTS / "python.md"
-KEPT = {"epochs": RESULTS / "python_cuda.json", "turbo": RESULTS / "python_turbo.json"}
+KEPT = {kind: RESULTS / f"python_{name}.json"
+        for kind, name in {"epochs": "cuda", "losses": "losses", "turbo": "turbo"}.items()}
 GRAPHS = ["cora", "arxiv", "reddit"]
 MODES = ["eager", "compiled", "captured"]
 PRECISIONS = ["fp32", "bf16"]
@@ -28,7 +29,7 @@ OPERATORS = ["sum", "max", "gatv2", "transformer"]
 
 
 def kind_of(record):
-    return "turbo" if "operator" in record else "epochs"
+    return "turbo" if "operator" in record else "losses" if "fp64" in record else "epochs"
 
 
 def place(record):
@@ -36,19 +37,33 @@ def place(record):
     if kind_of(record) == "turbo":
         return (GRAPHS.index(record["graph"]), PRECISIONS.index(record["precision"]),
                 OPERATORS.index(record["operator"]))
+    if kind_of(record) == "losses":
+        return (GRAPHS.index(record["graph"]), PRECISIONS.index(record["precision"]), MODELS.index(record["model"]))
     return (GRAPHS.index(record["graph"]), MODES.index(record["mode"]),
             PRECISIONS.index(record["precision"]), MODELS.index(record["model"]))
 
 
 def ran(record):
     """Whether it tells anything: a case whose part of ours failed does not."""
-    return "tessera_ms" in record if kind_of(record) == "turbo" else "median_ms" in record["tessera"]
+    return {"turbo": lambda: "tessera_ms" in record, "losses": lambda: True,
+            "epochs": lambda: "median_ms" in record["tessera"]}[kind_of(record)]()
 
 
 def epochs_row(record):
     return (f"| {record['graph']} | {record['model']} | {record['precision']} | {record['mode']} | "
             f"{time_text(record['pyg'])} | {time_text(record['tessera'])} | {ratio(record)} | {loss_text(record)} | "
             f"{memory_text(record)} | `{record['commit']}` |")
+
+
+def losses_row(record):
+    def off(who):
+        return " ".join(f"{(loss - record['fp64']) / record['fp64']:+.0e}" for loss in record[who])
+
+    def errors(who):
+        return " ".join(f"{found[who]:.0e}" for found in record["gradients"])
+
+    return (f"| {record['graph']} | {record['model']} | {record['precision']} | {off('pyg')} | {off('tessera')} | "
+            f"{errors('pyg')} | {errors('tessera')} | `{record['commit']}` |")
 
 
 def turbo_row(record):
@@ -60,6 +75,8 @@ def turbo_row(record):
 TABLES = {
     "epochs": (["| graph | model | precision | mode | PyG | Tessera | times as fast | loss | memory | commit |",
                 "|---|---|---|---|---:|---:|---:|---:|---:|---|"], epochs_row),
+    "losses": (["| graph | model | precision | losses, PyG | losses, Tessera | gradients, PyG | gradients, Tessera | commit |",
+                "|---|---|---|---|---|---|---|---|"], losses_row),
     "turbo": (["| graph | operator | precision | Turbo-GNN | Tessera | times as fast | difference | commit |",
                "|---|---|---|---:|---:|---:|---:|---|"], turbo_row),
 }
