@@ -2,7 +2,6 @@
 #include "tessera/train/trainer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <deque>
 #include <optional>
@@ -25,30 +24,14 @@
 #include "core/parts_clock.hpp"
 #include "ops/chain/held_calls.hpp"
 #include "train/batch.hpp"
+#include "train/counted_evaluation.hpp"
+#include "train/epoch_recordings.hpp"
 #include "train/host.hpp"
-#include "train/late_numbers.hpp"
+#include "train/phase_timer.hpp"
+#include "train/training_start.hpp"
 
 namespace tessera::train {
 namespace {
-
-/// Adds the time it lives to a phase.
-class PhaseTimer {
- public:
-  PhaseTimer(PhaseTimes& times, Phase phase) : seconds_(times[phase]) {}
-  PhaseTimer(const PhaseTimer&) = delete;
-  PhaseTimer& operator=(const PhaseTimer&) = delete;
-  ~PhaseTimer() { seconds_ += watch_.seconds(); }
-
- private:
-  double& seconds_;
-  Stopwatch watch_;
-};
-
-template <class Work>
-decltype(auto) timed(PhaseTimes& times, Phase phase, Work&& work) {
-  const PhaseTimer timer(times, phase);
-  return work();
-}
 
 /// What parts of this name took: devices copy, a `Topology` builds.
 double seconds_of(std::string_view name, const PartsClock& clock) {
@@ -63,27 +46,6 @@ ops::PlanOptions plans_of(const TrainOptions& options) {
   ops::PlanOptions plans = options.plans;
   plans.epochs = options.epochs;
   return plans;
-}
-
-/// The metrics that counts tell: the others need all logits.
-bool is_counted(Metric metric) { return metric != Metric::roc_auc; }
-
-double metric_of(const ops::PartCounts& counts, bool multi_label) {
-  // F1 = 2 TP / (2 TP + FP + FN) for several labels, the share of right ones for classes.
-  const std::int64_t right = multi_label ? 2 * counts.right : counts.right;
-  const std::int64_t all = right + counts.wrong;
-  return all == 0 ? 0 : static_cast<double>(right) / static_cast<double>(all);
-}
-
-Evaluation evaluation_of(const ops::EvaluationNumbers& numbers, bool multi_label) {
-  return {metric_of(numbers.train, multi_label), metric_of(numbers.validation, multi_label),
-          metric_of(numbers.test, multi_label), numbers.validation_loss};
-}
-
-double roc_auc_of(MatrixView<const float> logits, const Batch& batch,
-                  std::span<const std::int64_t> items) {
-  return batch.targets != nullptr ? roc_auc(logits, *batch.targets, items)
-                                  : roc_auc(logits, batch.labels, items);
 }
 
 /// An epoch that was started. What is known of it already is in its numbers.
@@ -105,44 +67,6 @@ void require_finite_loss(double loss, std::int64_t epoch) {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("training diverged: the loss of epoch {} is {}", epoch, loss), "training",
               "lower the learning rate");
-}
-
-/// The split in the numbers that a full batch gives its items.
-Split placed(const Split& split, const Problem& problem) {
-  if (problem.order.size() == 0 || problem.graph_task) return split;
-  const Permutation inverse = problem.order.inverse();
-  const auto renumbered = [&](std::vector<std::int64_t> items) {
-    for (std::int64_t& item : items) item = inverse.new_to_old()[item];
-    return items;
-  };
-  return {renumbered(split.train), renumbered(split.validation), renumbered(split.test)};
-}
-
-/// A model of somebody else's, checked and as ours begin.
-std::unique_ptr<nn::Layer> started(const Problem& problem, std::unique_ptr<nn::Layer> model,
-                                   const TrainOptions& options, std::uint64_t seed) {
-  const auto reject = [](const std::string& what, const char* fix) {
-    throw Error(ErrorCode::invalid_argument, what, "model", fix);
-  };
-  if (model == nullptr) reject("there is no model", "give one");
-  if (model->input_width() != problem.num_features() || model->output_width() != problem.outputs) {
-    reject(fmt::format("{} maps {} features to {}, but the data has {} and {} outputs",
-                       model->describe(), model->input_width(), model->output_width(),
-                       problem.num_features(), problem.outputs),
-           "make it for Problem::shape()");
-  }
-  if (model->placement().memory != options.placement.memory ||
-      model->placement().precision != options.placement.precision) {
-    reject(
-        fmt::format("{} lies on {} in {}, training was asked for on {} in {}", model->describe(),
-                    to_string(model->device()), to_string(model->placement().precision),
-                    to_string(options.placement.device()), to_string(options.placement.precision)),
-        "make it with the placement of the options");
-  }
-  model->assign_numbers(0);
-  model->reset_parameters(seed);
-  model->set_needs_input_gradient(false);
-  return model;
 }
 
 }  // namespace
@@ -221,10 +145,10 @@ struct Trainer::State {
         if (kept != nullptr) kept->recorded_step = {};
       }
     }
-    if (recorded_evaluation.empty()) {
-      queue_evaluation(batch, numbers.evaluation(), place.stream);
+    if (recordings.has_evaluation()) {
+      recordings.replay_evaluation(place.stream);
     } else {
-      recorded_evaluation.replay(place.stream);
+      queue_evaluation(batch, numbers.evaluation(), place.stream);
     }
   }
 
@@ -241,26 +165,23 @@ struct Trainer::State {
     }
     // Not before a step, which may make buffers grow.
     if (may_record && batches.is_full() && !batch.recorded_step.empty() &&
-        recorded_evaluation.empty()) {
+        !recordings.has_evaluation()) {
       record_evaluation(batch);
     }
     return evaluation;
   }
 
-  /// By itself, and, where epochs may run ahead, behind a step with nothing between them, once for
-  /// each place that the numbers of an epoch may arrive at.
+  /// With steps where epochs may run ahead.
   void record_evaluation(Batch& batch) {
-    std::string why_not = record(recorded_evaluation, [&](Stream stream) {
-      queue_evaluation(batch, numbers.evaluation(), stream);
-    });
-    const std::size_t slots = runs_ahead() ? recorded_epochs.size() : 0;
-    for (std::size_t slot = 0; why_not.empty() && slot < slots; ++slot) {
-      DeviceNumbers* const arriving = numbers.arriving(slot);
-      why_not = record(recorded_epochs[slot], [&](Stream stream) {
-        queue_step(batch, &arriving->loss, stream);
-        queue_evaluation(batch, &arriving->evaluation, stream);
-      });
-    }
+    const std::string why_not = recordings.record(
+        numbers, runs_ahead(),
+        [&](Recording& recording, FunctionRef<void(Stream)> work) {
+          return record(recording, work);
+        },
+        [&](double* loss, Stream stream) { queue_step(batch, loss, stream); },
+        [&](ops::EvaluationNumbers* counts, Stream stream) {
+          queue_evaluation(batch, counts, stream);
+        });
     if (why_not.empty()) return;
     recording_note += fmt::format("; evaluations are not recorded with them: {}", why_not);
   }
@@ -416,11 +337,8 @@ struct Trainer::State {
   /// The same and its evaluation, whose numbers come back by themselves.
   void queue_evaluated_epoch() {
     numbers.begin(place.stream);
-    // The first and then one in so many has its two parts apart, which tells how long a step takes.
-    constexpr std::int64_t whole_epochs = 16;
-    const Recording& recorded = recorded_epochs[numbers.slot()];
-    if (!recorded.empty() && num_evaluated++ % whole_epochs != 0) {
-      start_step(batches.full(), nullptr, recorded);
+    if (const Recording* const whole = recordings.next_epoch(numbers.slot())) {
+      start_step(batches.full(), nullptr, *whole);
       ++epoch;
       return numbers.end_of_whole(place.stream);
     }
@@ -434,7 +352,7 @@ struct Trainer::State {
 
   void start_epoch(bool evaluates) {
     StartedEpoch started{epoch + 1, false, evaluates};
-    if (runs_ahead() && evaluates && !recorded_evaluation.empty()) {
+    if (runs_ahead() && evaluates && recordings.has_evaluation()) {
       started.is_queued = true;
       queue_evaluated_epoch();
     } else if (runs_ahead() && !evaluates) {
@@ -494,9 +412,7 @@ struct Trainer::State {
   Buffer<double> losses;  ///< of all batches of an epoch; none where there is one
   std::deque<StartedEpoch> under_way;
   std::optional<ops::EvaluationTargets> evaluation_targets;
-  Recording recorded_evaluation;
-  std::array<Recording, LateNumbers::num_slots> recorded_epochs;
-  std::int64_t num_evaluated = 0;  ///< epochs that were queued with their evaluation
+  EpochRecordings recordings;
   const nn::Tensor* evaluated = nullptr;
   bool may_record = false;
   std::string recording_note;
