@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ops/attention/cuda/short/gatv2_scores.cuh"
+#include "ops/attention/cuda/short/several_steps.cuh"
 #include "ops/attention/cuda/short/softmax.cuh"
 #include "ops/attention/cuda/short/workers.cuh"
 
@@ -16,7 +17,7 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
   static constexpr int chunks = width / 64;
   static constexpr int most_steps = width == 64 ? 2 : 1;  ///< at once, as registers allow
   using Scores = GatV2Scores<T, width, most_steps, 2>;
-  using Walk = StepWalk<ExchangedColumns>;
+  using Steps = SeveralSteps<most_steps>;
 
  public:
   static constexpr int shared_bytes = Scores::shared_bytes;
@@ -30,7 +31,7 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
   /// next are on their way.
   __device__ void run(std::int32_t begin, std::int32_t end) {
     if (begin == end) return;
-    Walk walk(this->launch_, begin, end);
+    typename Steps::Walk walk(this->launch_, begin, end);
     start_own(begin, end);
     Steps steps(walk);
     load(steps);
@@ -54,19 +55,6 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
   }
 
  private:
-  /// Steps of one piece; those beyond its end have no edges.
-  struct Steps {
-    Walk::Step of[most_steps];
-    int count = 0;
-
-    __device__ explicit Steps(Walk& walk) {
-#pragma unroll
-      for (int i = 0; i < most_steps; ++i) {
-        if ((i == 0 || !walk.ends_piece()) && walk.advance(of[i])) count = i + 1;
-      }
-    }
-  };
-
   __device__ void start_own(std::int32_t i, std::int32_t end) const {
     if (i < end) {
       const tiles::Piece piece = this->launch_.pieces[i];
@@ -75,10 +63,7 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
     cuda::commit_copies();
   }
   __device__ void load(const Steps& steps) {
-#pragma unroll
-    for (int i = 0; i < most_steps; ++i) {
-      if (i < steps.count) scores_.load(i, steps.of[i]);
-    }
+    steps.each([&](int i, const StepColumns& columns) { scores_.load(i, columns); });
   }
 
   __device__ void add(const Steps& steps, int turn) {
@@ -87,12 +72,9 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
 #pragma unroll
     for (int i = 0; i < most_steps; ++i) rows[i] = used_rows(steps.of[i].bits);
     scores_.find(cells, rows, turn);
-#pragma unroll
-    for (int i = 0; i < most_steps; ++i) {
-      if (i < steps.count) add_values(cells[i], steps.of[i]);
-    }
+    steps.each([&](int i, const auto& step) { add_values(cells[i], step); });
   }
-  __device__ void add_values(StepCells& cells, const Walk::Step& step) {
+  __device__ void add_values(StepCells& cells, const typename Steps::Walk::Step& step) {
     const StepColumns columns = step;
     WeightedRows values[chunks];
 #pragma unroll

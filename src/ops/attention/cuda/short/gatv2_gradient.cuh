@@ -5,6 +5,7 @@
 #include "ops/attention/cuda/short/gatv2_scores.cuh"
 #include "ops/attention/cuda/short/gradient_results.cuh"
 #include "ops/attention/cuda/short/row_states.cuh"
+#include "ops/attention/cuda/short/several_steps.cuh"
 #include "ops/attention/cuda/short/workers.cuh"
 
 /// The backward pass of GATv2 over windows of 16 rows, heads of 64 features: with dS of
@@ -24,28 +25,33 @@ template <class T, bool by_rows>
 class ShortGatV2Gradient {
   static constexpr int width = GatV2Masks<T>::width;
   static constexpr int num_matrices = by_rows ? 1 : 2;
-  using Scores = GatV2Scores<T, width, 1, 1>;
+  /// At once, as registers allow.
+  static constexpr int most_steps = by_rows ? 1 : 2;
+  using Scores = GatV2Scores<T, width, most_steps, 1>;
+  using Steps = SeveralSteps<most_steps>;
   using Masks = GatV2Masks<T>;
   using Own = OwnRows<width>;
-  using Walk = StepWalk<ExchangedColumns>;
 
-  // Rows that scores are made of and, in another order, masks; rows that values are, and by rows O.
+  // Rows that scores are made of and, in another order, masks; rows that values are; by rows O, by
+  // columns the states of targets.
   static constexpr int masks_at = Scores::shared_bytes;
   static constexpr int values_at = masks_at + Masks::own_bytes;
-  static constexpr int outputs_at = values_at + Own::bytes;
-  static_assert(Masks::step_bytes <= Scores::scratch_bytes);
+  static constexpr int last_at = values_at + Own::bytes;
+  static constexpr int last_bytes =
+      by_rows ? Own::bytes : most_steps * 16 * static_cast<int>(sizeof(float2));
+  static_assert(most_steps * Masks::step_bytes <= Scores::scratch_bytes);
 
  public:
-  static constexpr int shared_bytes = by_rows ? outputs_at + Own::bytes : outputs_at;
+  static constexpr int shared_bytes = last_at + last_bytes;
 
   __device__ ShortGatV2Gradient(const TallAttentionLaunch& launch, char* memory)
       : launch_(launch),
         scores_(launch, memory),
         masks_(memory + masks_at, scores_.scratch()),
         own_values_(memory + values_at, launch.own_values, launch.own_values_stride),
-        own_outputs_(memory + (by_rows ? outputs_at : values_at), launch.own_output,
-                     launch.own_output_stride),
-        met_values_(launch.value, launch.value_stride),
+        own_outputs_(memory + last_at, launch.own_output, launch.own_output_stride),
+        states_(memory + last_at),
+        met_values_{{launch.value, launch.value_stride}, {launch.value, launch.value_stride}},
         value_rows_(launch.value, launch.value_stride, width, WarpLane::group() * 8) {}
 
   /// Pieces [begin, end), be they of one window or another.
@@ -58,22 +64,19 @@ class ShortGatV2Gradient {
 
  private:
   __device__ void run_some(std::int32_t begin, std::int32_t end) {
-    Walk walk(launch_, begin, end);
-    Walk::Step step, next;
-    if (walk.advance(step)) {
-      scores_.load(0, step);
-      load_values(step);
-    }
-    next = step;
-    walk.advance(next);
+    typename Steps::Walk walk(launch_, begin, end);
+    Steps steps(walk);
+    load(steps);
+    Steps next(walk);
     start_piece(launch_.pieces[begin]);
     for (std::int32_t i = begin; i < end; ++i) {
       begin_piece(launch_.pieces[i]);
 #pragma unroll 1
-      for (int left = launch_.pieces[i].num_steps; left > 0; --left) {
-        add(step, next);
-        step = next;
-        walk.advance(next);
+      for (int left = launch_.pieces[i].num_steps; left > 0; left -= most_steps) {
+        add(steps);
+        load(next);
+        steps = next;
+        next = Steps(walk);
       }
       __syncwarp();
       if (i + 1 < end) start_piece(launch_.pieces[i + 1]);
@@ -81,13 +84,25 @@ class ShortGatV2Gradient {
     }
   }
 
-  /// What belongs to the columns of a step, beside the rows that scores are made of.
-  __device__ void load_values(const StepColumns& columns) {
-    met_values_.load(columns);
-    if constexpr (!by_rows) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) states_[i] = __ldg(row_state_at(launch_, columns.weighted[i]));
-    }
+  /// What belongs to the columns of steps.
+  __device__ void load(const Steps& steps) {
+    steps.each([&](int i, const auto& step) {
+      const StepColumns columns = step;
+      scores_.load(i, columns);
+      met_values_[i].load(columns);
+      if constexpr (!by_rows) {
+        const int lane = WarpLane::number();
+        if (lane < 16) {
+          cuda::copy_8_async(cuda::shared_address(states_of(i) + lane),
+                             row_state_at(launch_, step.column));
+        }
+      }
+    });
+    if constexpr (!by_rows) cuda::commit_copies();
+  }
+  /// By columns: of the 16 targets of a step.
+  __device__ float2* states_of(int step) const {
+    return reinterpret_cast<float2*>(states_) + step * 16;
   }
 
   /// Asks for what belongs to the rows of a window.
@@ -115,7 +130,7 @@ class ShortGatV2Gradient {
           dot = add_unit_product<T>(own_values_.load(chunk, row, 0),
                                     own_outputs_.load(chunk, row, 0), dot);
         }
-        states_[row] = make_row_state(launch_, piece, row, log_sums_[row], dot);
+        row_states_[row] = make_row_state(launch_, piece, row, log_sums_[row], dot);
       }
     } else {
       totals_[0] = totals_[1] = 0;
@@ -123,32 +138,43 @@ class ShortGatV2Gradient {
     }
   }
 
-  /// One step; of the next what scores are made of is on its way during the sums of masks, the rest
-  /// when other warps compute.
-  __device__ void add(const Walk::Step& step, const Walk::Step& next) {
-    const std::uint32_t rows[1] = {used_rows(step.bits)};
-    StepCells found[1];
-    StepCells products;
-    met_values_.multiply(own_values_, 0, products);
-    scores_.find(found, rows, 0);
-    StepCells& scores = found[0];
-    weigh_cells(scores, products, 1, step.bits,
-                [&](int i, int k) { return states_[by_rows ? k / 2 : 2 * i + k % 2]; });
-    masks_.put(scores);
-    if constexpr (!by_rows) {
+  __device__ void add(const Steps& steps) {
+    StepCells products[most_steps], scores[most_steps];
+    std::uint32_t rows[most_steps];
+    typename Masks::Columns columns[most_steps];
 #pragma unroll
-      for (int row = 0; row < 2; ++row) {
-        totals_[row] += scores.of[0][2 * row] + scores.of[0][2 * row + 1] + scores.of[1][2 * row] +
-                        scores.of[1][2 * row + 1];
-      }
-      WeightedRows values;
-      values.load(value_rows_, step, 0);
-      value_sums_.add(StepOperands<T>(products), 0, values.held);
+    for (int i = 0; i < most_steps; ++i) {
+      rows[i] = used_rows(steps.of[i].bits);
+      met_values_[i].multiply(own_values_, 0, products[i]);
     }
-    const typename Masks::Columns columns = Masks::turned(scores_.columns(0));
-    scores_.load(0, next);
-    masks_.add(columns, rows[0]);
-    load_values(next);
+    scores_.find(scores, rows, 0);
+    if constexpr (!by_rows) {
+      cuda::wait_for_copies<0>();
+      __syncwarp();
+    }
+    steps.each([&](int i, const auto& step) {
+      weigh_cells(scores[i], products[i], 1, step.bits, [&](int block, int k) {
+        return by_rows ? row_states_[k / 2]
+                       : states_of(i)[block * 8 + WarpLane::quarter() * 2 + k % 2];
+      });
+      masks_.put(i, scores[i]);
+      if constexpr (!by_rows) add_values(scores[i], products[i], step);
+    });
+#pragma unroll
+    for (int i = 0; i < most_steps; ++i) columns[i] = Masks::turned(scores_.columns(i));
+    masks_.add(columns, rows);
+  }
+  /// To the sums of dS and to dV.
+  __device__ void add_values(const StepCells& gradients, const StepCells& weights,
+                             const StepColumns& columns) {
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      totals_[row] += gradients.of[0][2 * row] + gradients.of[0][2 * row + 1] +
+                      gradients.of[1][2 * row] + gradients.of[1][2 * row + 1];
+    }
+    WeightedRows values;
+    values.load(value_rows_, columns, 0);
+    value_sums_.add(StepOperands<T>(weights), 0, values.held);
   }
 
   __device__ void finish(const tiles::Piece piece) {
@@ -185,19 +211,20 @@ class ShortGatV2Gradient {
   const TallAttentionLaunch& launch_;
   Scores scores_;
   Masks masks_;
-  Own own_values_, own_outputs_;
-  MetRows<T, width> met_values_;
+  Own own_values_;
+  Own own_outputs_;  ///< by rows
+  char* states_;     ///< by columns
+  MetRows<T, width> met_values_[2];
   FeatureRows value_rows_;
-  float log_sums_[2];  ///< by rows: of the piece that was asked for last
-  /// By rows of rows g and g + 8, by columns of columns 2q, 2q + 1, 2q + 8, 2q + 9.
-  float2 states_[by_rows ? 2 : 4];
+  float log_sums_[2];                 ///< by rows: of the piece that was asked for last
+  float2 row_states_[2];              ///< by rows, of rows g and g + 8
   FeatureSums<T, width> value_sums_;  ///< by columns: dV
   float totals_[2];                   ///< by columns: of dS, over this lane's columns
 };
 
 /// Warps that an SM should hold, as registers allow.
 template <bool by_rows>
-inline constexpr int short_gatv2_gradient_blocks = by_rows ? 12 : 12;
+inline constexpr int short_gatv2_gradient_blocks = by_rows ? 12 : 8;
 
 template <class T, bool by_rows>
 __global__
