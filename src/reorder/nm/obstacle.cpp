@@ -10,14 +10,29 @@
 namespace tessera::reorder {
 namespace {
 
-/// How long a row can be with N entries in every group of columns.
-std::int64_t longest_possible_row(std::int64_t columns, const NmPattern& pattern) {
-  return pattern.n * (columns / pattern.m) + std::min<std::int64_t>(pattern.n, columns % pattern.m);
-}
+/// Columns in groups of `size`, of which at most `most` of each are used.
+struct Groups {
+  std::int64_t most;
+  std::int64_t size;
 
-/// The fewest columns that a row of this length needs.
-std::int64_t columns_for_row(std::int64_t length, const NmPattern& pattern) {
-  return (length - 1) / pattern.n * pattern.m + (length - 1) % pattern.n + 1;
+  /// How many of so many columns can be used.
+  std::int64_t room_in(std::int64_t columns) const {
+    return most * (columns / size) + std::min(most, columns % size);
+  }
+  /// The fewest columns of which so many can be used.
+  std::int64_t columns_for(std::int64_t used) const {
+    return (used - 1) / most * size + (used - 1) % most + 1;
+  }
+};
+
+/// What the entries of a row use.
+Groups groups_of_row(const NmPattern& pattern) { return {pattern.n, pattern.m}; }
+
+/// What self loops use: those of neighbouring vertices stand in one meta-block, each in a column of
+/// its own.
+Groups groups_of_loops(const NmPattern& pattern) {
+  const std::int64_t size = std::min(pattern.v, pattern.m);
+  return {std::min<std::int64_t>(size, NmPattern::most_live_columns), size};
 }
 
 /// A column of a symmetric pattern has at most N entries in M aligned rows, as a row has in M
@@ -37,11 +52,19 @@ std::optional<NmObstacle> find_obstacle(const Graph& graph, const NmPattern& pat
   const std::int64_t size = both_ways.num_rows();
   EdgeOffset longest = 0;
   for (VertexId row = 0; row < size; ++row) longest = std::max(longest, both_ways.degree(row));
-  if (longest > longest_possible_row(size, pattern)) {
-    return NmObstacle{fmt::format("a row has {} entries, and {} groups of {} columns hold {}",
-                                  longest, (size + pattern.m - 1) / pattern.m, pattern.m,
-                                  longest_possible_row(size, pattern)),
-                      columns_for_row(longest, pattern) - size};
+  const std::int64_t loops = tessera::detail::symmetry_of(both_ways).loops;
+  const Groups of_row = groups_of_row(pattern), of_loops = groups_of_loops(pattern);
+  if (longest > of_row.room_in(size)) {
+    return NmObstacle{
+        fmt::format("a row has {} entries, and {} groups of {} columns hold {}", longest,
+                    (size + pattern.m - 1) / pattern.m, pattern.m, of_row.room_in(size)),
+        of_row.columns_for(longest) - size};
+  }
+  if (loops > of_loops.room_in(size)) {
+    return NmObstacle{fmt::format("{} vertices have self loops, and {} neighbours can have {} of "
+                                  "them: leave them out (ignore_loops)",
+                                  loops, of_loops.size, of_loops.most),
+                      -1};
   }
   const auto blocks = [&](std::int64_t of) { return (size + of - 1) / of; };
   const double room = static_cast<double>(blocks(pattern.v)) *

@@ -129,6 +129,23 @@ TEST(NmObstacle, IsTheNumberOfEntries) {
   EXPECT_EQ(reorder::find_obstacle(ring, {8, 2, 8})->padding, -1);
 }
 
+TEST(NmObstacle, IsTheNumberOfSelfLoops) {
+  // The loops of eight neighbours stand in one meta-block, where four columns may be used.
+  const auto with_loops = [](VertexId loops) {
+    return reorder::padded(with_self_loops(testing::undirected_graph(loops, {})), 64 - loops);
+  };
+  for (const char* text : {"8:2:8", "16:2:8", "8:2:16"}) {
+    const NmPattern pattern = NmPattern::parse(text);
+    EXPECT_FALSE(reorder::find_obstacle(with_loops(32), pattern)) << text;
+    ASSERT_TRUE(reorder::find_obstacle(with_loops(33), pattern)) << text;
+    EXPECT_EQ(reorder::find_obstacle(with_loops(33), pattern)->padding, -1);
+    EXPECT_TRUE(reorder::order_nm(with_loops(32), pattern).after.conforms()) << text;
+  }
+  for (const char* text : {"1:2:16", "4:2:8", "32:2:4"}) {
+    EXPECT_FALSE(reorder::find_obstacle(with_loops(64), NmPattern::parse(text))) << text;
+  }
+}
+
 class NmOrders : public ::testing::TestWithParam<const char*> {
  protected:
   NmPattern pattern() const { return NmPattern::parse(GetParam()); }
