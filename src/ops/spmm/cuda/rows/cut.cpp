@@ -239,8 +239,10 @@ RowsCut choose_cut(const RowLengths& rows, const RowsPolicy& policy, double bloc
   }
   const RowsWork work =
       ordered_short_work(rows, policy, best) + wide_work(rows.degrees, policy, best);
-  // Where all warps fit at once, only the longest row counts: more of them share it.
-  if (work.warps * blocks_of_features < processors * resident_warps(policy)) {
+  // Where all warps fit at once, only the longest row counts: more of them share it. Large blocks
+  // leave a part of the room empty.
+  const double in_large_blocks = policy.vectors > 1 ? 24 : 40;
+  if (work.warps * blocks_of_features < processors * in_large_blocks) {
     best.block_threads = max_rows_block_threads;
   }
   return best;

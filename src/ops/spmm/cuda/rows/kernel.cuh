@@ -209,11 +209,12 @@ __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
 }
 
 /// Blocks that an SM should hold. Without weights the loads of a step, and the sums, decide: left
-/// alone, the compiler spills to hold more.
+/// alone, the compiler spills to hold more, and with too few registers it waits for the first loads
+/// of a step before it asks for the last.
 template <int loads, int features, class Reduction>
 constexpr int min_blocks_of() {
   if (Reduction::needs_weights) return 1;
-  if (loads > 4) return 4;
+  if (loads > 4) return features > 8 ? 3 : 4;
   return features > 4 ? 5 : 6;
 }
 template <int loads, int features, class Reduction>
