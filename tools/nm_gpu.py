@@ -53,26 +53,29 @@ def bench(program, sources, precisions, widths, kernel, measured=True):
         return records
 
 
-def prepared_copies(program, sources, folder, with_ordered):
-    """Patterns of matrices, as they come and, if asked for, ordered."""
-    ordered_folder = pathlib.Path(folder) / "ordered"
-    ordered_folder.mkdir()
+# What is measured of every matrix; kernels of a group by name leave their times in no file of plans.
+FORMS = {"plan": None, "plan without 2:4": None, "plan, laid out": None, "cuSPARSE": "spmm/cuda/cusparse*", "torch": None, "best": None,
+         "2:4": "spmm/cuda/nm*", "2:4, ordered": "spmm/cuda/nm*"}
+# Those of matrices whose vertices are in another order.
+ORDERS = {"plan, laid out": ["--method", "layout"], "2:4, ordered": ["--method", "nm", "--pattern", "1:2:4"]}
+
+
+def prepared_copies(program, sources, folder, forms):
+    """Patterns of matrices as they come, and for each form that wants one in another order."""
+    folder = pathlib.Path(folder)
+    orders = {form: words for form, words in ORDERS.items() if form in forms}
+    for form in orders:
+        (folder / form).mkdir()
 
     def copies(source):
         name = source.name.split(".")[0] + ".tsr"
-        copy, ordered = pathlib.Path(folder) / name, ordered_folder / name
-        order = [program, "reorder", str(copy), "--method", "nm", "--pattern", "1:2:4", "-o", str(ordered)]
-        run([program, "convert", str(source), *PATTERN, "-o", str(copy)]).returncode == 0 and with_ordered and run(order)
-        return copy, ordered
+        if run([program, "convert", str(source), *PATTERN, "-o", str(folder / name)]).returncode == 0:
+            for form, words in orders.items():
+                run([program, "reorder", str(folder / name), *words, "-o", str(folder / form / name)])
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        both = list(pool.map(copies, sources))
-    return [copy for copy, _ in both if copy.exists()], [ordered for _, ordered in both if ordered.exists()]
-
-
-# What is measured of every matrix; kernels of a group by name leave their times in no file of plans.
-FORMS = {"plan": None, "plan without 2:4": None, "cuSPARSE": "spmm/cuda/cusparse*", "torch": None, "best": None, "2:4": "spmm/cuda/nm*",
-         "2:4, ordered": "spmm/cuda/nm*"}
+        list(pool.map(copies, sources))
+    return sorted(folder.glob("*.tsr")), {form: sorted((folder / form).glob("*.tsr")) for form in orders}
 
 
 def torch_products(program, sources, widths, folder):
@@ -117,7 +120,7 @@ def measure_products(program, sources, widths, forms, precisions=("bf16", "fp32"
     """Lists of records, as they come. Plans without 2:4 follow plans."""
     keep = ("graph", "features", "precision", "kernel", "median_us", "chain_us", "floor_us", "max_error", "plan", "candidates")
     with tempfile.TemporaryDirectory() as folder:
-        plain, ordered = prepared_copies(program, sources, folder, "2:4, ordered" in forms)
+        plain, ordered = prepared_copies(program, sources, folder, forms)
         plans = []
         for form in forms:
             if form == "torch":
@@ -125,7 +128,7 @@ def measure_products(program, sources, widths, forms, precisions=("bf16", "fp32"
             elif form == "plan without 2:4":
                 records = list(plans_without(program, plain, plans))
             else:
-                records = bench(program, ordered if "ordered" in form else plain, precisions, widths, FORMS[form], form != "plan")
+                records = bench(program, ordered.get(form, plain), precisions, widths, FORMS[form], not form.startswith("plan"))
             plans = records if form == "plan" else plans
             yield [{"form": form, **{key: record[key] for key in keep if key in record}} for record in records]
 
@@ -197,13 +200,31 @@ def measure_models(program, folder, device):
                        for r in records]
 
 
+def torch_steps(paths, *options):
+    """Steps in PyG, where there is one."""
+    script = pathlib.Path(__file__).parent.parent / "bench" / "baselines" / "nm_torch.py"
+    with tempfile.TemporaryDirectory() as scratch:
+        output = pathlib.Path(scratch) / "torch.json"
+        run([sys.executable, str(script), "--json", str(output), *options, *(word for path in paths for word in ("--data", str(path)))])
+        return json.loads(output.read_text()) if output.exists() else []
+
+
+BATCH_MODELS = ["gcn", "sgc"]
+
+
 def measure_batches(program, folder, device):
-    """Parts of a graph, each ordered on its own."""
-    options = ["--device", device, "--epochs", "20", "--dropout", "0", "--batch", "clusters", "--parts", "8", "--method", "grow"]
-    for path in graphs_in(folder):
-        for model in ("gcn", "sgc"):
-            for pattern in ("off", "1:2:4"):
-                yield train(program, path, model, pattern, options)
+    """Eight parts of a graph, as they come and each ordered on its own, and the same parts in PyG."""
+    options = ["--device", device, "--epochs", "30", "--evaluate-every", "30", "--dropout", "0", "--batch", "clusters"]
+    paths = graphs_in(folder)
+    with tempfile.TemporaryDirectory() as scratch:
+        for path in paths:
+            parts = pathlib.Path(scratch) / f"{path.stem}.txt"
+            run([program, "partition", str(path), "--parts", "8", "--method", "grow", "-o", str(parts)])
+            for model in BATCH_MODELS:
+                for pattern in ("off", "1:2:4"):
+                    yield train(program, path, model, pattern, [*options, "--partition", str(parts)])
+        records = torch_steps(paths, "--partitions", scratch, "--models", ",".join(BATCH_MODELS))
+        yield [{"graph": r["graph"], "model": r["model"], "pattern": "PyG", "step_ms": r["best_us"] / 1e3} for r in records]
 
 
 def measure_accuracy(program, folder, device, runs=5):
@@ -218,12 +239,3 @@ def measure_accuracy(program, folder, device, runs=5):
                 for name, data, pattern in (("as it is", path, "off"), ("ordered", path, "1:2:4"), ("pruned", pruned, "off")):
                     if data.exists():
                         yield [{**r, "data": name, "prune": dropped} for r in train(program, data, model, pattern, options)]
-
-
-def torch_steps(folder):
-    """Steps in PyG, where there is one."""
-    script = pathlib.Path(__file__).parent.parent / "bench" / "baselines" / "nm_torch.py"
-    with tempfile.TemporaryDirectory() as scratch:
-        output = pathlib.Path(scratch) / "torch.json"
-        run([sys.executable, str(script), "--json", str(output), *(word for path in graphs_in(folder) for word in ("--data", str(path)))])
-        return json.loads(output.read_text()) if output.exists() else []

@@ -14,7 +14,7 @@ everything, the second what needs no GPU and no graphs. --parts names some of:
     products    of matrices of at least 10,000 rows, against cuSPARSE and our other kernels (Figure 4): nm_cuda
     models      training steps, as the graphs come and ordered, and
     torch       the same steps in PyG (Tables 3 and 4): nm_cuda
-    batches     parts of a graph, ordered one by one (Table 6): nm_cuda
+    batches     steps on parts of a graph, as they come, ordered one by one, and in PyG (Table 6): nm_cuda
 
 --again writes the pages of the figures that are there, without measuring. Parts of nm_cuda that are not measured stay as
 they are, with their commits, and so do the remarks in nm_cuda.json.
@@ -59,7 +59,7 @@ def on_gpu(arguments, paths, output):
         "dense": lambda: nm_gpu.measure_dense(program, arguments.widths),
         "products": lambda: nm_gpu.measure_products(program, large_ones(program, paths), arguments.widths, arguments.forms),
         "models": lambda: nm_gpu.measure_models(program, data, "cuda"),
-        "torch": lambda: [nm_gpu.torch_steps(data)],
+        "torch": lambda: [nm_gpu.torch_steps(nm_gpu.graphs_in(data))],
         "batches": lambda: nm_gpu.measure_batches(program, data, "cuda")}
 
     def is_of_others(record):
