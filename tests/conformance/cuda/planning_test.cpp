@@ -8,11 +8,14 @@
 
 #include "conformance/cuda/allocation_hook.hpp"
 #include "conformance/cuda/memory_cases.hpp"
+#include "support/placed.hpp"
+#include "support/random_matrix.hpp"
 #include "support/running_dry.hpp"
 #include "tessera/graph/borrow.hpp"
 #include "tessera/graph/generate.hpp"
 #include "tessera/graph/normalise.hpp"
 #include "tessera/graph/transform.hpp"
+#include "tessera/reorder/permutation.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
 
 #include "core/cuda_handles.hpp"
@@ -379,6 +382,36 @@ TEST_F(GpuPlanning, RunsWaitForPlansThatAreStillBeingMade) {
       synchronise(gpu, planning);
     }
   }
+}
+
+/// Rows find another order where the planned epochs make up for it, and results stay in their
+/// places.
+TEST_F(GpuPlanning, OrdersRowsPastBreakEvenAlone) {
+  if (!cuda::has_wgmma(gpu))
+    GTEST_SKIP() << "no wgmma here; tools/gpu.sh test runs it on compute capability 9.0";
+  const Graph communities = generate::build(generate::BlockModel{
+      .vertices = 10000, .communities = 50, .mean_degree = 100, .inside = 0.99, .seed = 5});
+  const Graph graph = permuted(communities, Permutation::random(communities.num_rows(), 3));
+  const Matrix<float> x_values = testing::integers<float>(graph.num_cols(), 64, 5);
+  const auto result = [&](std::int64_t epochs, bool ordered) {
+    ops::SpmmOptions options = spmm_options();
+    options.backward = false;
+    options.epochs = epochs;
+    const ops::SpmmPlan plan = ops::plan_spmm(graph, options);
+    EXPECT_EQ(plan.kernel().name == "spmm/cuda/ordered_64", ordered)
+        << plan.kernel().name << " for " << epochs << " epochs";
+    test::Padded<float> x(x_values, 8);
+    test::Padded<float> y(graph.num_rows(), 64, 8);
+    test::Placed<float> placed_x(x, gpu), placed_y(y, gpu);
+    ops::run(plan, {placed_x.view()}, {placed_y.view()});
+    placed_y.fetch();
+    std::vector<float> sums;
+    for (VertexId row = 0; row < graph.num_rows(); ++row) {
+      for (std::int64_t j = 0; j < 64; ++j) sums.push_back(y.view()(row, j));
+    }
+    return sums;
+  };
+  EXPECT_EQ(result(1, false), result(100'000'000, true));
 }
 
 }  // namespace
