@@ -180,6 +180,11 @@ __device__ void reduce_by_warps(const RowsLaunch& launch, int first_vector) {
   }
 }
 
+/// Whether teams go from one listed row to the next. Weights would take the registers for that from
+/// other warps.
+template <RowsPolicy policy, class Reduction>
+inline constexpr bool takes_rows = policy.takes_rows() && !Reduction::needs_weights;
+
 /// A row and the columns of its first step.
 template <class Gather>
 struct TeamStart {
@@ -209,7 +214,7 @@ __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
   using Gather = TeamGather<policy, T, aligned, Reduction>;
   const unsigned block = blockIdx.x - launch.work.num_pieces - launch.work.num_wide_blocks;
   const unsigned block_teams = blockDim.x / policy.team();
-  unsigned rows_left = policy.takes_rows() ? launch.work.team_rows : 1;
+  unsigned rows_left = takes_rows<policy, Reduction> ? launch.work.team_rows : 1;
   unsigned place = block * block_teams * rows_left + threadIdx.x / policy.team();
   TeamStart<Gather> start;
   bool listed = false;
@@ -226,7 +231,7 @@ __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
     gather.begin(now.slice.row);
     gather.gather(now.slice.begin, now.slice.count, now.columns, [&] {
       start.slice.row = -1;
-      if constexpr (policy.takes_rows()) {
+      if constexpr (takes_rows<policy, Reduction>) {
         place += block_teams;
         if (--rows_left > 0) start = listed_start<Gather>(launch, place);
       }
@@ -279,7 +284,7 @@ void launch_rows(const RowsLaunch& launch, Stream stream) {
                                       policy.bytes, policy.vectors, T, aligned, Reduction>;
   const unsigned block_teams = launch.work.block_threads / policy.team();
   const std::int64_t block_rows =
-      std::int64_t{block_teams} * (policy.takes_rows() ? launch.work.team_rows : 1);
+      std::int64_t{block_teams} * (takes_rows<policy, Reduction> ? launch.work.team_rows : 1);
   const dim3 grid(launch.work.num_pieces + launch.work.num_wide_blocks +
                       cuda::num_blocks(launch.work.num_short, block_rows),
                   cuda::num_blocks(launch.features.count, Gather::block_features));
