@@ -35,18 +35,16 @@ std::int64_t DenseWorkspace::num_bytes([[maybe_unused]] Device device) noexcept 
 DenseWorkspace::DenseWorkspace(const Place& place) {
   require_available(place.device);
   const auto state = std::make_shared<State>(place);
-  std::size_t filled = 0;  // BLAS has its part as it is
-  bool waits = true;
 #ifdef TESSERA_WITH_CUDA
   if (place.device.kind == DeviceKind::cuda) {
     prepare_blas(place.device);
-    filled = static_cast<std::size_t>(cuda::blas_workspace_bytes);
-    waits = !is_captured(place.stream);  // then every replay fills it first
+    // They are 0 between calls; the rest is written before it is read.
+    unsigned* const counters = cuda::workspace_in(state->memory.data()).counters;
+    fill_zero(counters, cuda::workspace_counters * sizeof(unsigned), place.device, place.stream);
+    // Where the stream is captured, every replay begins with that.
+    if (!is_captured(place.stream)) synchronise(place.device, place.stream);
   }
 #endif
-  fill_zero(state->memory.data() + filled, static_cast<std::size_t>(state->memory.size()) - filled,
-            place.device, place.stream);
-  if (waits) synchronise(place.device, place.stream);
   state_ = state;
 }
 
