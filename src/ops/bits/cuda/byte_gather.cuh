@@ -10,7 +10,7 @@
 /// Codes of a byte added up in registers, by a team of lanes or a warp.
 namespace tessera::ops {
 
-/// `groups` groups of `lanes` lanes add every so manieth source of a row, each lane `bytes`
+/// `groups` groups of `lanes` lanes take turns with the sources of a row, each lane adds `bytes`
 /// columns. Two sums share a word while they grow.
 template <int lanes_, int groups_, int bytes_>
 class ByteGather {
