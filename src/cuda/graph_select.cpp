@@ -152,20 +152,12 @@ class Selected {
   cuda::DeviceRows made_;
 };
 
-/// Where something made of a graph on a stream lies.
-Place beside(const Graph& graph, Stream stream) {
-  Place place = graph.place();
-  place.stream = stream;
-  return place;
-}
-
 }  // namespace
 
 std::optional<Graph> induced_on_device(const Graph& graph, std::span<const VertexId> vertices,
-                                       Stream stream) {
+                                       const Place& place) {
   const auto is_there = [&](VertexId vertex) { return vertex >= 0 && vertex < graph.num_rows(); };
   if (!std::all_of(vertices.begin(), vertices.end(), is_there)) return {};
-  const Place place = beside(graph, stream);
   const CurrentDevice current(place.device.index);
   // More vertices than there are must repeat some; so many edges would not fit.
   if (std::ssize(vertices) > graph.num_rows()) return {};
@@ -178,7 +170,8 @@ std::optional<Graph> induced_on_device(const Graph& graph, std::span<const Verte
 }
 
 Graph selected_rows_on_device(const Graph& graph, std::span<const VertexId> rows, Stream stream) {
-  const Place place = beside(graph, stream);
+  Place place = graph.place();
+  place.stream = stream;
   const CurrentDevice current(place.device.index);
   Selected selected(graph, rows, place);
   selected.make();

@@ -33,7 +33,8 @@ Graph with_self_loops_on_device(const Graph& graph, float) {
   return {};
 }
 
-std::optional<Graph> induced_on_device(const Graph& graph, std::span<const VertexId>, Stream) {
+std::optional<Graph> induced_on_device(const Graph& graph, std::span<const VertexId>,
+                                       const Place&) {
   require_available(graph.device());
   return {};
 }

@@ -71,7 +71,7 @@ Graph with_self_loops_on_device(const Graph& graph, float weight);
 /// For a square graph whose columns lie on a GPU. Nothing where a vertex is out of range or listed
 /// twice.
 std::optional<Graph> induced_on_device(const Graph& graph, std::span<const VertexId> vertices,
-                                       Stream stream);
+                                       const Place& place);
 /// For a graph whose columns lie on a GPU, and rows that it has.
 Graph selected_rows_on_device(const Graph& graph, std::span<const VertexId> rows, Stream stream);
 

@@ -12,6 +12,7 @@
 #include "graph/device_build.hpp"
 #include "graph/requirements.hpp"
 #include "graph/row_writer.hpp"
+#include "graph/select.hpp"
 
 /// Parts of graphs, and graphs in other places.
 namespace tessera {
@@ -67,9 +68,16 @@ Graph induced_subgraph(const Graph& graph, std::span<const VertexId> vertices) {
 }
 
 Graph induced_subgraph(const Graph& graph, std::span<const VertexId> vertices, Stream stream) {
+  Place place = graph.place();
+  place.stream = stream;
+  return detail::induced_in(graph, vertices, place);
+}
+
+Graph detail::induced_in(const Graph& graph, std::span<const VertexId> vertices,
+                         const Place& place) {
   detail::require_square(graph, "induced_subgraph");
   if (graph.device().kind != DeviceKind::cpu) {
-    if (auto selected = detail::induced_on_device(graph, vertices, stream)) return *selected;
+    if (auto selected = detail::induced_on_device(graph, vertices, place)) return *selected;
     numbers_of_selected(graph, vertices);  // says what is wrong
   }
   const Buffer<VertexId> number = numbers_of_selected(graph, vertices);
@@ -90,10 +98,10 @@ Graph induced_subgraph(const Graph& graph, std::span<const VertexId> vertices, S
     std::vector<std::uint64_t> selected;
     for (auto row = static_cast<VertexId>(begin); row < end; ++row) {
       selected.clear();
-      EdgeOffset place = 0;
+      EdgeOffset at = 0;
       for (const VertexId col : graph.neighbours(old_row(row))) {
-        if (number[col] >= 0) selected.push_back(pack(number[col], place));
-        ++place;
+        if (number[col] >= 0) selected.push_back(pack(number[col], at));
+        ++at;
       }
       if (!std::is_sorted(selected.begin(), selected.end())) {
         std::sort(selected.begin(), selected.end());

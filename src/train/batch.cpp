@@ -12,7 +12,9 @@
 #include "tessera/graph/coo.hpp"
 #include "tessera/graph/transform.hpp"
 
+#include "core/arena_memory.hpp"
 #include "core/crew.hpp"
+#include "graph/select.hpp"
 #include "train/features.hpp"
 #include "train/pattern_order.hpp"
 #include "train/random_use.hpp"
@@ -158,6 +160,7 @@ Batch full_batch(const Problem& given, const Split& split, const FeatureForm& fo
   if (given.order.size() > 0) ordered = in_order(given);
   const Problem& problem = ordered ? *ordered : given;
   Batch batch{
+      {},
       nn::Topology(is_cut ? in_place(problem.graph, place) : problem.graph, place, form.plans),
       {},
       nn::InputFeatures(
@@ -265,7 +268,7 @@ nn::Topology BatchSource::topology_of(std::span<const VertexId> vertices,
 /// The graph of a batch, made in a place.
 Graph BatchSource::graph_of(std::span<const VertexId> vertices, const Place& place) const {
   const Graph& graph = full_.graph.graph();
-  if (!edges_) return induced_subgraph(graph, vertices, place.stream);
+  if (!edges_) return detail::induced_in(graph, vertices, place);
   BuildOptions options;
   options.device = place.device;
   options.memory = place.memory;
@@ -380,7 +383,14 @@ std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> gro
   }
   Place place = form_.placement.place();
   place.stream = stream;
-  auto batch = std::make_unique<Batch>(Batch{topology_of(vertices, place),
+  // Batches that nobody keeps come and go with every step, with some hundred small arrays each.
+  std::unique_ptr<MemoryResource> memory;
+  if (ahead_ > 0) {
+    memory = std::make_unique<ArenaMemory>(place);
+    place.memory = memory.get();
+  }
+  auto batch = std::make_unique<Batch>(Batch{std::move(memory),
+                                             topology_of(vertices, place),
                                              {},
                                              full_.features.of_vertices(vertices, place.stream),
                                              {},

@@ -18,6 +18,9 @@ namespace {
 constexpr std::int64_t wanted_blocks = 264;
 /// From so many rows on streaming them is faster than one launch of small tiles.
 constexpr std::int64_t many_rows = 32768;
+/// From so many on it is as fast as BLAS, which looks for a kernel whenever it sees another number
+/// of rows: batches have another one in every step.
+constexpr std::int64_t some_rows = 8192;
 /// Multiplications up to which small tiles take no longer than BLAS, and numbers of their result.
 constexpr std::int64_t most_work = std::int64_t{1} << 27;
 constexpr std::int64_t most_results = std::int64_t{1} << 19;
@@ -65,9 +68,17 @@ ProductOf<T> transposed(ProductOf<T> product) {
   return product;
 }
 
+template <class T>
+bool is_small(const ProductOf<T>& product) {
+  return product.rows <= many_rows && product.cols <= many_rows &&
+         product.rows * product.cols <= most_results &&
+         product.rows * product.cols * product.inner <= most_work;
+}
+
 bool streams_rows(const Product& product) {
+  const std::int64_t least = is_small(product) ? many_rows : some_rows;
   // A shorter inner size is all padding: BLAS writes the result faster.
-  return product.rows >= many_rows && product.cols <= 64 && product.inner >= 8 &&
+  return product.rows >= least && product.cols <= 64 && product.inner >= 8 &&
          product.left.inner_in_row && product.target.col_step == 1 &&
          StreamLayout::bytes(product.inner, false) <= StreamLayout::most_bytes;
 }
@@ -85,13 +96,6 @@ bool streams_inner(const Product& product) {
   return product.inner >= many_rows && !product.left.inner_in_row && !product.right.inner_in_row &&
          std::min(product.rows, product.cols) <= inner_tile_rows &&
          std::max(product.rows, product.cols) <= 96;
-}
-
-template <class T>
-bool is_small(const ProductOf<T>& product) {
-  return product.rows <= many_rows && product.cols <= many_rows &&
-         product.rows * product.cols <= most_results &&
-         product.rows * product.cols * product.inner <= most_work;
 }
 
 template <class T>

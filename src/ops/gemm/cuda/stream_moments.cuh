@@ -108,7 +108,7 @@ class StreamMoments<cols, true> {
     const int share = thread / (2 * cols);
     const int number = thread % (2 * cols);
     double total = 0;
-#pragma unroll 8
+#pragma unroll 32
     for (unsigned block = static_cast<unsigned>(share); block < gridDim.x; block += shares) {
       total += __ldcg(partials + std::int64_t{block} * 2 * cols + number);
     }
