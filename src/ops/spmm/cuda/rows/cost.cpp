@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "graph/access.hpp"
+#include "ops/gathers.hpp"
 #include "ops/spmm/cuda/rows/launch.hpp"
+#include "ops/spmm/cuda/tile_side.hpp"
 #include "ops/tuning.hpp"
 
 namespace tessera::ops {
@@ -27,11 +29,7 @@ struct RowsCoefficients {
   double value_us;            ///< for an edge that has a value
   double near_value_us;       ///< the same where X is no larger than `near_bytes`
   double near_bytes;
-  /// Rows of X that warps gather, half a kilobyte at once. Parts of rows pass faster: of all of
-  /// them together more is in L1 and L2.
-  double gathered_bytes_per_us;
-  double part_bytes;
-  double part_exponent;
+  GatherRates gathers;
   /// The longest of waiting, gathering and moving decides, and a little of the others.
   double power;
   PolicyFactors<rows_policies.size()> factors;
@@ -39,7 +37,7 @@ struct RowsCoefficients {
   RowsCoefficients scaled(DeviceRatio ratio) const {
     RowsCoefficients scaled = *this;
     scaled.moved_bytes_per_us *= ratio.memory;
-    scaled.gathered_bytes_per_us *= ratio.processors;
+    scaled.gathers = gathers.scaled(ratio.processors, ratio.memory);
     scaled.value_us /= ratio.processors;
     scaled.near_value_us /= ratio.processors;
     return scaled;
@@ -47,30 +45,34 @@ struct RowsCoefficients {
 };
 
 constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
-    {{fitted_on_h200(
-          "2026-11-15",
-          "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features"),
+    {{fitted_on_h200("2026-11-17",
+                     "40 graphs of 34 to 1.8 M vertices, 14 of them generated, at 32 and 128 "
+                     "features; policies "
+                     "of other widths to 37 graphs at 16 to 256 on 2026-11-15"),
       {.launch_us = 7.736,
        .unlisted_us = 0.1989,
-       .warp_us = 1.742,
-       .listed_warp_us = 1.35,
-       .step_us = 0.308,
-       .feature_us = 0.02261,
-       .half_feature_us = 0.01702,
-       .last_step_us = 0.2024,
+       .warp_us = 1.546,
+       .listed_warp_us = 1.379,
+       .step_us = 0.3328,
+       .feature_us = 0.0208,
+       .half_feature_us = 0.0156,
+       .last_step_us = 0.1572,
        .last_vector_us = 0.1936,
-       .moved_bytes_per_us = 4.85e6,
+       .moved_bytes_per_us = 5.47e6,
        .value_us = 1.25e-5,
        .near_value_us = 5e-6,
        .near_bytes = 2e6,
-       .gathered_bytes_per_us = 12e6,
-       .part_bytes = 512,
-       .part_exponent = 0.15,
-       .power = 2.9,
-       .factors = {{1,     1,    1, 1,    1,    1,     1.01,  0.991, 0.99, 0.967, 0.919, 0.972,
-                    0.933, 1.13, 1, 1.08, 1.02, 0.982, 0.997, 0.922, 1.01, 0.931, 1,     1},
-                   {1,    1,    1,    1.04, 0.985, 0.994, 1.02,  1.06, 0.994, 0.989, 0.964, 1, 1.01,
-                    1.01, 1.01, 1.09, 1.01, 1.01,  0.993, 0.923, 1,    0.97,  0.99,  0.997}}}}}};
+       .gathers = {.near_bytes_per_us = 26.8e6,
+                   .cached_bytes_per_us = 8.69e6,
+                   .missed_bytes_per_us = 3.86e6,
+                   .near_bytes = 147e3,
+                   .cached_bytes = 49.5e6},
+       .power = 3.1,
+       .factors = {
+           {1,     1,     1,     1,     1,     1,     1.01,  0.991, 0.99,  0.953, 0.919, 0.885,
+            0.975, 0.974, 0.956, 0.982, 1.062, 1.283, 0.997, 0.922, 1.013, 0.931, 1,     1},
+           {1,     1,     1,    1.04, 0.985, 0.994, 1.005, 0.923, 0.948, 1.019, 0.964, 0.996,
+            1.013, 1.045, 1.01, 1.09, 1.01,  1.01,  0.989, 0.923, 1,     0.97,  0.99,  0.997}}}}}};
 
 /// What the warps of a launch take if they wait for nothing but each other.
 double waiting_us(const RowsWork& work, const RowsPolicy& policy, double feature_bytes,
@@ -83,15 +85,15 @@ double waiting_us(const RowsWork& work, const RowsPolicy& policy, double feature
          (processors * resident_warps(policy));
 }
 
-/// Rows of X for so many edges.
-double gathering_us(const SpmmProblem& problem, const RowsPolicy& policy, double edges,
+/// The row of X of an edge. Rows come part by part, all rows of one part before the next: of a part
+/// more rows are in the cache.
+double gathering_us(const SpmmProblem& problem, const RowsPolicy& policy,
                     const RowsCoefficients& fit) {
   const double row_bytes = static_cast<double>(problem.features) *
                            static_cast<double>(bytes_per_element(problem.precision));
-  const double at_once =
+  const double part_bytes =
       std::max(1.0, std::min(row_bytes, double(policy.lanes * policy.vectors * policy.bytes)));
-  return edges * row_bytes / fit.gathered_bytes_per_us *
-         std::pow(at_once / fit.part_bytes, fit.part_exponent);
+  return row_bytes * fit.gathers.us_per_byte(problem.graph, tile_side(problem.pass), part_bytes);
 }
 
 double blocks_of_features(const SpmmProblem& problem, const RowsPolicy& policy) {
@@ -165,7 +167,7 @@ RowsUnitCost rows_unit_cost(const SpmmProblem& problem, const RowsPolicy& policy
   RowsUnitCost cost;
   cost.row_us = waiting({1, 0});
   cost.step_us = waiting({0, 1});
-  cost.edge_us = factor * gathering_us(problem, policy, 1, fit);
+  cost.edge_us = factor * gathering_us(problem, policy, fit);
   cost.step = policy.step();
   cost.power = fit.power;
   return cost;
@@ -187,7 +189,7 @@ double predicted_rows_us(const SpmmProblem& problem, const RowLengths& rows,
   const RowsWork work = work_of(rows, policy, cut);
   const double waiting = blocks_of_features(problem, policy) *
                          waiting_us(work, policy, feature_bytes, fit, traits.processors);
-  const double gathering = gathering_us(problem, policy, num_edges, fit);
+  const double gathering = num_edges * gathering_us(problem, policy, fit);
   const double sum = std::pow(waiting, fit.power) + std::pow(gathering, fit.power) +
                      std::pow(moved / fit.moved_bytes_per_us, fit.power);
   const bool valued = graph.has_values() || problem.edge_values_expected;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/gathers.hpp"
+
+#include <algorithm>
+
+#include "graph/degrees.hpp"
+#include "tiles/sample.hpp"
+
+namespace tessera::ops {
+namespace {
+
+/// The share of all edges that the most used rows have, `share` of all rows.
+double edges_of_most_used(const DegreeStatistics& degrees, double share) {
+  double rows = share * static_cast<double>(degrees.num_rows);
+  double edges = 0;
+  for (auto each = degrees.counts.rbegin(); each != degrees.counts.rend() && rows > 0; ++each) {
+    const double taken = std::min(rows, static_cast<double>(each->rows));
+    edges += taken * static_cast<double>(each->degree);
+    rows -= taken;
+  }
+  return edges / static_cast<double>(degrees.num_edges);
+}
+
+/// Edges that share their column with no other of their window count once each, others less.
+double distinct_share(const Graph& graph, tiles::Side side, int height) {
+  const double columns = tiles::sample_windows(graph, height, side).columns;
+  return std::min(1.0, columns / static_cast<double>(graph.num_edges()));
+}
+
+}  // namespace
+
+GatherShares gather_shares(const Graph& graph, tiles::Side side, double near_rows,
+                           double cached_rows) {
+  if (graph.num_edges() == 0) return {};
+  const bool forward = side == tiles::Side::forward;
+  const auto sources = static_cast<double>(forward ? graph.num_cols() : graph.num_rows());
+  const auto degrees = row_degrees(graph);
+  const auto unpopular = [&](double rows) {
+    return 1 - edges_of_most_used(*degrees, std::min(1.0, rows / sources));
+  };
+  return {1 - distinct_share(graph, side, 64) * unpopular(near_rows),
+          distinct_share(graph, side, 256) * unpopular(cached_rows)};
+}
+
+double GatherRates::us_per_byte(const Graph& graph, tiles::Side side, double part_bytes) const {
+  const GatherShares shares =
+      gather_shares(graph, side, near_bytes / part_bytes, cached_bytes / part_bytes);
+  return shares.near / near_bytes_per_us + (1 - shares.near) / cached_bytes_per_us +
+         shares.missed / missed_bytes_per_us;
+}
+
+}  // namespace tessera::ops

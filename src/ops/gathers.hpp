@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tessera/tiles/tiled_graph.hpp"
+
+namespace tessera::ops {
+
+/// Which caches the rows of X come from that the edges of a graph ask for, one after the other.
+struct GatherShares {
+  /// Of rows that the first-level cache has: others of the same 64 targets ask for them, too, or
+  /// they are used so often that they stay there.
+  double near = 0;
+  /// Of rows that come from memory: no other of 256 targets asks for them, and they are not used
+  /// often enough to stay in the second-level cache.
+  double missed = 0;
+};
+
+/// Estimated from windows of the graph and from the degrees of its rows; columns are taken to be
+/// used as unevenly as rows. So many rows of X, or parts of rows, fit into the caches.
+GatherShares gather_shares(const Graph& graph, tiles::Side side, double near_rows,
+                           double cached_rows);
+
+/// How fast rows of X that edges ask for come, or parts of rows.
+struct GatherRates {
+  double near_bytes_per_us;
+  double cached_bytes_per_us;
+  double missed_bytes_per_us;  ///< what those from memory take more
+  double near_bytes;           ///< that the first-level cache of a processor keeps of popular rows
+  double cached_bytes;         ///< that the second-level cache does
+
+  GatherRates scaled(double processors, double memory) const {
+    return {near_bytes_per_us * processors, cached_bytes_per_us * processors,
+            missed_bytes_per_us * memory, near_bytes, cached_bytes};
+  }
+  /// Microseconds per byte, where rows come in parts of `part_bytes`.
+  double us_per_byte(const Graph& graph, tiles::Side side, double part_bytes) const;
+};
+
+}  // namespace tessera::ops

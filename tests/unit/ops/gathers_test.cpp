@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/gathers.hpp"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tessera/graph/build.hpp"
+#include "tessera/graph/generate.hpp"
+
+namespace tessera::ops {
+namespace {
+
+using tiles::Side;
+
+/// Row i asks for the columns of `columns_of(i)`.
+template <class Columns>
+Graph graph_of(VertexId rows, VertexId cols, Columns columns_of) {
+  std::vector<VertexId> row_ids, col_ids;
+  for (VertexId row = 0; row < rows; ++row) {
+    for (const VertexId column : columns_of(row)) {
+      row_ids.push_back(row);
+      col_ids.push_back(column);
+    }
+  }
+  return from_coo(rows, cols, row_ids, col_ids);
+}
+
+TEST(GathersTest, RowsThatShareTheirColumnsFindThemNearby) {
+  const Graph graph = graph_of(1024, 2, [](VertexId) { return std::vector<VertexId>{0, 1}; });
+  const GatherShares shares = gather_shares(graph, Side::forward, 0, 0);
+  EXPECT_DOUBLE_EQ(shares.near, 1 - 1.0 / 64);
+  EXPECT_DOUBLE_EQ(shares.missed, 1.0 / 256);
+  EXPECT_DOUBLE_EQ(gather_shares(graph, Side::forward, 0, 2).missed, 0);
+}
+
+TEST(GathersTest, ColumnsThatNobodySharesComeFromMemoryUnlessTheCacheHasThem) {
+  const Graph graph =
+      graph_of(1024, 1024, [](VertexId row) { return std::vector<VertexId>{1023 - row}; });
+  EXPECT_DOUBLE_EQ(gather_shares(graph, Side::forward, 0, 0).near, 0);
+  EXPECT_DOUBLE_EQ(gather_shares(graph, Side::forward, 0, 0).missed, 1);
+  EXPECT_DOUBLE_EQ(gather_shares(graph, Side::forward, 0, 256).missed, 0.75);
+  EXPECT_DOUBLE_EQ(gather_shares(graph, Side::transposed, 0, 1e9).missed, 0);
+}
+
+TEST(GathersTest, TheCacheKeepsWhatIsUsedMost) {
+  // The first row has as many edges as all others together.
+  const Graph graph = graph_of(513, 1024, [](VertexId row) {
+    std::vector<VertexId> columns;
+    for (VertexId i = 0; i < (row == 0 ? 512 : 1); ++i) columns.push_back((row * 7 + i * 2) % 1024);
+    return columns;
+  });
+  EXPECT_DOUBLE_EQ(gather_shares(graph, Side::transposed, 0, 1).missed,
+                   0.5 * gather_shares(graph, Side::transposed, 0, 0).missed);
+  EXPECT_DOUBLE_EQ(1 - gather_shares(graph, Side::transposed, 1, 0).near,
+                   0.5 * (1 - gather_shares(graph, Side::transposed, 0, 0).near));
+}
+
+TEST(GathersTest, AGraphWithoutEdgesAsksForNothing) {
+  const Graph graph = graph_of(5, 5, [](VertexId) { return std::vector<VertexId>{}; });
+  EXPECT_EQ(gather_shares(graph, Side::forward, 10, 10).near, 0);
+  EXPECT_EQ(gather_shares(graph, Side::forward, 10, 10).missed, 0);
+}
+
+TEST(GathersTest, RowsTakeLongerTheFartherTheyComeFrom) {
+  constexpr GatherRates rates = {20e6, 10e6, 4e6, 1e5, 1e6};
+  const Graph scattered = generate::build(generate::ErdosRenyi{.vertices = 20000, .edges = 80000});
+  const Graph local = generate::build(
+      generate::BlockModel{.vertices = 20000, .communities = 1000, .mean_degree = 8, .inside = 1});
+  const auto us = [&](const Graph& graph, double bytes) {
+    return rates.us_per_byte(graph, Side::forward, bytes);
+  };
+  EXPECT_GT(us(scattered, 512), us(scattered, 128));
+  EXPECT_GT(us(scattered, 128), us(scattered, 16));
+  EXPECT_GT(us(scattered, 512), us(local, 512));
+  EXPECT_DOUBLE_EQ(rates.scaled(0.5, 0.5).us_per_byte(local, Side::forward, 512),
+                   2 * us(local, 512));
+}
+
+}  // namespace
+}  // namespace tessera::ops
