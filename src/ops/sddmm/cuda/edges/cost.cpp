@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "ops/gathers.hpp"
 #include "ops/tuning.hpp"
 #include "tiles/panels.hpp"
 #include "tiles/sample.hpp"
@@ -36,6 +37,12 @@ struct EdgesCoefficients {
   double power;        ///< the slowest of all counts, and a little of the others
   double sums_per_us;
   double by_panels;  ///< how many times what the model says edges ordered by panels take
+  /// Streams of rows: what gathering takes, instructions per edge and per vector, and how many
+  /// times what comes of both each policy takes.
+  GatherRates stream_gathers;
+  double stream_edge, stream_vector;
+  double stream_power;
+  PolicyFactors<stream_policies.size()> stream_factors;
   PolicyFactors<vector_policies.size()> factors;
 
   EdgesCoefficients scaled(DeviceRatio ratio) const {
@@ -44,6 +51,7 @@ struct EdgesCoefficients {
     scaled.cached_bytes_per_us *= ratio.processors;
     scaled.gathered_bytes_per_us *= ratio.memory;
     scaled.sums_per_us *= ratio.memory;
+    scaled.stream_gathers = stream_gathers.scaled(ratio.processors, ratio.memory);
     return scaled;
   }
 };
@@ -76,6 +84,15 @@ constexpr std::array<Fitted<EdgesCoefficients>, 1> coefficients = {
        .power = 1.085,
        .sums_per_us = 4e5,
        .by_panels = 1.25,
+       .stream_gathers = {.near_bytes_per_us = 26.8e6,
+                          .cached_bytes_per_us = 9.5e6,
+                          .missed_bytes_per_us = 3.9e6,
+                          .near_bytes = 147e3,
+                          .cached_bytes = 49.5e6},
+       .stream_edge = 14,
+       .stream_vector = 6,
+       .stream_power = 2.5,
+       .stream_factors = {{3, 3, 3, 3, 3, 3, 3}, {3, 3, 3, 3, 3, 3, 3}},
        .factors = {{1,    1,    1.2,   1.02, 1.08,  1.12, 0.82, 1.03,  0.869, 0.935, 1.16,
                     0.98, 1.12, 0.983, 1.07, 0.919, 1.07, 1.05, 0.866, 0.9,   0.928, 0.978},
                    {1,     1.14, 1.05, 1.09,  0.966, 1.24, 0.775, 0.881, 0.825, 1.08,  1.22,
@@ -206,6 +223,32 @@ double predict_panels_us(const SddmmProblem& problem, const EdgesPolicy& policy,
   const double moving = std::max(moving_us(problem, fit) / tiles::panel_reuse(problem.graph),
                                  source_bytes(problem) / fit.memory_bytes_per_us);
   return fit.by_panels * predicted_us(problem, policy, 16, moving, fit, traits);
+}
+
+int stream_steps(EdgeOffset num_edges, const StreamPolicy& policy, const DeviceTraits& traits) {
+  // So many runs that the last ones, which end one after the other, are a small part of all.
+  const double runs = traits.processors * 24.0 * (32.0 / policy.lanes) * 4;
+  const double steps = static_cast<double>(num_edges) / (runs * stream_edges);
+  return static_cast<int>(std::clamp(steps, 1.0, 16.0));
+}
+
+double predict_stream_us(const SddmmProblem& problem, const StreamPolicy& policy,
+                         const DeviceTraits& traits) {
+  const EdgesCoefficients fit = coefficients_for(coefficients, traits);
+  const auto edges = static_cast<double>(problem.graph.num_edges());
+  const double bytes = row_bytes(problem);
+  const double gathering =
+      edges * bytes * fit.stream_gathers.us_per_byte(problem.graph, tiles::Side::forward, bytes);
+  const double issuing = edges * policy.lanes / 32 *
+                         (fit.stream_edge + fit.stream_vector * policy.vectors) /
+                         (traits.processors * 4 * fit.instructions_per_us);
+  const double moved = static_cast<double>(problem.graph.num_rows()) * bytes +
+                       source_bytes(problem) + edges * static_cast<double>(element_bytes(problem));
+  const double sum = std::pow(gathering, fit.stream_power) + std::pow(issuing, fit.stream_power) +
+                     std::pow(moved / fit.memory_bytes_per_us, fit.stream_power);
+  const bool half = element_bytes(problem) == 2;
+  return fit.launch_us +
+         fit.stream_factors.of(stream_policies, policy, half) * std::pow(sum, 1 / fit.stream_power);
 }
 
 double predict_edge_sums_us(const SddmmProblem& problem, const DeviceTraits& traits) {

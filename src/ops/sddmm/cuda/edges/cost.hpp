@@ -22,6 +22,13 @@ inline std::int64_t head_width(const SddmmProblem& problem) {
 /// end together.
 int tiles_per_warp(EdgeOffset num_edges, int tile, const DeviceTraits& traits);
 
+/// Steps of a group's run: long ones ask for fewer rows twice, short ones end together.
+int stream_steps(EdgeOffset num_edges, const StreamPolicy& policy, const DeviceTraits& traits);
+
+/// What streams of rows should take.
+double predict_stream_us(const SddmmProblem& problem, const StreamPolicy& policy,
+                         const DeviceTraits& traits);
+
 /// What equal shares of edges should take, with lanes that load `vector_bytes` at once.
 double predict_edges_us(const SddmmProblem& problem, const EdgesPolicy& policy,
                         std::int64_t vector_bytes, const DeviceTraits& traits);

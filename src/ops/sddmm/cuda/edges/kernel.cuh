@@ -3,10 +3,10 @@
 
 #include <utility>
 
-#include "cuda/edge_rows.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/precision.cuh"
 #include "cuda/vectors.cuh"
+#include "ops/sddmm/cuda/edges/edge_ends.cuh"
 #include "ops/sddmm/cuda/edges/launch.hpp"
 
 /// Dot products of both ends of every edge on CUDA cores.
@@ -196,56 +196,6 @@ class GroupDots {
   std::uint32_t gathered_bytes_;
   VertexId held_ = -1;  ///< whose features are held
   float held_features_[policy.vectors][count];
-};
-
-/// One edge: its ends, and where its result goes.
-struct EdgeEnds {
-  VertexId kept = 0;
-  VertexId gathered = 0;
-  EdgeOffset position = 0;
-
-  __device__ EdgeEnds(VertexId of_target, VertexId of_source, EdgeOffset at)
-      : kept(of_target), gathered(of_source), position(at) {}
-  /// Past the last edge, of the last.
-  __device__ EdgeEnds(const EdgesLaunch& launch, EdgeOffset edge) {
-    if (edge >= launch.num_edges) edge = launch.num_edges - 1;
-    if (launch.order == nullptr) {
-      position = edge;
-      kept = cuda::row_of_edge(launch.edge_rows, edge);
-      gathered = __ldcs(launch.indices + edge);
-    } else {
-      const uint2 ordered = __ldcs(reinterpret_cast<const uint2*>(launch.order) + edge);
-      position = ordered.y;
-      kept = static_cast<VertexId>(ordered.x);
-      gathered = cuda::row_of_edge(launch.edge_rows, position);
-    }
-  }
-
-  __device__ float scale(const EdgesLaunch& launch) const {
-    const float of_kept = launch.kept.scale == nullptr ? 1.0f : __ldg(launch.kept.scale + kept);
-    const float of_gathered =
-        launch.gathered.scale == nullptr ? 1.0f : __ldg(launch.gathered.scale + gathered);
-    return of_kept * of_gathered;
-  }
-};
-
-/// An edge in CSR's order whose ends are asked for while the edges before it are computed.
-class AwaitedEdge {
- public:
-  /// Past the last edge, the last.
-  __device__ void ask(const EdgesLaunch& launch, EdgeOffset edge) {
-    edge = min(edge, launch.num_edges - 1);
-    row_ = cuda::ask_for_row(launch.edge_rows, edge);
-    source_ = __ldcs(launch.indices + edge);
-  }
-  __device__ EdgeEnds ends(const EdgesLaunch& launch, EdgeOffset edge) const {
-    edge = min(edge, launch.num_edges - 1);
-    return {cuda::row_of_edge(launch.edge_rows, edge, row_), source_, edge};
-  }
-
- private:
-  uint2 row_ = {};
-  VertexId source_ = 0;
 };
 
 /// Blocks of a multiprocessor that the registers should have room for: what a lane has to hold, and

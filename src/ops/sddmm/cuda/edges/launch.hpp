@@ -58,6 +58,12 @@ struct EdgesKernels {
   static std::span<const EdgesFunction> all();
 };
 
+/// One for each of `stream_policies`: edges in CSR's order, one head, no scales.
+template <Precision precision>
+struct EdgeStreams {
+  static std::span<const EdgesFunction> all();
+};
+
 /// E[e][h] = U[i][h] + V[j][h].
 template <Precision precision>
 struct EdgeSumsKernel {

@@ -31,6 +31,11 @@ EdgesFunction dots_function(Precision precision, bool vectors, std::size_t polic
   return kernels_of<edges_keys>(key, []<EdgesKey k>() { return EdgesKernels<k>::all(); })[policy];
 }
 
+EdgesFunction stream_function(Precision precision, std::size_t policy) {
+  return kernels_of<kernel_precisions>(
+      stored_as(precision), []<Precision stored>() { return EdgeStreams<stored>::all(); })[policy];
+}
+
 EdgesFunction sums_function(Precision precision) {
   return kernels_of<kernel_precisions>(
       stored_as(precision), []<Precision stored>() { return EdgeSumsKernel<stored>::get(); });
@@ -121,6 +126,25 @@ class CudaEdgeVectors final : public CudaSddmm {
   std::shared_ptr<const DevicePanels> panels_;
 };
 
+/// Dot products by one policy for streams of rows.
+class CudaEdgeStream final : public CudaSddmm {
+ public:
+  CudaEdgeStream(const SddmmProblem& problem, std::size_t policy)
+      : CudaSddmm(problem),
+        policy_(policy),
+        function_(stream_function(problem.precision, policy)) {}
+
+ private:
+  void start(EdgesLaunch& launch, Stream stream) const override {
+    launch.tiles_per_warp =
+        stream_steps(launch.num_edges, stream_policies[policy_], device_traits(problem().device));
+    function_(launch, stream);
+  }
+
+  std::size_t policy_;
+  EdgesFunction function_;
+};
+
 class CudaEdgeScalars final : public CudaSddmm {
  public:
   CudaEdgeScalars(const SddmmProblem& problem, std::size_t policy)
@@ -186,6 +210,18 @@ std::string why_not_panels(const SddmmProblem& problem, const EdgesPolicy& polic
   return why_not_vectors(problem, policy);
 }
 
+std::string why_not_stream(const SddmmProblem& problem, const StreamPolicy& policy) {
+  if (std::string reason = why_not_dot(problem); !reason.empty()) return reason;
+  if (!problem.aligned) return "rows on 16-byte boundaries only";
+  if (problem.heads != 1) return "one head only";
+  if (problem.factor != EdgeFactor::none) return "without scales only";
+  if (problem.graph.num_edges() > std::numeric_limits<std::int32_t>::max()) {
+    return "streams count edges with 31 bits";
+  }
+  if (head_width(problem) * element_bytes(problem) == policy.row_bytes()) return {};
+  return fmt::format("rows of {} bytes only", policy.row_bytes());
+}
+
 std::string why_not_scalars(const SddmmProblem& problem, const EdgesPolicy& policy) {
   if (std::string reason = why_not_dot(problem); !reason.empty()) return reason;
   if (problem.aligned && fits_vectors(problem)) return "vectors of 16 bytes are faster";
@@ -223,6 +259,27 @@ SddmmKernel vector_kernel() {
       },
       [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
         return std::make_unique<CudaEdgeVectors>(problem, index, false);
+      }};
+}
+
+template <std::size_t index>
+SddmmKernel stream_kernel() {
+  constexpr StreamPolicy policy = stream_policies[index];
+  KernelInfo info;
+  info.name = fmt::format("sddmm/cuda/stream_{}x{}x{}", policy.lanes, policy.vectors, policy.depth);
+  info.description = fmt::format(
+      "runs of edges, {} lanes per edge with {} vectors each, {} rows always on their way",
+      policy.lanes, policy.vectors, policy.depth);
+  info.op = "sddmm";
+  info.device = DeviceKind::cuda;
+  return {
+      info,
+      [](const SddmmProblem& problem) { return why_not_stream(problem, stream_policies[index]); },
+      [](const SddmmProblem& problem) {
+        return predict_stream_us(problem, stream_policies[index], device_traits(problem.device));
+      },
+      [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
+        return std::make_unique<CudaEdgeStream>(problem, index);
       }};
 }
 
@@ -266,6 +323,8 @@ SddmmKernel scalar_kernel() {
 void append_cuda_sddmm_kernels(std::vector<SddmmKernel>& table) {
   [&]<std::size_t... i>(std::index_sequence<i...>) { (append_vector_kernels<i>(table), ...); }
   (std::make_index_sequence<vector_policies.size()>{});
+  [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(stream_kernel<i>()), ...); }
+  (std::make_index_sequence<stream_policies.size()>{});
   [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(scalar_kernel<i>()), ...); }
   (std::make_index_sequence<scalar_policies.size()>{});
   table.push_back({{"sddmm/cuda/sums", "a number for each lane in the order of storage", "sddmm",

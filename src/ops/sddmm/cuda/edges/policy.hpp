@@ -53,6 +53,34 @@ inline constexpr std::array<EdgesPolicy, 4> scalar_policies = {{
     {32, 4, 8, 2, true},
 }};
 
+/// How a group of `lanes` lanes goes along consecutive edges: a lane holds `vectors` vectors of 16
+/// bytes of each row, which is as long as all of them together, and the rows of `depth` edges are
+/// on their way. More edges ahead want more registers, of which fewer blocks fit on a processor.
+struct StreamPolicy {
+  int lanes = 32;
+  int vectors = 1;
+  int depth = 4;
+  int blocks = 8;       ///< that the registers of a processor should have room for
+  int half_blocks = 6;  ///< the same for 16-bit features, which take twice the room once widened
+
+  constexpr int row_bytes() const { return 16 * lanes * vectors; }
+  friend constexpr bool operator==(const StreamPolicy&, const StreamPolicy&) = default;
+};
+
+inline constexpr int stream_block_threads = 128;
+inline constexpr int stream_edges = 8;  ///< of a group at each step
+
+/// For rows of 128 bytes to a kilobyte.
+inline constexpr std::array<StreamPolicy, 7> stream_policies = {{
+    {8, 1, 4, 7, 6},
+    {16, 1, 4, 7, 6},
+    {8, 2, 2, 7, 5},
+    {32, 1, 4, 7, 6},
+    {32, 1, 2, 9, 7},
+    {16, 2, 2, 7, 5},
+    {32, 2, 2, 7, 5},
+}};
+
 template <std::size_t size>
 constexpr bool all_valid(const std::array<EdgesPolicy, size>& policies) {
   for (const EdgesPolicy& policy : policies) {
