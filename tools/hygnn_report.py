@@ -23,6 +23,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import hygnn_parts
+import logistic_cores
 import plan_loss
 
 # A kernel belongs to the kind of core that it runs on.
@@ -196,7 +197,20 @@ def sweep_section(records):
         lines.append(f"| {record['community']} | {record['degree']} | {sparsity:.1f} % | {short(record['details'])} | "
                      + " | ".join(cell(best.get(kind)) for kind in (*PURE, "both, by windows"))
                      + f" | {ranked[0] if ranked else ''} | {chosen} |")
-    return lines
+    return lines + [""] + logistic_cores.lines(cases_of_both_kinds(swept))
+
+
+def cases_of_both_kinds(swept):
+    """By precision: ((sparsity, columns), measured times of both pure kinds, predicted ones) of sums in the sweep."""
+    cases = {}
+    for record in swept:
+        best = best_by_kind(record)
+        if record["op"] == "spmm" and all(kind in best for kind in PURE):
+            # The model chooses among all kernels of a kind, so that its best counts, not the prediction of the fastest.
+            predicted = [min(one["predicted_us"] for one in timed(record) if kind_of(one["kernel"]) == kind) for kind in PURE]
+            cases.setdefault(plan_loss.precision_of(record["details"]), []).append(
+                ((1 - record["degree"] / record["community"], record["community"]), [best[kind]["measured_us"] for kind in PURE], predicted))
+    return cases
 
 
 def page(records, parts, problems, commits, machine, notes):
