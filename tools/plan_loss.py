@@ -24,15 +24,38 @@ import time
 
 # The graphs that the coefficients of the cost models were fitted to (docs/benchmarking.md).
 FITTED = set(
-    "COLLAB DD ENZYMES NCI-balanced-union NCI1 PROTEINS_full amazon-computers chameleon-filtered citeseer cnr-2000 "
-    "cora ego-twitter email-Eu-core facebook-page-page fb100-Cornell5 fb100-Reed98 gemsec-tvshow karate minesweeper "
-    "ppi-node2vec ppi-small pubmed reddit10k soc-Epinions1 tolokers twitch-fr web-NotreDame".split()
-) | {"twin molecules", "twin amazon", "twin rmat17",
-     "sbm?vertices=60000&communities=600&mean_degree=30&inside=1&seed=24",
-     "sbm?vertices=150000&communities=1500&mean_degree=40&inside=0.7&seed=5",
-     "sbm?vertices=40000&communities=40&mean_degree=100&inside=0.9&seed=5",
-     "chung_lu?vertices=200000&edges=4000000&seed=5", "rmat?scale=16&edges=3000000&a=0.5&b=0.2&c=0.2&seed=5",
-     "molecules?graphs=20000&mean_vertices=40&mean_degree=2.4&seed=5"}
+    "COLLAB DD ENZYMES NCI-balanced-union NCI1 PROTEINS_full acm amazon-computers as-caida bio-dmela ca-CondMat "
+    "chameleon chameleon-filtered citeseer cnr-2000 com-amazon-clare-subset cora corafull-structure deezer-europe "
+    "ego-facebook ego-twitter email-Eu-core facebook-page-page fb100-Amherst41 fb100-Bowdoin47 fb100-Cornell5 "
+    "fb100-Haverford76 fb100-Reed98 fb100-Swarthmore42 gemsec-athletes gemsec-company gemsec-government "
+    "gemsec-politician gemsec-public-figure gemsec-tvshow karate lastfm-asia minesweeper nell-structure polblogs "
+    "ppi-node2vec ppi-small pubmed reddit10k soc-Epinions1 soc-hamsterster squirrel-filtered tolokers twitch-es "
+    "twitch-fr twitch-ptbr twitch-ru web-NotreDame wikipedia-pos".split()
+) | {
+    "twin molecules", "twin amazon", "twin rmat17",
+    "chung_lu?vertices=200000&edges=4000000&seed=5",
+    "chung_lu?vertices=400000&edges=3000000&seed=9",
+    "chung_lu?vertices=60000&edges=2500000&seed=11",
+    "erdos_renyi?vertices=100000&edges=2000000&seed=5",
+    "erdos_renyi?vertices=300000&edges=3000000&seed=11",
+    "molecules?graphs=20000&mean_vertices=40&mean_degree=2.4&seed=5",
+    "molecules?graphs=4000&mean_vertices=30&mean_degree=2.8&seed=133",
+    "molecules?graphs=40000&mean_vertices=18&mean_degree=2.1&seed=9",
+    "molecules?graphs=500&mean_vertices=60&mean_degree=3&seed=22",
+    "molecules?graphs=60000&mean_vertices=30&mean_degree=2.2&seed=11",
+    "rmat?scale=16&edges=3000000&a=0.5&b=0.2&c=0.2&seed=5",
+    "rmat?scale=18&edges=2000000&a=0.5&b=0.2&c=0.2&seed=9",
+    "sbm?vertices=100000&communities=400&mean_degree=60&inside=0.8&seed=9",
+    "sbm?vertices=100000&communities=5000&mean_degree=8&inside=1&seed=134",
+    "sbm?vertices=150000&communities=1500&mean_degree=40&inside=0.7&seed=5",
+    "sbm?vertices=20000&communities=250&mean_degree=60&inside=1&seed=135",
+    "sbm?vertices=200000&communities=2000&mean_degree=25&inside=0.9&seed=11",
+    "sbm?vertices=30000&communities=1000&mean_degree=25&inside=1&seed=132",
+    "sbm?vertices=40000&communities=1000&mean_degree=12&inside=1&seed=23",
+    "sbm?vertices=40000&communities=40&mean_degree=100&inside=0.9&seed=5",
+    "sbm?vertices=50000&communities=400&mean_degree=20&inside=1&seed=131",
+    "sbm?vertices=60000&communities=600&mean_degree=30&inside=1&seed=24",
+}
 
 
 def measured_plans(program, source, arguments, folder):
@@ -80,7 +103,8 @@ def sources_of(arguments):
     return named + [(path.stem, str(path)) for path in files]
 
 
-def sweep(arguments):
+def sweep(arguments, save):
+    """What all graphs gave; `save` gets it after each of them, so that a run that is cut off leaves something."""
     records, problems = [], []
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -97,6 +121,8 @@ def sweep(arguments):
                 records.append({"graph": name, "op": op, "details": details, "candidates": candidates,
                                 "fitted": name in FITTED})
             print(f"{name}: {len(choices)} plans", file=sys.stderr)
+            save(records, problems)
+    save(records, problems)
     return records, problems
 
 
@@ -156,12 +182,16 @@ def main():
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("-o", "--out", default="plan_loss", help="writes OUT.json and OUT.md")
     arguments = parser.parse_args()
-    records, problems = sweep(arguments)
+    out = pathlib.Path(arguments.out)
+
+    def save(records, problems):
+        if records:
+            out.with_suffix(".json").write_text(json.dumps({"commit": arguments.commit, "records": records}, indent=0), encoding="utf-8")
+            out.with_suffix(".md").write_text(report(records, problems, arguments.commit), encoding="utf-8")
+
+    records, problems = sweep(arguments, save)
     if not records:
         sys.exit("plan_loss: no plan was measured: " + "; ".join(problems))
-    out = pathlib.Path(arguments.out)
-    out.with_suffix(".json").write_text(json.dumps({"commit": arguments.commit, "records": records}, indent=0), encoding="utf-8")
-    out.with_suffix(".md").write_text(report(records, problems, arguments.commit), encoding="utf-8")
     print(out.with_suffix(".md").read_text(encoding="utf-8"))
 
 
