@@ -118,7 +118,10 @@ void run_all_precisions(const Case& c) {
   run_all_precisions(c, [](const auto&, std::uint64_t) {});
 }
 
-class SddmmKernels : public testing::KernelTest {};
+class SddmmKernels : public testing::KernelTest {
+ protected:
+  static bool is_stream() { return GetParam().find("/cuda/stream") != std::string::npos; }
+};
 
 TEST_P(SddmmKernels, MatchTheReferenceOnOddGraphs) {
   for (const NamedGraph& named : testing::odd_patterns()) {
@@ -151,13 +154,31 @@ TEST_P(SddmmKernels, AreExactOnIntegers) {
 
 /// Enough edges that warps of a GPU compute several tiles of them in turn.
 TEST_P(SddmmKernels, ComputeManyTilesInTurn) {
-  if (GetParam().find("/cuda/vectors") == std::string::npos) {
+  if (!is_stream() && GetParam().find("/cuda/vectors") == std::string::npos) {
     GTEST_SKIP() << "kernels whose warps take edges of fixed numbers, which run on GPUs";
   }
   static const Graph graph = testing::random_graph(5000, 5000, 1150000, 44, false);
-  for (const std::int64_t features : {8, 128}) {
+  for (const std::int64_t features : {8, 32, 64, 128, 256}) {
+    if (!is_stream() && features != 8 && features != 128) continue;
     run_case<float>({GetParam(), graph, EdgeFunction::dot, features, 1, NumberKind::integer, 8},
                     [](const auto&, std::uint64_t) {});
+  }
+}
+
+/// Of a stream, which has no other rows: runs that end early, targets without edges, hubs.
+TEST_P(SddmmKernels, StreamRowsOfOddGraphs) {
+  if (!is_stream()) GTEST_SKIP() << "streams of rows, which run on GPUs";
+  must_compare();
+  for (const NamedGraph& named : testing::odd_patterns()) {
+    SCOPED_TRACE(named.name);
+    for (const std::int64_t features : {32, 64, 128, 256, 512}) {
+      run_all_precisions(
+          {GetParam(), named.graph, EdgeFunction::dot, features, 1, NumberKind::integer});
+    }
+  }
+  for (const std::int64_t features : {64, 128}) {
+    run_all_precisions(
+        {GetParam(), testing::hub_graph(3000, 4000, 45), EdgeFunction::dot, features});
   }
 }
 

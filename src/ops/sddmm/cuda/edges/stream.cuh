@@ -88,8 +88,9 @@ class RowStream {
 
   __device__ void load(const EdgeEnd& end, VertexId row, Row& vectors) const {
     const auto row_bytes = static_cast<std::uint32_t>(end.stride * sizeof(T));
-    const char* const from = static_cast<const char*>(end.features) + lane_ * 16 +
-                             static_cast<std::uint64_t>(static_cast<std::uint32_t>(row)) * row_bytes;
+    const char* const from =
+        static_cast<const char*>(end.features) + lane_ * 16 +
+        static_cast<std::uint64_t>(static_cast<std::uint32_t>(row)) * row_bytes;
 #pragma unroll
     for (int k = 0; k < policy.vectors; ++k) {
       vectors[k] = FeatureVector::load(from + k * policy.lanes * 16);
@@ -129,8 +130,8 @@ __device__ float combined(float (&sums)[stream_edges], int lane) {
 
 /// The policy comes in its parts: nvcc 13.0 cannot name a kernel by a class value.
 template <int lanes, int vectors, int depth, int blocks, class T>
-__global__ __launch_bounds__(stream_block_threads, blocks) void edge_stream(
-    const EdgesLaunch launch) {
+__global__ __launch_bounds__(stream_block_threads,
+                             blocks) void edge_stream(const EdgesLaunch launch) {
   constexpr StreamPolicy policy = {lanes, vectors, depth};
   constexpr int groups_of_warp = 32 / lanes;
   cuda::let_next_begin();
