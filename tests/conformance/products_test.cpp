@@ -46,6 +46,8 @@ TEST_F(ProductsOnGpu, gradients_of_weights_over_many_rows) {
                                             {64, 96, inner}}) {
       test::check_gemm<float>(shape, yes, no, 0, 0, gpu);
       test::check_gemm<float>(shape, yes, no, 1, 3, gpu);
+      test::check_gemm<Bfloat16>(shape, yes, no, 0, 0, gpu);
+      test::check_gemm<Bfloat16>(shape, yes, no, 1, 8, gpu);
     }
   }
 }

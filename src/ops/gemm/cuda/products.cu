@@ -8,7 +8,7 @@
 #include "cuda/wgmma_device.hpp"
 #include "ops/gemm/cuda/normed_launch.hpp"
 #include "ops/gemm/cuda/product.cuh"
-#include "ops/gemm/cuda/stream_inner.cuh"
+#include "ops/gemm/cuda/stream_inner_narrow.cuh"
 #include "ops/gemm/cuda/stream_rows.cuh"
 
 namespace tessera::ops {
@@ -92,7 +92,8 @@ bool is_thin(const ProductOf<T>& product) {
          product.cols <= cuda::workspace_columns;
 }
 
-bool streams_inner(const Product& product) {
+template <class T>
+bool streams_inner(const ProductOf<T>& product) {
   return product.inner >= many_rows && !product.left.inner_in_row && !product.right.inner_in_row &&
          std::min(product.rows, product.cols) <= inner_tile_rows &&
          std::max(product.rows, product.cols) <= 96;
@@ -144,6 +145,20 @@ void run_inner(const Product& given, std::byte* memory, Stream stream) {
   run_chosen(launch_of(product, split), stream);
 }
 
+/// False where rows do not lie as they can be copied.
+bool run_narrow_inner(const ProductOf<__nv_bfloat16>& given, std::byte* memory, Stream stream) {
+  const auto product = given.rows > inner_tile_rows ? transposed(given) : given;
+  const bool wide = copies_narrow_rows(product.right.matrix, product.cols, 16);
+  if (!copies_narrow_rows(product.left.matrix, product.rows, 16)) return false;
+  if (!wide && !copies_narrow_rows(product.right.matrix, product.cols, 4)) return false;
+  const ProductSplit split = cut(1, product.inner, 4 * inner_lines, inner_lines, memory);
+  const auto run_chosen = product.cols <= 64   ? run_stream_inner_narrow<0>
+                          : product.cols <= 80 ? run_stream_inner_narrow<16>
+                                               : run_stream_inner_narrow<32>;
+  run_chosen(launch_of(product, split), wide, stream);
+  return true;
+}
+
 template <class T>
 cuda::Rows<const T> matrix_of(const ConstOperand& operand) {
   return {static_cast<const T*>(operand.data), operand.stride};
@@ -182,16 +197,20 @@ bool run_fp32(const GemmCall& call, Device device, std::byte* memory, Stream str
   return true;
 }
 
-/// Many rows of 16 bits come through BLAS: kernels that wait for each tile take longer.
-bool run_bf16(const GemmCall& call, std::byte* memory, Stream stream) {
+/// Products of many rows of 16 bits with a small matrix come through BLAS: kernels that wait for
+/// each tile take longer.
+bool run_bf16(const GemmCall& call, Device device, std::byte* memory, Stream stream) {
   const auto product = product_of<__nv_bfloat16>(call);
   if (is_thin(product)) {
     run_thin(product, memory, stream);
-  } else if (is_small(product)) {
-    run_small(product, memory, stream);
-  } else {
-    return false;
+    return true;
   }
+  if (streams_inner(product) && cuda::has_wgmma(device) &&
+      run_narrow_inner(product, memory, stream)) {
+    return true;
+  }
+  if (!is_small(product)) return false;
+  run_small(product, memory, stream);
   return true;
 }
 
@@ -297,7 +316,7 @@ bool run_linear_backward(const LinearGradCall& call, std::byte* memory, Stream s
 bool run_product(const GemmCall& call, Device device, std::byte* memory, Stream stream) {
   if (call.a.type != call.c.type) return false;
   if (call.a.type == ElementType::fp32) return run_fp32(call, device, memory, stream);
-  return call.a.type == ElementType::bf16 && run_bf16(call, memory, stream);
+  return call.a.type == ElementType::bf16 && run_bf16(call, device, memory, stream);
 }
 
 bool products_fuse(Device device, ElementType type) {

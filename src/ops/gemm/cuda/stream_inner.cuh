@@ -120,8 +120,8 @@ class InnerTile {
 };
 
 /// The chunk's product of 64 and n columns for one group of four warps, its smallest parts first;
-/// every `stride`-th of its steps from `first` on.
-template <int n, int stride>
+/// every `stride`-th of its steps from `first` on. Of numbers that are not cut there is one plane.
+template <int n, int stride, int planes = num_planes>
 __device__ void multiply_lines(std::uint32_t left, std::uint32_t right, int first,
                                float (&sums)[32]) {
   constexpr int pairs[6][2] = {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}};
@@ -135,6 +135,7 @@ __device__ void multiply_lines(std::uint32_t left, std::uint32_t right, int firs
     const int at = step + first;
 #pragma unroll
     for (const auto& [p, q] : pairs) {
+      if (p >= planes || q >= planes) continue;
       wgmma_across<n>(sums, of_left + at * cuda::wgmma_step + p * plane_step,
                       of_right + at * cuda::wgmma_step + q * plane_step, adds);
       adds = 1;
