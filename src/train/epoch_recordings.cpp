@@ -14,8 +14,8 @@ std::string EpochRecordings::record(
     FunctionRef<std::string(Recording&, FunctionRef<void(Stream)>)> record,
     FunctionRef<void(double*, Stream)> queue_step,
     FunctionRef<void(ops::EvaluationNumbers*, Stream)> queue_evaluation) {
-  std::string why_not = record(
-      evaluation_, [&](Stream stream) { queue_evaluation(numbers.evaluation(), stream); });
+  std::string why_not =
+      record(evaluation_, [&](Stream stream) { queue_evaluation(numbers.evaluation(), stream); });
   const std::size_t slots = with_steps ? epochs_.size() : 0;
   for (std::size_t slot = 0; why_not.empty() && slot < slots; ++slot) {
     DeviceNumbers* const arriving = numbers.arriving(slot);

@@ -24,11 +24,10 @@ class EpochRecordings {
 
   /// Keeps what `queue_evaluation` queues and, `with_steps`, whole epochs; `record` keeps what some
   /// work queues. Returns why that could not be, or nothing.
-  std::string record(
-      LateNumbers& numbers, bool with_steps,
-      FunctionRef<std::string(Recording&, FunctionRef<void(Stream)>)> record,
-      FunctionRef<void(double* loss, Stream)> queue_step,
-      FunctionRef<void(ops::EvaluationNumbers* counts, Stream)> queue_evaluation);
+  std::string record(LateNumbers& numbers, bool with_steps,
+                     FunctionRef<std::string(Recording&, FunctionRef<void(Stream)>)> record,
+                     FunctionRef<void(double* loss, Stream)> queue_step,
+                     FunctionRef<void(ops::EvaluationNumbers* counts, Stream)> queue_evaluation);
 
  private:
   Recording evaluation_;

@@ -4,6 +4,8 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 
 #include "tessera/core/error.hpp"
 
@@ -31,9 +33,20 @@ Encode encoder() {
   return function;
 }
 
-}  // namespace
+/// A map and what it is made of.
+struct DescribedPlanes {
+  BitRows planes;
+  int rows = 0;
+  CUtensorMap map;
 
-CUtensorMap plane_map(const BitRows& planes, int rows) {
+  bool is_of(const BitRows& others, int other_rows) const {
+    return planes.words == others.words && planes.plane_words == others.plane_words &&
+           planes.row_words == others.row_words && planes.rows == others.rows &&
+           planes.planes == others.planes && rows == other_rows;
+  }
+};
+
+CUtensorMap make_map(const BitRows& planes, int rows) {
   const cuuint64_t sizes[3] = {static_cast<cuuint64_t>(planes.row_words),
                                static_cast<cuuint64_t>(planes.rows),
                                static_cast<cuuint64_t>(planes.planes)};
@@ -49,6 +62,21 @@ CUtensorMap plane_map(const BitRows& planes, int rows) {
       CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (done == CUDA_SUCCESS) return map;
   throw Error(ErrorCode::internal, "the driver refused a tensor map of planes", "bit_gemm");
+}
+
+}  // namespace
+
+CUtensorMap plane_map(const BitRows& planes, int rows) {
+  // The GPU is idle while the driver describes operands: those of the last runs are kept.
+  thread_local std::array<DescribedPlanes, 4> recent = {};
+  thread_local std::size_t oldest = 0;
+  for (const DescribedPlanes& one : recent) {
+    if (one.is_of(planes, rows)) return one.map;
+  }
+  const CUtensorMap map = make_map(planes, rows);
+  recent[oldest] = {planes, rows, map};
+  oldest = (oldest + 1) % recent.size();
+  return map;
 }
 
 }  // namespace tessera::ops
