@@ -112,6 +112,15 @@ def test_captured_graphs_have_memory_of_their_own():
 
 
 @needs_gpu
+@pytest.mark.parametrize("kind", KINDS)
+def test_features_that_were_left_on_the_cpu(kind):
+    index, x, layer = random_edges(30, 30, 90), torch.randn(30, 8), layer_of(kind, 8, 4).cuda()
+    with pytest.raises(ValueError, match="on cpu, while"):
+        layer(x, index)
+    layer(x.cuda(), index.cuda())
+
+
+@needs_gpu
 def test_the_cache_gives_memory_back():
     index, x, layer = random_edges(300, 300, 900, "cuda"), torch.randn(300, 8, device="cuda"), layer_of("GIN", 8, 4).cuda()
     tessera.clear_cache()

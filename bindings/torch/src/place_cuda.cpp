@@ -128,8 +128,13 @@ void make_all(const std::vector<Copy>& copies) {
   if (!parts.empty()) copy_parts(parts, place.stream);
 }
 
-DeviceScope::DeviceScope(const Tensor& tensor)
-    : guard_(new torch::stable::accelerator::DeviceGuard(tensor.get_device_index())) {}
+DeviceScope::DeviceScope(const Tensor& tensor) {
+  if (tensor.is_cpu()) {  // others lie on a GPU, or this library would not be asked
+    throw Error(ErrorCode::invalid_argument, "features on cpu, while other tensors lie on a GPU",
+                "device", "move them to one device, as by x.to(layer.weight.device)");
+  }
+  guard_ = new torch::stable::accelerator::DeviceGuard(tensor.get_device_index());
+}
 DeviceScope::~DeviceScope() {
   delete static_cast<torch::stable::accelerator::DeviceGuard*>(guard_);
 }
