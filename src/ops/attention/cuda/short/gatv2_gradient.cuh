@@ -199,12 +199,11 @@ class ShortGatV2Gradient {
                       features);
       }
     }
-    const T* const vector =
-        static_cast<const T*>(launch_.vector) + std::int64_t{blockIdx.y} * width;
-    masks_.finish(1 - launch_.slope, sloped, vector,
-                  [&](int row, int feature, float low, float high) {
-                    results.store(0, row, feature, low, high);
-                  });
+    const typename Results::Pairs pairs(results, 0, Masks::feature_of_lane());
+    masks_.finish(
+        1 - launch_.slope, static_cast<const T*>(launch_.vector) + std::int64_t{blockIdx.y} * width,
+        [&](int row) { return by_rows ? 0.0f : __shfl_sync(~0u, sloped[row / 8], row % 8 * 4); },
+        [&](int row, float low, float high) { pairs.store(row, low, high); });
     results.finish();
   }
 

@@ -125,24 +125,26 @@ class GatV2Masks {
     __syncwarp();
   }
 
-  /// Calls store(row, feature, sum, sum of the next feature) with all sums times a, after `factor`
-  /// times each and what the rows of this lane have in `more`; and adds them, times x, to those of
-  /// the vector.
-  template <class Store>
-  __device__ void finish(float factor, const float (&more)[2], const T* vector, Store&& store) {
+  /// Of the two neighbouring features of which this lane gets all sums in the end the first.
+  __device__ static int feature_of_lane() {
+    return first_feature() + (WarpLane::group() % 2 == 0 ? 0 : 2);
+  }
+  /// Calls store(row, sum, sum of the next feature) with all sums times a, after `factor` times
+  /// each and added(row); and adds them, times x, to those of the vector.
+  template <class Added, class Store>
+  __device__ void finish(float factor, const T* vector, Added&& added, Store&& store) {
     const bool odd = WarpLane::group() % 2 != 0;
-    const int feature = first_feature() + (odd ? 2 : 0);
-    const float a[2] = {cuda::widen(__ldg(vector + feature)),
-                        cuda::widen(__ldg(vector + feature + 1))};
+    const T* const of_lane = vector + feature_of_lane();
+    const float a[2] = {cuda::widen(__ldg(of_lane)), cuda::widen(__ldg(of_lane + 1))};
 #pragma unroll
     for (int row = 0; row < 16; ++row) {
-      const float added = __shfl_sync(~0u, more[row / 8], row % 8 * 4);
-      const float first = fmaf(factor, sums_[row][0] + sums_[row][1], added);
-      const float second = fmaf(factor, sums_[row][2] + sums_[row][3], added);
+      const float more = added(row);
+      const float first = fmaf(factor, sums_[row][0] + sums_[row][1], more);
+      const float second = fmaf(factor, sums_[row][2] + sums_[row][3], more);
       add_to_vector(row, first, second);
       // Neighbours exchange, so that each has two features side by side.
       const float other = __shfl_xor_sync(~0u, odd ? first : second, 4);
-      store(row, feature, a[0] * (odd ? other : first), a[1] * (odd ? second : other));
+      store(row, a[0] * (odd ? other : first), a[1] * (odd ? second : other));
     }
   }
 
@@ -217,12 +219,11 @@ class GatV2Masks {
   }
 
   __device__ void add_to_vector(int row, float first, float second) {
-    // A row without edges adds nothing, whatever it is.
-    if (first == 0 && second == 0) return;
     const float2 minus_x = unpacked<T>(*reinterpret_cast<const std::uint32_t*>(
         own_ + row * row_bytes + WarpLane::group() * 16 + WarpLane::quarter() * 4));
-    vector_sums_[0] = fmaf(-minus_x.x, first, vector_sums_[0]);
-    vector_sums_[1] = fmaf(-minus_x.y, second, vector_sums_[1]);
+    // A row without edges adds nothing, whatever it is.
+    if (first != 0) vector_sums_[0] = fmaf(-minus_x.x, first, vector_sums_[0]);
+    if (second != 0) vector_sums_[1] = fmaf(-minus_x.y, second, vector_sums_[1]);
   }
 
   char* own_;

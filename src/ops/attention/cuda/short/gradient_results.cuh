@@ -39,16 +39,37 @@ class ShortGradientResults {
     }
   }
 
-  /// Two neighbouring ones.
-  __device__ void store(int m, int place, int feature, float low, float high) const {
-    if (piece_.slot >= 0) {
-      *reinterpret_cast<float2*>(slot_row(piece_.slot, place, m) + feature) = {low, high};
-    } else if (place < piece_.num_rows && matrices_[m].data != nullptr) {
-      const Matrix& to = matrices_[m];
-      *reinterpret_cast<std::uint32_t*>(to.at(std::int64_t{piece_.first_row} + place) + feature) =
-          packed<T>(low * to.factor, high * to.factor);
+  /// Where two neighbouring features of all rows go: what is the same for every row is found once.
+  class Pairs {
+   public:
+    __device__ Pairs(const ShortGradientResults& results, int m, int feature) {
+      const Matrix& to = results.matrices_[m];
+      const tiles::Piece& piece = results.piece_;
+      if (piece.slot >= 0) {
+        slot_ = results.slot_row(piece.slot, 0, m) + feature;
+        slot_stride_ = results.launch_.slot_row;
+      } else if (to.data != nullptr) {
+        first_ = reinterpret_cast<char*>(to.at(piece.first_row) + feature);
+        row_bytes_ = to.stride * static_cast<std::int64_t>(sizeof(T));
+        num_rows_ = piece.num_rows;
+      }
     }
-  }
+
+    __device__ void store(int place, float low, float high) const {
+      if (slot_ != nullptr) {
+        *reinterpret_cast<float2*>(slot_ + place * slot_stride_) = {low, high};
+      } else if (place < num_rows_) {
+        *reinterpret_cast<std::uint32_t*>(first_ + place * row_bytes_) = packed<T>(low, high);
+      }
+    }
+
+   private:
+    float* slot_ = nullptr;
+    std::int64_t slot_stride_ = 0;
+    char* first_ = nullptr;
+    std::int64_t row_bytes_ = 0;
+    int num_rows_ = 0;
+  };
 
   /// After all rows of a piece.
   __device__ void finish() const {
