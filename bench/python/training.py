@@ -158,32 +158,49 @@ class Training:
         return found
 
 
-def measure(training, epochs, seconds, clock):
-    """Of epochs in blocks, between which the host waits for the GPU, all but the first: medians, and losses."""
-    on_gpu = training.device.type == "cuda"
+class Clock:
+    """How long epochs of one training take, in blocks between which the host waits for the GPU."""
 
-    def wait():
-        if on_gpu:
+    def __init__(self, training, clock):
+        self.training, self.clock = training, clock
+        self.on_gpu = training.device.type == "cuda"
+        self.times, self.queued = [], []  # of an epoch
+        self.block, self.first = 1, training.done
+
+    def wait(self):
+        if self.on_gpu:
             torch.cuda.synchronize()
 
-    times, queued, losses = [], [], {}
+    def run(self):
+        """A block; its losses."""
+        self.wait()
+        start = self.clock()
+        losses = self.training.run(self.block)
+        self.queued.append((self.clock() - start) / self.block)
+        self.wait()
+        self.times.append((self.clock() - start) / self.block)
+        if self.on_gpu and self.times[-1] < 0.05:
+            self.block = 5  # waiting takes a part of short ones
+        return losses
+
+    def result(self):
+        """All but the first block, which is not counted."""
+        counted = self.times[1:] or self.times
+        found = {"median_ms": 1e3 * statistics.median(counted), "min_ms": 1e3 * min(counted),
+                 "epochs": self.training.done - self.first}
+        if self.on_gpu:
+            found["host_ms"] = 1e3 * statistics.median(self.queued[1:] or self.queued)
+        return found
+
+
+def measure(training, epochs, seconds, clock):
+    """The clock of so many epochs, or of those that these seconds leave, and the losses."""
+    measured, losses = Clock(training, clock), {}
     begin = float("inf")
-    first, block = training.done, 1
     while training.done < epochs:
-        wait()
-        start = clock()
-        losses.update(training.run(block))
-        queued.append((clock() - start) / block)
-        wait()
-        times.append((clock() - start) / block)
-        if on_gpu and times[-1] < 0.05:
-            block = 5  # waiting takes a part of short ones
-        begin = min(begin, time.perf_counter())  # after the first block, which is not counted
-        if time.perf_counter() - begin > seconds and len(times) >= 4 and training.done >= LOSSES_AFTER[0]:
+        losses.update(measured.run())
+        begin = min(begin, time.perf_counter())  # after the first block
+        if (time.perf_counter() - begin > seconds and len(measured.times) >= 4
+                and training.done >= LOSSES_AFTER[0]):
             break
-    counted = times[1:] or times
-    result = {"median_ms": 1e3 * statistics.median(counted), "min_ms": 1e3 * min(counted),
-              "epochs": training.done - first, **{name: loss.item() for name, loss in losses.items()}}
-    if on_gpu:
-        result["host_ms"] = 1e3 * statistics.median(queued[1:] or queued)
-    return result
+    return measured, {name: loss.item() for name, loss in losses.items()}

@@ -69,21 +69,24 @@ def cases(index, vertices, dtype, options):
                features(1))
 
 
-def measure(function, tensors, grad, blocks):
-    times = []
+def measure(functions, tensors, grad, blocks):
+    """Of each: the median of its blocks, which take turns, and the last results and gradients."""
+    times, found = [[] for _ in functions], [None] * len(functions)
     for _ in range(blocks + 1):
-        if grad.is_cuda:
-            torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(BLOCK):
-            for tensor in tensors:
-                tensor.grad = None
-            out = function(*tensors)
-            out.backward(grad)
-        if grad.is_cuda:
-            torch.cuda.synchronize()
-        times.append((time.perf_counter() - start) / BLOCK)
-    return 1e3 * statistics.median(times[1:]), [out.detach()] + [t.grad.clone() for t in tensors]
+        for place, function in enumerate(functions):
+            if grad.is_cuda:
+                torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(BLOCK):
+                for tensor in tensors:
+                    tensor.grad = None
+                out = function(*tensors)
+                out.backward(grad)
+            if grad.is_cuda:
+                torch.cuda.synchronize()
+            times[place].append((time.perf_counter() - start) / BLOCK)
+            found[place] = [out.detach()] + [tensor.grad.clone() for tensor in tensors]
+    return [(1e3 * statistics.median(each[1:]), results) for each, results in zip(times, found)]
 
 
 def difference(ours, theirs):
@@ -114,8 +117,8 @@ def main():
             record = {"graph": graph, "operator": name, "precision": precision, "commit": commit()}
             grad = torch.randn(x.size(0), WIDTH, device=x.device, dtype=TYPES[precision])
             try:
-                record["turbo_ms"], expected = measure(theirs, tensors, grad, options.blocks)
-                record["tessera_ms"], found = measure(ours, tensors, grad, options.blocks)
+                (record["turbo_ms"], expected), (record["tessera_ms"], found) = measure(
+                    (theirs, ours), tensors, grad, options.blocks)
                 record["difference"] = difference(found, expected)
                 print(f"{graph:8} {name:12} {precision} Turbo-GNN {record['turbo_ms']:.3f} ms, tessera "
                       f"{record['tessera_ms']:.3f} ms, {record['turbo_ms'] / record['tessera_ms']:.2f} x, "
