@@ -267,7 +267,7 @@ def profiled(command):
 
 def movement(tessera, source):
     """Table 5: the bytes of a forward aggregation, from ncu."""
-    own = profiled(["--kernel-name", "regex:reduce_rows|sum_tall_windows|sum_short_windows", "--launch-count", "1",
+    own = profiled(["--kernel-name", "regex:reduce_rows|sum_tall_windows|sum_short_windows", "--launch-count", "1", "--kill", "yes",
                     tessera.options.program, "bench", "spmm", "--device", "cuda", "--data", source, "--features", "256", "--quick"])
     found = [("tessera", own)]
     file = tessera.pyg.file_of(source) if tessera.options.pyg and time.monotonic() < tessera.deadline else None

@@ -9,6 +9,7 @@
 #include "bench_cases.hpp"
 #include "bench_compare.hpp"
 #include "bench_records.hpp"
+#include "interrupt.hpp"
 #include "numbers.hpp"
 #include "options.hpp"
 #include "start_device.hpp"
@@ -169,8 +170,16 @@ ExitCode run_bench(Session& session, BenchArguments arguments) {
   const bench::Workload workload = workload_of(arguments);
   const int threads_before = num_threads();
   Report report;
-  for (const std::string& source : workload.sources) {
-    measure_source(session, arguments, workload, source, report);
+  bool interrupted = false;
+  try {
+    for (const std::string& source : workload.sources) {
+      measure_source(session, arguments, workload, source, report);
+    }
+  } catch (const Interrupted&) {
+    if (report.measured() == 0) throw;
+    // What was measured took its time, and is as good as if nothing had been left to do.
+    interrupted = true;
+    session.results_are_complete();
   }
   save_plans(arguments.planning);
   Json json = bench_header(commit_of(arguments));
@@ -186,7 +195,10 @@ ExitCode run_bench(Session& session, BenchArguments arguments) {
     throw Error(ErrorCode::invalid_argument, "nothing to measure with these options", "",
                 "see 'tessera doctor' for kernels, or leave out --kernel and --precision");
   }
-  session.deliver(report.text(), json);
+  if (interrupted) json["interrupted"] = true;
+  session.deliver(report.text() + (interrupted ? "interrupted: the rest was not measured\n" : ""),
+                  json);
+  if (interrupted) return ExitCode::interrupted;
   return report.failed() ? ExitCode::check_failed : ExitCode::ok;
 }
 

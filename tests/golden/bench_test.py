@@ -40,6 +40,23 @@ class Bench(cli.CliTest):
         parts.write_text("0\n" * 33)
         self.assertIn("34 are needed", self.fail_with(3, *batches, "--partition", parts).err)
 
+    def test_what_was_measured_before_a_signal_is_written(self):
+        report = self.folder / "report.json"
+        widths = ",".join(map(str, range(16, 400)))  # more than anybody waits for
+        for seconds in (1, 4, 16, 64):
+            running = subprocess.Popen([cli.PROGRAM, "bench", "spmm", "--data", "embedded:karate", "--quick", "--features", widths,
+                                        "--json", report], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                running.wait(seconds)
+            running.terminate()
+            self.assertEqual(running.wait(cli.SECONDS), 130)
+            if report.exists():  # else it had not measured anything yet
+                break
+        found = json.loads(report.read_text())
+        self.assertIs(found["interrupted"], True)
+        self.assertGreater(len(found["records"]), 0)
+        self.assertLess(len(found["records"]), 384)
+
     def test_records_are_whole(self):
         found = self.json("bench", "spmm", "gemm", "--data", "embedded:karate", "--features", "7,16",
                           "--threads", "1,2", "--precision", "fp32,bf16", "--quick", "--commit", "abc")

@@ -64,7 +64,6 @@ __device__ void keep_right(const ProductLaunch& launch, bool inner_in_row, std::
   const auto padded = static_cast<int>(Layout::padded(launch.inner));
   const std::int64_t plane_bytes = Layout::plane_bytes(launch.inner);
   constexpr int kept_cols = 64;
-#pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < padded * kept_cols; i += stream_threads) {
     const int inner = inner_in_row ? i % padded : i / kept_cols;
     const int col = inner_in_row ? i / padded : i % kept_cols;
