@@ -20,6 +20,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -87,6 +88,8 @@ class Pyg:
             report = self.folder / "pyg.json"
             command = [self.options.pyg, self.script, "--device", self.options.device, "--hidden",
                        ",".join(map(str, self.options.hidden)), "--json", str(report), file]
+            if self.options.quick:
+                command += ["--repeats", "8"]
             done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             if done.returncode != 0:
                 print(f"left out: {' '.join(command)}: {done.stderr.strip()[-300:]}", file=sys.stderr)
@@ -314,10 +317,24 @@ def sections(options, tessera):
     return ([] if options.only == "bytes" else times) + ([of_bytes] if options.only != "times" and has_profiler else [])
 
 
+class Ended(Exception):
+    """Somebody wants this to end: what was measured is written."""
+
+
+def end(*_):
+    raise Ended
+
+
 def tables(options, tessera):
     """Measured, each source after the other; then those of --add that were not."""
-    measured = [{"title": title, "head": head, "note": note, "rows": [row for source in options.sources for row in rows(source)]}
-                for title, head, rows, note in sections(options, tessera)]
+    measured = []
+    try:
+        for title, head, rows, note in sections(options, tessera):
+            measured.append({"title": title, "head": head, "note": note, "rows": []})
+            for source in options.sources:
+                measured[-1]["rows"] += rows(source)
+    except Ended:
+        print("ended before all was measured", file=sys.stderr)
     titles = {one["title"] for one in measured}
     added = json.loads(pathlib.Path(options.add).read_text())["tables"] if options.add else []
     return sorted(measured + [one for one in added if one["title"] not in titles], key=lambda one: one["title"].startswith("Table 5"))
@@ -340,6 +357,7 @@ def page(options, found):
 
 def main():
     options = arguments()
+    signal.signal(signal.SIGTERM, end)
     output = pathlib.Path(options.output)
     with tempfile.TemporaryDirectory() as folder:
         tessera = Tessera(options, folder)
