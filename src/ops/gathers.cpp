@@ -38,8 +38,9 @@ GatherShares gather_shares(const Graph& graph, tiles::Side side, double near_row
   const auto unpopular = [&](double rows) {
     return 1 - edges_of_most_used(*degrees, std::min(1.0, rows / sources));
   };
+  const double first_times = sources / static_cast<double>(graph.num_edges());
   return {1 - distinct_share(graph, side, 64) * unpopular(near_rows),
-          distinct_share(graph, side, 256) * unpopular(cached_rows)};
+          std::max(0.0, distinct_share(graph, side, 256) * unpopular(cached_rows) - first_times)};
 }
 
 double GatherRates::us_per_byte(const Graph& graph, tiles::Side side, double part_bytes) const {

@@ -10,8 +10,8 @@ struct GatherShares {
   /// Of rows that the first-level cache has: others of the same 64 targets ask for them, too, or
   /// they are used so often that they stay there.
   double near = 0;
-  /// Of rows that come from memory: no other of 256 targets asks for them, and they are not used
-  /// often enough to stay in the second-level cache.
+  /// Of rows that come from memory again: no other of 256 targets asks for them, and they are not
+  /// used often enough to stay in the second-level cache. That each comes once is not counted.
   double missed = 0;
 };
 
