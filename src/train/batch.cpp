@@ -93,7 +93,7 @@ bool makes_batches_anew(const TrainOptions& options) {
 bool takes_whole_rows(const Problem& problem, const TrainOptions& options) {
   constexpr std::int64_t short_row = 256;
   const bool cuts = options.batching != Batching::full && makes_batches_anew(options);
-  return cuts && problem.num_features() <= short_row &&
+  return cuts && !problem.counts_entries && problem.num_features() <= short_row &&
          why_not_recorded(options.placement.device()).empty();
 }
 

@@ -31,8 +31,9 @@ std::int64_t batches_ahead(const TrainOptions& options, std::int64_t per_epoch);
 
 /// Whether steps see batches that nobody keeps.
 bool makes_batches_anew(const TrainOptions& options);
-/// Whether sparse features are better stored as rows of numbers, where batches are made ahead: a
-/// batch takes rows without a wait and plans nothing for them, which is worth more than short rows.
+/// Whether sparse features may and should be stored as rows of numbers, where batches are made
+/// ahead: a batch takes rows without a wait and plans nothing for them, which is worth more than
+/// what short rows cost.
 bool takes_whole_rows(const Problem& problem, const TrainOptions& options);
 
 /// What one pass sees: a graph, its features, and what is known of its items.

@@ -315,6 +315,7 @@ void find_order(const nn::ModelConfig& config, const TrainOptions& options, Prob
 void finish_features(const nn::ModelConfig& config, const Normalisation& normalisation,
                      const TrainOptions& options, Problem& problem) {
   problem.normalisation = normalisation;
+  problem.counts_entries = config.input_dropout > 0 || !config.bits.empty();
   if (normalisation.kind == Normalise::standard) {
     problem.features = standardised(problem.features, normalisation);
   }
@@ -381,7 +382,9 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
 Problem prepare(const Dataset& dataset, const TrainOptions& options) {
   nn::ModelConfig any;
   if (is_graph_task(dataset, options.task)) any.readout = ops::Reduction::sum;
-  return prepare(dataset, any, options);
+  Problem problem = prepare(dataset, any, options);
+  problem.counts_entries = true;
+  return problem;
 }
 
 Problem prepare_features(const Dataset& dataset, const nn::ModelConfig& config, bool graph_task,

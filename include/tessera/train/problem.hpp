@@ -32,6 +32,9 @@ struct Problem {
   Normalisation normalisation;  ///< that `features` went through
   /// How far they reached above and below 0 before they were rounded; empty: they were not.
   std::vector<float> feature_reach;
+  /// Whether the model does to entries of sparse features what it does to no zeros: it drops or
+  /// rounds them.
+  bool counts_entries = true;
   /// What a resumed training must find again of the data as it came, part by part.
   std::vector<Setting> fingerprint;
   /// In which full batches take the vertices (`TrainOptions::pattern`); empty: as they are.

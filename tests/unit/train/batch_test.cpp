@@ -123,6 +123,11 @@ TEST(BatchSource, StoresShortRowsWholeWhereBatchesAreMadeAnew) {
       prepare(learnable_graphs(), small_model(nn::ModelKind::gin, true), graphs);
   const bool on_cpu = graphs.placement.device().kind == DeviceKind::cpu;
   ASSERT_TRUE(on_cpu);
+  EXPECT_FALSE(problem.counts_entries);
+  nn::ModelConfig dropping = small_model(nn::ModelKind::gin, true);
+  dropping.input_dropout = 0.5;
+  EXPECT_TRUE(prepare(learnable_graphs(), dropping, graphs).counts_entries);
+  EXPECT_TRUE(prepare(learnable_graphs(), graphs).counts_entries);
   EXPECT_FALSE(takes_whole_rows(problem, graphs)) << "a CPU makes no batches ahead";
   EXPECT_TRUE(makes_batches_anew(graphs));
   EXPECT_TRUE(makes_batches_anew(in_clusters(2)));
@@ -135,6 +140,9 @@ TEST(BatchSource, StoresShortRowsWholeWhereBatchesAreMadeAnew) {
   TrainOptions there = graphs;
   there.placement.memory = &default_memory({DeviceKind::cuda, 0});
   EXPECT_TRUE(takes_whole_rows(problem, there));
+  Problem dropped = problem;
+  dropped.counts_entries = true;
+  EXPECT_FALSE(takes_whole_rows(dropped, there)) << "which entries are dropped would change";
   there.batching = Batching::clusters;
   there.parts_per_batch = 1;
   EXPECT_FALSE(takes_whole_rows(problem, there));
