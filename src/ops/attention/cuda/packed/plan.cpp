@@ -24,10 +24,10 @@ std::string why_not(const AttentionProblem& problem) {
   if (!is_gat(options) && *tall_width_index(options) < first_packed_dot) {
     return "dot products of heads of 64 or 128 features only";
   }
-  // They differ from those of tall windows in how many blocks share an SM.
-  const bool is_wide = *tall_width_index(options) >= num_packed_widths;
-  if (is_wide && options.kernel != kernel_name) {
-    return "wide heads have to be asked for by name";
+  // One rounding to bf16 moves results by more than their own rounding does.
+  const bool rounds_once = *tall_width_index(options) >= num_packed_widths;
+  if (rounds_once && options.kernel != kernel_name) {
+    return "weights of wide heads are rounded to bf16, which has to be asked for by name";
   }
   return {};
 }

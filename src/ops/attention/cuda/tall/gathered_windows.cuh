@@ -32,29 +32,11 @@ template <class Columns>
 concept BringTerms = requires(Columns& columns) {
   columns.put(0, 0, 0.0f, 0.0f);  // which head and column, its term in powers of two, the slope
 };
-/// Where a block has one head, half of the threads have no column to bring anything of. With the
-/// first tile of a piece they may bring the terms of its own rows, or these and their log_sums, so
-/// that nobody waits for them when the piece begins.
-template <class Columns>
-concept BringOwnTerms = requires(Columns& columns) {
-  columns.put_own(0, 0.0f, 0.0f);  // which row, its term in powers of two, the slope
-};
-template <class Columns>
-concept BringOwnLogSums = requires(Columns& columns) {
-  columns.put_own(0, 0.0f, 0.0f, 0.0f);  // the log_sum before the slope, in powers of two
-};
 
-template <class T, int width>
-inline constexpr int gathered_stages =
-    width* tall_block_heads(width) * static_cast<int>(sizeof(T)) > 128 ? 2 : 3;
-
-/// `Pass` has `begin_piece`, `add`, `finish` and `end`, and may have a `cut` of its own; where own
-/// terms are brought, `take_own` comes before the first `add` of a piece. Of a
+/// `Pass` has `begin_piece`, `add`, `finish` and `end`, and may have a `cut` of its own. Of a
 /// column the rows of `gathered` matrices are brought, of the values alone or of sources before
 /// them. Behind the stages there is room for `own_matrices` matrices of the window's own rows.
-/// `num_stages` tiles are there or on their way.
-template <class Pass, class T, int width, int gathered, int own_matrices, class Columns,
-          int num_stages = gathered_stages<T, width>>
+template <class Pass, class T, int width, int gathered, int own_matrices, class Columns>
 class GatheredWindows {
  public:
   static constexpr int heads = tall_block_heads(width);
@@ -62,15 +44,13 @@ class GatheredWindows {
   using Planes = PlaneRows<T, features>;
   using Rows = typename Planes::Rows;
   using Part = typename Planes::Part;
+  static constexpr int num_stages = features * Planes::planes > 64 ? 2 : 3;
   /// Whether groups of warps multiply, on matrix units that read shared memory themselves.
   static constexpr bool by_groups = false;
   static constexpr bool has_columns = BringStates<Columns> || BringTerms<Columns>;
-  static constexpr bool has_own_terms = BringOwnTerms<Columns> || BringOwnLogSums<Columns>;
-  static_assert(!has_own_terms || heads == 1);
   static constexpr int columns_at = (num_stages * gathered + own_matrices) * Rows::bytes;
-  static constexpr int words_at =
+  static constexpr int shared_bytes =
       columns_at + (has_columns ? num_stages * static_cast<int>(sizeof(Columns)) : 0);
-  static constexpr int shared_bytes = words_at + num_stages * tall_attention_threads * 4;
 
   __device__ GatheredWindows(const TallAttentionLaunch& launch, char* shared)
       : launch_(launch),
@@ -81,9 +61,11 @@ class GatheredWindows {
   /// Pieces [begin, end), be they of one window or another, without a seam.
   __device__ void run(std::int32_t begin, std::int32_t end) {
     TileWalk walk(launch_, begin, end);
+    std::uint32_t words[num_stages - 1];
 #pragma unroll
     for (int turn = 0; turn < num_stages - 1; ++turn) {
       const Tile tile = load_ids(walk);
+      words[turn] = tile.word;
       start(turn, tile);
       if (turn < num_stages - 2) put_terms(turn);
     }
@@ -92,21 +74,19 @@ class GatheredWindows {
     for (std::int32_t i = begin; i < end; ++i) {
       const tiles::Piece piece = launch_.pieces[i];
       pass().begin_piece(piece);
-      for (int steps = piece.num_steps; steps > 0; steps -= tile_steps) {
-        const int next = turn == num_stages - 1 ? 0 : turn + 1;
-        const int last = turn == 0 ? num_stages - 1 : turn - 1;
-        put_terms(num_stages == 3 ? next : turn);
+      if (i + 1 < end) pass().expect(launch_.pieces[i + 1]);
+      for (int steps = piece.num_steps; steps > 0; steps -= tile_steps, ++turn) {
+        put_terms(turn + num_stages - 2);
         cuda::wait_for_copies<num_stages - 2>();
         pass().cut(turn, steps * tiles::step_columns);
         if constexpr (Pass::by_groups) cuda::fence_shared_for_wgmma();
         __syncthreads();
-        start(last, tile);
+        start(turn + num_stages - 1, tile);
+        const TilePattern pattern{words[0]};
+        if constexpr (num_stages == 3) words[0] = words[1];
+        words[num_stages - 2] = tile.word;
         tile = load_ids(walk);
-        if constexpr (has_own_terms) {
-          if (steps == piece.num_steps) pass().take_own(turn);
-        }
-        pass().add(turn, TilePattern{word_of(turn)}, steps < tile_steps ? steps : tile_steps);
-        turn = next;
+        pass().add(turn, pattern, steps < tile_steps ? steps : tile_steps);
       }
       pass().finish(piece);
     }
@@ -123,15 +103,11 @@ class GatheredWindows {
   static constexpr int column_threads = tall_attention_threads / tiles::tile_columns;
   static constexpr int column_heads = (heads + column_threads - 1) / column_threads;
   __device__ static int head_of_thread(int i) {
-    return static_cast<int>(threadIdx.x / unsigned{tiles::tile_columns}) + i * column_threads;
-  }
-  __device__ static int column_of_thread() {
-    return static_cast<int>(threadIdx.x % unsigned{tiles::tile_columns});
+    return static_cast<int>(threadIdx.x) / tiles::tile_columns + i * column_threads;
   }
 
-  // Quotients of unsigned numbers are shifts.
-  __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
-  __device__ static int first_row() { return static_cast<int>(threadIdx.x / 32 * 16); }
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
+  __device__ static int first_row() { return static_cast<int>(threadIdx.x) / 32 * 16; }
   __device__ static int first_head() { return static_cast<int>(blockIdx.y) * heads; }
   __device__ static int first_feature() { return static_cast<int>(blockIdx.y) * features; }
   __device__ int all_features() const { return static_cast<int>(launch_.heads) * width; }
@@ -145,16 +121,16 @@ class GatheredWindows {
 
   __device__ Pass& pass() { return static_cast<Pass&>(*this); }
 
-  /// What the pass will read of the own rows of a piece that begins some tiles later should be near
-  /// by then: each warp asks for its 16 rows of the block's features.
-  __device__ void expect(const BegunRows&) const {}
+  /// What the pass will read of a window's own rows should be near by then: each warp asks for its
+  /// 16 rows of the block's features.
+  __device__ void expect(const tiles::Piece&) const {}
   __device__ void expect_rows(const void* matrix, std::int64_t stride,
-                              const BegunRows& begun) const {
+                              const tiles::Piece& piece) const {
     constexpr int line_features = 128 / static_cast<int>(sizeof(T));
     const int place = first_row() + lane();
-    if (lane() >= 16 || place >= begun.count) return;
+    if (lane() >= 16 || place >= piece.num_rows) return;
     const T* const row = static_cast<const T*>(matrix) +
-                         (std::int64_t{begun.first} + place) * stride + first_feature();
+                         (std::int64_t{piece.first_row} + place) * stride + first_feature();
 #pragma unroll
     for (int feature = 0; feature < features; feature += line_features) {
       cuda::expect_in_l2(row + feature);
@@ -169,10 +145,9 @@ class GatheredWindows {
     }
   }
 
-  /// The rows of columns: those that scores are of where there are two, then the others. `turn`
-  /// says which of the stages, and comes round.
+  /// The rows of columns: those that scores are of where there are two, then the others.
   __device__ char* memory_of(int turn, int matrix) const {
-    return shared_ + (turn * gathered + matrix) * Rows::bytes;
+    return shared_ + (turn % num_stages * gathered + matrix) * Rows::bytes;
   }
   __device__ std::uint32_t rows_of(int turn, int matrix) const {
     return cuda::shared_address(memory_of(turn, matrix));
@@ -182,7 +157,7 @@ class GatheredWindows {
     return shared_ + (num_stages * gathered + matrix) * Rows::bytes;
   }
   __device__ Columns& columns_of(int turn) const {
-    return reinterpret_cast<Columns*>(shared_ + columns_at)[turn];
+    return reinterpret_cast<Columns*>(shared_ + columns_at)[turn % num_stages];
   }
 
   /// Brings the 16 rows of this warp from a matrix.
@@ -204,47 +179,24 @@ class GatheredWindows {
     }
   }
 
-  /// Whether this thread brings what belongs to an own row, not to a column.
-  __device__ static bool brings_own_term() {
-    return has_own_terms && static_cast<int>(threadIdx.x) >= tiles::tile_columns;
-  }
-
-  static constexpr VertexId none = -1;
-  /// This thread's bits of a tile.
-  __device__ std::uint32_t& word_of(int turn) const {
-    return reinterpret_cast<std::uint32_t*>(
-        shared_ + words_at)[turn * tall_attention_threads + static_cast<int>(threadIdx.x)];
-  }
-
-  __device__ static void copy_word_async(std::uint32_t to, const std::uint32_t* from) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
-  }
-
-  /// A tile on its way: its columns that this thread brings rows of, and the vertex that it brings
-  /// what else belongs to it of, if any.
+  /// A tile on its way: its columns that this thread brings rows of, and this thread's bits.
   struct Tile {
     int num_columns;  ///< 0 after the last tile
-    std::int32_t index;
+    std::uint32_t word;
     VertexId rows[Planes::share];
-    VertexId vertex;
+    VertexId column;
   };
-  __device__ Tile load_ids(TileWalk& walk) {
+  __device__ Tile load_ids(TileWalk& walk) const {
     Tile tile{};
-    tile.vertex = none;
-    BegunRows begun;
-    if (!walk.find(begun)) return tile;
-    if (begun.count > 0) pass().expect(begun);
+    if (!walk.find()) return tile;
     tile.num_columns = walk.num_columns();
-    tile.index = walk.tile;
+    tile.word =
+        __ldg(launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
     const VertexId* const columns = launch_.columns + std::int64_t{walk.step} * tiles::step_columns;
     Planes::load_ids(tile.rows, columns, tile.num_columns);
     if constexpr (has_columns) {
-      const int column = column_of_thread();
-      if (brings_own_term()) {
-        if (column < begun.count) tile.vertex = begun.first + column;
-      } else if (column < tile.num_columns) {
-        tile.vertex = __ldg(columns + column);
-      }
+      const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
+      if (column < tile.num_columns) tile.column = __ldg(columns + column);
     }
     walk.advance();
     return tile;
@@ -254,37 +206,24 @@ class GatheredWindows {
       partners_[0].start(rows_of(turn, 0), tile.rows, tile.num_columns);
     }
     partners_[1].start(rows_of(turn, gathered - 1), tile.rows, tile.num_columns);
-    if (tile.num_columns > 0) {
-      copy_word_async(
-          cuda::shared_address(&word_of(turn)),
-          launch_.words + std::int64_t{tile.index} * tall_attention_threads + threadIdx.x);
-    }
-    if (brings_own_term()) {
-      ask_for_own(tile.vertex);
-    } else if constexpr (has_columns) {
-      ask_for_column(turn, tile.vertex);
-    }
-    cuda::commit_copies();
-  }
-  __device__ void ask_for_column(int turn, VertexId vertex) {
-    const int column = column_of_thread();
+    const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
 #pragma unroll
-    for (int i = 0; i < column_heads; ++i) {
+    for (int i = 0; i < (has_columns ? column_heads : 0); ++i) {
       const int h = head_of_thread(i);
       const int head = first_head() + h;
-      const bool exists = vertex != none && h < heads && head < launch_.heads;
+      const bool exists = column < tile.num_columns && h < heads && head < launch_.heads;
       if constexpr (BringTerms<Columns>) {
         terms_[i] = cuda::narrow<T>(0.0f);
         if (exists) {
           terms_[i] = __ldg(static_cast<const T*>(launch_.source) +
-                            std::int64_t{vertex} * launch_.source_stride + head);
+                            std::int64_t{tile.column} * launch_.source_stride + head);
         }
       } else if constexpr (BringStates<Columns>) {
         using State = typename Columns::State;
         if (!exists) continue;
         const std::uint32_t to = cuda::shared_address(&columns_of(turn).of[h][column]);
         const State* const from = static_cast<const State*>(launch_.row_state) +
-                                  std::int64_t{vertex} * launch_.heads + head;
+                                  std::int64_t{tile.column} * launch_.heads + head;
         if constexpr (sizeof(State) == 16) {
           cuda::copy_16_async(to, from);
         } else {
@@ -292,35 +231,18 @@ class GatheredWindows {
         }
       }
     }
-  }
-  __device__ void ask_for_own(VertexId vertex) {
-    terms_[0] = cuda::narrow<T>(0.0f);
-    own_log_sum_ = 0;
-    if (vertex == none) return;
-    terms_[0] = __ldg(static_cast<const T*>(launch_.target) +
-                      std::int64_t{vertex} * launch_.target_stride + first_head());
-    if constexpr (BringOwnLogSums<Columns>) {
-      own_log_sum_ =
-          __ldg(launch_.log_sum + std::int64_t{vertex} * launch_.log_sum_stride + first_head());
-    }
+    cuda::commit_copies();
   }
   /// Terms come through registers, as they are too small for a copy: those that were asked for last
   /// go where they belong.
   __device__ void put_terms(int turn) const {
-    const int column = column_of_thread();
-    if (brings_own_term()) {
-      const float term = cuda::widen(terms_[0]) * log2_of_e;
-      if constexpr (BringOwnLogSums<Columns>) {
-        columns_of(turn).put_own(column, term, own_log_sum_ * log2_of_e, launch_.slope);
-      } else if constexpr (BringOwnTerms<Columns>) {
-        columns_of(turn).put_own(column, term, launch_.slope);
-      }
-    } else if constexpr (BringTerms<Columns>) {
+    if constexpr (BringTerms<Columns>) {
 #pragma unroll
       for (int i = 0; i < column_heads; ++i) {
         const int h = head_of_thread(i);
         if (h >= heads) break;
-        columns_of(turn).put(h, column, cuda::widen(terms_[i]) * log2_of_e, launch_.slope);
+        columns_of(turn).put(h, static_cast<int>(threadIdx.x) % tiles::tile_columns,
+                             cuda::widen(terms_[i]) * log2_of_e, launch_.slope);
       }
     }
   }
@@ -329,7 +251,6 @@ class GatheredWindows {
   char* shared_;
   Copy partners_[2];
   T terms_[column_heads];
-  float own_log_sum_;
 };
 
 /// The pieces of this block.

@@ -56,18 +56,6 @@ struct MatrixRows {
       cuda::wgmma_fence();
     }
   }
-  /// The same for weights that became known while other products are under way.
-  template <class Weights>
-  __device__ static void begin_step(Weights& weights) {
-    keep(weights);
-    if constexpr (by_groups) cuda::wgmma_fence();
-  }
-  template <class Weights, int count>
-  __device__ static void begin_step(Weights (&weights)[count]) {
-#pragma unroll
-    for (Weights& of : weights) keep(of);
-    if constexpr (by_groups) cuda::wgmma_fence();
-  }
   /// Adds those of one step of the tile whose rows lie at `rows`.
   template <class Weights>
   __device__ static void add(Sums& sums, const Weights& weights, std::uint32_t rows, int h,
@@ -94,10 +82,6 @@ struct MatrixRows {
   }
   __device__ static void commit() {
     if constexpr (by_groups) cuda::wgmma_commit();
-  }
-  /// The weights of all but the products that were committed last may then change.
-  __device__ static void wait_for_all_but_last() {
-    if constexpr (by_groups) asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
   }
   __device__ static void wait(Sums& sums) {
     if constexpr (by_groups) {

@@ -28,9 +28,8 @@ struct TileRows {
   /// Neighbouring rows that a thread brings 16 bytes of.
   static constexpr int share = tiles::tile_columns * units / tall_attention_threads;
 
-  static constexpr int rows_per_line = 8 / block_units;
-
   __device__ static std::uint32_t offset(int row, int unit) {
+    constexpr int rows_per_line = 8 / block_units;
     // Masks: remainders of signed numbers take four instructions.
     const int place = (unit ^ row / rows_per_line) & (block_units - 1);
     return static_cast<std::uint32_t>(unit / block_units * block_bytes + row * row_bytes +
@@ -45,8 +44,7 @@ struct TileRows {
 
     __device__ Copy(const void* matrix, std::int64_t stride, std::int64_t first_feature,
                     std::int64_t num_features) {
-      const std::int64_t feature =
-          first_feature + static_cast<int>(threadIdx.x % unsigned{units}) * 8;
+      const std::int64_t feature = first_feature + static_cast<int>(threadIdx.x) % units * 8;
       active = feature < num_features;
       from = static_cast<const char*>(matrix) + feature * 2;
       row_bytes = static_cast<std::uint32_t>(stride * 2);
@@ -55,29 +53,23 @@ struct TileRows {
     /// `vertices` are those of `row_of_thread`, of which the first `num_rows` rows exist: all of a
     /// thread's or none, as they are whole steps.
     __device__ void start(std::uint32_t to, const VertexId (&vertices)[share], int num_rows) const {
+      const int unit = static_cast<int>(threadIdx.x) % units;
       if (row_of_thread(0) >= num_rows) return;
-      const std::uint32_t first =
-          to + offset(row_of_thread(0), static_cast<int>(threadIdx.x % unsigned{units}));
 #pragma unroll
       for (int i = 0; i < share; ++i) {
-        // The rows of a thread begin with a multiple of their number, so that places are exchanged
-        // by i alone: no address but the first is kept or computed anew.
-        constexpr std::uint32_t places = block_units - 1;
-        const std::uint32_t at =
-            (first ^ (static_cast<std::uint32_t>(i / rows_per_line) & places) * 16) +
-            static_cast<std::uint32_t>(i * TileRows::row_bytes);
+        const int row = row_of_thread(i);
         if (active) {
           const auto vertex = static_cast<std::uint64_t>(static_cast<std::uint32_t>(vertices[i]));
-          cuda::copy_16_async(at, from + vertex * row_bytes);
+          cuda::copy_16_async(to + offset(row, unit), from + vertex * row_bytes);
         } else {
-          cuda::zero_16_async(at, from);
+          cuda::zero_16_async(to + offset(row, unit), from);
         }
       }
     }
   };
 
   __device__ static int row_of_thread(int i) {
-    return static_cast<int>(threadIdx.x / unsigned{units}) * share + i;
+    return static_cast<int>(threadIdx.x) / units * share + i;
   }
 
   /// Of the columns of a tile those of `row_of_thread`.

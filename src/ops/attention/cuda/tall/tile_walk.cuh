@@ -6,12 +6,6 @@
 
 namespace tessera::ops {
 
-/// The rows of a piece that begins; none where none does.
-struct BegunRows {
-  VertexId first = 0;
-  std::int32_t count = 0;
-};
-
 /// Goes over the tiles of pieces [piece, end) of windows.
 struct TileWalk {
   const tiles::Piece* pieces;
@@ -27,11 +21,6 @@ struct TileWalk {
 
   /// Whether there is a tile left, which `step` and `tile` then begin with.
   __device__ bool find() {
-    BegunRows begun;
-    return find(begun);
-  }
-  /// The same; `begun` are the rows of the piece where it is the first tile of one.
-  __device__ bool find(BegunRows& begun) {
     while (steps_left <= 0 && piece < end) {
       // In one load: what depends on a second one would wait twice.
       if (piece + 8 < end) cuda::expect_in_l2(pieces + piece + 8);
@@ -39,7 +28,6 @@ struct TileWalk {
       step = raw.x;
       tile = raw.y;
       steps_left = raw.z;
-      begun = {raw.w, __ldg(&pieces[piece].num_rows)};
       begins = true;
       ++piece;
     }

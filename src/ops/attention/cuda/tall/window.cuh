@@ -80,17 +80,12 @@ struct TilePattern {
     has_edges[1] = (rows & 2) != 0;
   }
 
-  /// All bits of either half of a register whose cell, the i-th of the tile, has an edge. Cells i
-  /// and i + 8 share a shift.
+  /// All bits of either half of a register whose cell, the i-th of the tile, has an edge.
   __device__ std::uint32_t mask(int i) const {
-    const std::uint32_t tops = word << (7 - i % 8);
+    const std::uint32_t tops = word << (15 - i);
     std::uint32_t halves;
-    // Repeats the highest bits of two bytes, which CUDA's function does not.
-    if (i < 8) {
-      asm("prmt.b32 %0, %1, 0, 0xaa88;" : "=r"(halves) : "r"(tops));
-    } else {
-      asm("prmt.b32 %0, %1, 0, 0xbb99;" : "=r"(halves) : "r"(tops));
-    }
+    // Repeats the highest bits of the second and the last byte, which CUDA's function does not.
+    asm("prmt.b32 %0, %1, 0, 0xbb99;" : "=r"(halves) : "r"(tops));
     return halves;
   }
 };

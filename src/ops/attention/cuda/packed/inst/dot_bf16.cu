@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/attention/cuda/packed/launch.hpp"
-#include "ops/attention/cuda/tall/dot_groups.cuh"
+#include "ops/attention/cuda/tall/kernel.cuh"
 
 namespace tessera::ops {
 
-const PackedDotFunctions packed_dot_bf16 = {make_dot_groups<__nv_bfloat16, 64, 2, 4>(),
-                                            make_dot_groups<__nv_bfloat16, 128, 2, 2>()};
+template <int width>
+constexpr TallAttentionFunction packed_dot_function =
+    make_tall_function<AttentionForm::dot, __nv_bfloat16, width, RoundedWeights<__nv_bfloat16>>();
+
+const PackedDotFunctions packed_dot_bf16 = {packed_dot_function<64>, packed_dot_function<128>};
 
 }  // namespace tessera::ops

@@ -5,9 +5,9 @@
 namespace tessera::ops {
 
 const WidePackedFunctions packed_wide_gat_bf16 = {
-    make_factored_gat<__nv_bfloat16, 32, 5>(),
-    make_factored_gat<__nv_bfloat16, 64, 5>(),
-    make_factored_gat<__nv_bfloat16, 128, 3>(),
+    make_factored_gat<__nv_bfloat16, 32, RoundedColumns<__nv_bfloat16>>(),
+    make_factored_gat<__nv_bfloat16, 64, RoundedColumns<__nv_bfloat16>>(),
+    make_factored_gat<__nv_bfloat16, 128, RoundedColumns<__nv_bfloat16>>(),
 };
 
 }  // namespace tessera::ops
