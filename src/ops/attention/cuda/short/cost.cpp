@@ -40,12 +40,12 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> dot_coefficients = {
        .moved_bytes_per_us = 4.2e6}}}};
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> gatv2_coefficients = {
-    {{fitted_on_h200("2026-11-17", "by instructions, beside dot products"),
+    {{fitted_on_h200("2026-11-17", "64 features in bf16 on six graphs"),
       {.launch_us = 6,
        .window_us = 1e-3,
        .feature_window_us = 2e-5,
-       .feature_step_us = 9.5e-6,
-       .last_step_us = 1.6,
+       .feature_step_us = 2.2e-5,
+       .last_step_us = 1.0,
        .moved_bytes_per_us = 4.2e6}}}};
 
 }  // namespace

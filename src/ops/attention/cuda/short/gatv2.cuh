@@ -15,7 +15,7 @@ template <class T, int width>
 class ShortGatV2 : public ShortSoftmax<T, width> {
   using Softmax = ShortSoftmax<T, width>;
   static constexpr int chunks = width / 64;
-  static constexpr int most_steps = width == 64 ? 2 : 1;  ///< at once, as registers allow
+  static constexpr int most_steps = 1;
   using Scores = GatV2Scores<T, width, most_steps, 2>;
   using Steps = SeveralSteps<most_steps>;
 
@@ -93,7 +93,7 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
 
 /// Warps that an SM should hold, as registers allow.
 template <int width>
-inline constexpr int short_gatv2_blocks = width == 64 ? 12 : 8;
+inline constexpr int short_gatv2_blocks = width == 64 ? 16 : 8;
 
 template <class T, int width>
 __global__ __launch_bounds__(32, (short_gatv2_blocks<width>)) void attend_short_gatv2(

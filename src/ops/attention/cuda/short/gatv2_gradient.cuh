@@ -26,7 +26,7 @@ class ShortGatV2Gradient {
   static constexpr int width = GatV2Masks<T>::width;
   static constexpr int num_matrices = by_rows ? 1 : 2;
   /// At once, as registers allow.
-  static constexpr int most_steps = by_rows ? 1 : 2;
+  static constexpr int most_steps = 1;
   using Scores = GatV2Scores<T, width, most_steps, 1>;
   using Steps = SeveralSteps<most_steps>;
   using Masks = GatV2Masks<T>;
@@ -223,7 +223,7 @@ class ShortGatV2Gradient {
 
 /// Warps that an SM should hold, as registers allow.
 template <bool by_rows>
-inline constexpr int short_gatv2_gradient_blocks = by_rows ? 12 : 8;
+inline constexpr int short_gatv2_gradient_blocks = 12;
 
 template <class T, bool by_rows>
 __global__
