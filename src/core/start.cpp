@@ -8,7 +8,8 @@ namespace tessera {
 void start(Device device) {
   require_available(device);
   if (device.kind == DeviceKind::cpu) return;
-  const Buffer<char> first(1, default_memory(device));
+  // An empty pool: a caller with a memory resource of its own wants no allocation beside it.
+  default_memory(device);
   synchronise(device);
 }
 
