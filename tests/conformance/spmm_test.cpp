@@ -377,34 +377,6 @@ TEST_P(SpmmKernels, GiveTheSameBitsForAnyNumberOfThreads) {
 INSTANTIATE_TEST_SUITE_P(All, SpmmKernels, ::testing::ValuesIn(testing::kernel_names("spmm")),
                          testing::kernel_test_name);
 
-/// Kernels whose teams go from one row of a list to the next where there are more rows than a GPU
-/// holds teams.
-std::vector<std::string> kernels_of_row_after_row() {
-  std::vector<std::string> names;
-  for (const std::string& name : testing::kernel_names("spmm")) {
-    if (name.find("_double_listed") != std::string::npos) names.push_back(name);
-  }
-  return names;
-}
-
-class SpmmRowAfterRow : public SpmmKernels {};
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SpmmRowAfterRow);
-
-TEST_P(SpmmRowAfterRow, MissNoRow) {
-  const Graph graph = generate::build(generate::Rmat{.scale = 15, .edges = 150000, .seed = 7});
-  for (const NamedGraph& named : testing::with_all_weights({"", graph}, NumberKind::integer)) {
-    SCOPED_TRACE(named.name);
-    for (const std::int64_t features : {32, 64, 128, 256}) {
-      SCOPED_TRACE(features);
-      run_all_precisions(
-          {GetParam(), named.graph, Reduction::sum, features, false, NumberKind::integer});
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(All, SpmmRowAfterRow, ::testing::ValuesIn(kernels_of_row_after_row()),
-                         testing::kernel_test_name);
-
 /// What one kernel declines, another takes.
 TEST(SpmmPlans, TakeEveryProblemOnDevice) {
   if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";

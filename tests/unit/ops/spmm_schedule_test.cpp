@@ -190,24 +190,5 @@ TEST(SpmmScheduleTest, OrderingNeverMakesMoreWork) {
   EXPECT_LT(ordered.steps, unordered.steps);
 }
 
-TEST(SpmmScheduleTest, TeamsTakeMoreRowsWhereThereAreMoreRounds) {
-  const RowsPolicy policy = {8, 1, 4, false, 16, 2, true};
-  const auto rows_of = [&](std::int64_t rows, double blocks_of_features) {
-    return rows_of_team(policy, rows, blocks_of_features, h200_traits());
-  };
-  const std::int64_t round = 132 * 24 * 4;
-  EXPECT_EQ(rows_of(0, 1), 1);
-  EXPECT_EQ(rows_of(round, 1), 1);
-  EXPECT_EQ(rows_of(round + 1, 1), 2);
-  EXPECT_EQ(rows_of(round, 3), 3);
-  EXPECT_EQ(rows_of(100 * round, 1), 4) << "the others balance what blocks take";
-  RowsPolicy other = policy;
-  other.listed = false;
-  EXPECT_EQ(rows_of_team(other, 100 * round, 1, h200_traits()), 1) << "no list";
-  other = policy;
-  other.vectors = 1;
-  EXPECT_EQ(rows_of_team(other, 100 * round, 1, h200_traits()), 1) << "one vector";
-}
-
 }  // namespace
 }  // namespace tessera::ops

@@ -138,11 +138,6 @@ RowsCut rows_cut(const SpmmProblem& problem, const RowLengths& rows, const RowsP
   return choose_cut(rows, policy, blocks_of_features(problem, policy), traits);
 }
 
-std::uint32_t rows_of_team(const SpmmProblem& problem, const RowsPolicy& policy,
-                           std::int64_t num_short, const DeviceTraits& traits) {
-  return rows_of_team(policy, num_short, blocks_of_features(problem, policy), traits);
-}
-
 RowsCut rows_cut(const SpmmProblem& problem, const RowsPolicy& policy, const DeviceTraits& traits) {
   const ProblemRows rows(problem);
   return rows_cut(problem, rows.lengths(), policy, traits);

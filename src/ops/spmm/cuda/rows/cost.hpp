@@ -30,10 +30,6 @@ RowsCut rows_cut(const SpmmProblem& problem, const RowsPolicy& policy, const Dev
 RowsCut rows_cut(const SpmmProblem& problem, const RowLengths& rows, const RowsPolicy& policy,
                  const DeviceTraits& traits);
 
-/// The same for a problem.
-std::uint32_t rows_of_team(const SpmmProblem& problem, const RowsPolicy& policy,
-                           std::int64_t num_short, const DeviceTraits& traits);
-
 /// What rows cost the whole GPU among many others. The longer of waiting and gathering counts.
 struct RowsUnitCost {
   double row_us = 0;   ///< the share of a row in the start and end of a warp

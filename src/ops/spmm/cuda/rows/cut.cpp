@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -174,12 +173,6 @@ double resident_warps(const RowsPolicy& policy) {
 
 namespace {
 
-/// Those that are there before the first of them are done. Kernels of two vectors hold fewer than
-/// they are weighed with.
-double warps_of_a_round(const RowsPolicy& policy) {
-  return policy.vectors > 1 ? 24 : resident_warps(policy);
-}
-
 /// What cuts of one policy cost, as if all rows were in the order of their degrees; those beyond
 /// `longest` count as if they were as long as that. The rows that are short and those that are not
 /// are added up from both ends of the degrees, once for all cuts that differ in where they meet.
@@ -247,19 +240,10 @@ RowsCut choose_cut(const RowLengths& rows, const RowsPolicy& policy, double bloc
   const RowsWork work =
       ordered_short_work(rows, policy, best) + wide_work(rows.degrees, policy, best);
   // Where all warps fit at once, only the longest row counts: more of them share it.
-  if (work.warps * blocks_of_features < processors * warps_of_a_round(policy)) {
+  if (work.warps * blocks_of_features < processors * resident_warps(policy)) {
     best.block_threads = max_rows_block_threads;
   }
   return best;
-}
-
-std::uint32_t rows_of_team(const RowsPolicy& policy, std::int64_t num_short,
-                           double blocks_of_features, const DeviceTraits& traits) {
-  constexpr double most = 4;
-  if (!policy.listed || !policy.takes_rows()) return 1;
-  const double warps = static_cast<double>(num_short) / policy.teams() * blocks_of_features;
-  const double rounds = std::ceil(warps / (traits.processors * warps_of_a_round(policy)));
-  return static_cast<std::uint32_t>(std::clamp(rounds, 1.0, most));
 }
 
 RowsWork work_of(const RowLengths& rows, const RowsPolicy& policy, const RowsCut& cut) {

@@ -44,11 +44,6 @@ struct RowsWork {
 /// Warps that a processor holds at once, by the registers that kernels of a policy take.
 double resident_warps(const RowsPolicy& policy);
 
-/// How many of so many listed rows a team takes one after the other: as many as there are rounds of
-/// warps, so that few blocks have to be begun, but no more than leave room to balance them.
-std::uint32_t rows_of_team(const RowsPolicy& policy, std::int64_t num_short,
-                           double blocks_of_features, const DeviceTraits& traits);
-
 /// Rows as they follow each other, and how many of them have each degree. They may be some of a
 /// matrix: then offsets and degrees are those of a matrix that has no others.
 struct RowLengths {

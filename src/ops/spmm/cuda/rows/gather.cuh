@@ -42,28 +42,17 @@ class TeamGather {
         row_bytes_(static_cast<std::uint32_t>(launch.features.x_stride * sizeof(T))) {
     if (!active_) at_.feature = 0;
     features_ = static_cast<const char*>(launch.features.x) + std::int64_t{at_.feature} * sizeof(T);
-    // Taken for new numbers: the compiler would keep what they are made of, and make them again for
-    // every edge, at the cost of registers that loads need.
-    asm("" : "+l"(features_), "+r"(at_.feature));
-    begin(row);
-  }
-
-  /// From here on another row, of which there is nothing yet.
-  __device__ void begin(VertexId row) {
-    at_.row = row;
 #pragma unroll
     for (Element& element : elements_) element = Reduction::none();
   }
 
   /// A row has fewer than 2^31 edges: 32 bits count them. The ids of the next step are on their way
   /// while the features of this one are; those of the first are `next`. All but the last step are
-  /// whole, so that all their loads are in flight together. Before the last one `ask_ahead` may ask
-  /// for what comes after the row.
-  template <class AskAhead>
-  __device__ void gather(EdgeOffset begin, int left, Columns next, AskAhead ask_ahead) {
+  /// whole, so that all their loads are in flight together.
+  __device__ void gather(EdgeOffset begin, int left, Columns next) {
     const VertexId* indices = launch_.matrix.indices + begin + group();
 #pragma unroll 1
-    while (left > policy.step()) {
+    while (left >= policy.step()) {
       const Columns columns = next;
       indices += policy.step();
       left -= policy.step();
@@ -71,7 +60,6 @@ class TeamGather {
       add<true>(begin, policy.step(), columns);
       begin += policy.step();
     }
-    ask_ahead();
     if (left > 0) add<false>(begin, left, next);
   }
 

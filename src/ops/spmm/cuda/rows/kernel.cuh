@@ -170,7 +170,7 @@ __device__ void reduce_by_warps(const RowsLaunch& launch, int first_vector) {
     const typename Gather::Columns columns = gather.first_columns(slice.begin, slice.count);
     cuda::wait_as_follower(launch.work.follows);
     if (slice.row < 0) return;
-    gather.gather(slice.begin, slice.count, columns, [] {});
+    gather.gather(slice.begin, slice.count, columns);
   }
   gather.combine_groups();
   if (is_piece) {
@@ -180,79 +180,44 @@ __device__ void reduce_by_warps(const RowsLaunch& launch, int first_vector) {
   }
 }
 
-/// Whether teams go from one listed row to the next. Weights would take the registers for that from
-/// other warps.
-template <RowsPolicy policy, class Reduction>
-inline constexpr bool takes_rows = policy.takes_rows() && !Reduction::needs_weights;
-
-/// A row and the columns of its first step.
-template <class Gather>
-struct TeamStart {
-  RowSlice slice;
-  typename Gather::Columns columns = {};
-};
-
-/// From the list; no row beyond its end.
-template <class Gather>
-__device__ TeamStart<Gather> listed_start(const RowsLaunch& launch, unsigned place) {
-  TeamStart<Gather> start;
-  if (place < launch.work.num_short) {
-    const auto* const listed = reinterpret_cast<const int4*>(launch.work.short_rows + place);
-    const int4 slice = __ldg(listed);
-    const int4 columns = __ldg(listed + 1);
-    start.slice = slice_of(slice);
-    static_assert(sizeof start.columns == sizeof columns);
-    memcpy(&start.columns, &columns, sizeof columns);
-  }
-  return start;
-}
-
-/// Listed rows, or all of the graph's. Neighbours of the list are taken at the same time, and the
-/// rows of a block follow each other there: they share columns that the cache then has.
 template <RowsPolicy policy, class T, bool aligned, class Reduction>
 __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
   using Gather = TeamGather<policy, T, aligned, Reduction>;
   const unsigned block = blockIdx.x - launch.work.num_pieces - launch.work.num_wide_blocks;
-  const unsigned block_teams = blockDim.x / policy.team();
-  unsigned rows_left = takes_rows<policy, Reduction> ? launch.work.team_rows : 1;
-  unsigned place = block * block_teams * rows_left + threadIdx.x / policy.team();
-  TeamStart<Gather> start;
-  bool listed = false;
-  if constexpr (policy.takes_starts()) {
-    listed = launch.work.short_rows != nullptr;
-    if (listed) start = listed_start<Gather>(launch, place);
+  const unsigned team = block * (blockDim.x / policy.team()) + threadIdx.x / policy.team();
+  RowSlice slice;
+  typename Gather::Columns columns = {};
+  bool known = false;
+  if constexpr (policy.takes_starts()) known = launch.work.short_rows != nullptr;
+  if (!known) {
+    slice = slice_in_graph(launch, team);
+  } else if (team < launch.work.num_short) {
+    const auto* const start = reinterpret_cast<const int4*>(launch.work.short_rows + team);
+    const int4 place = __ldg(start);
+    const int4 first = __ldg(start + 1);
+    slice = slice_of(place);
+    static_assert(!policy.takes_starts() || sizeof columns == sizeof first);
+    memcpy(&columns, &first, sizeof columns < sizeof first ? sizeof columns : sizeof first);
   }
-  if (!listed) start.slice = slice_in_graph(launch, place);
-  Gather gather(launch, start.slice.row, first_vector);
-  if (!listed) start.columns = gather.first_columns(start.slice.begin, start.slice.count);
+  Gather gather(launch, slice.row, first_vector);
+  if (!known) columns = gather.first_columns(slice.begin, slice.count);
   cuda::wait_as_follower(launch.work.follows);
-  while (start.slice.row >= 0) {
-    const TeamStart<Gather> now = start;
-    gather.begin(now.slice.row);
-    gather.gather(now.slice.begin, now.slice.count, now.columns, [&] {
-      start.slice.row = -1;
-      if constexpr (takes_rows<policy, Reduction>) {
-        place += block_teams;
-        if (--rows_left > 0) start = listed_start<Gather>(launch, place);
-      }
-    });
-    gather.combine_groups();
-    store_row<T, Gather, Reduction>(launch, gather);
-  }
+  if (slice.row < 0) return;
+  gather.gather(slice.begin, slice.count, columns);
+  gather.combine_groups();
+  store_row<T, Gather, Reduction>(launch, gather);
 }
 
 /// Blocks that an SM should hold. Without weights the loads of a step, and the sums, decide: left
-/// alone, the compiler spills to hold more, and with too few registers it waits for the first loads
-/// of a step before it asks for the last.
-template <int unroll, int vectors, int features, class Reduction>
+/// alone, the compiler spills to hold more.
+template <int loads, int features, class Reduction>
 constexpr int min_blocks_of() {
   if (Reduction::needs_weights) return 1;
-  if (vectors > 1) return 3;
-  if (unroll > 4) return 4;
+  if (loads > 4) return 4;
   return features > 4 ? 5 : 6;
 }
-template <int unroll, int vectors, int features, class Reduction>
-inline constexpr int min_blocks = min_blocks_of<unroll, vectors, features, Reduction>();
+template <int loads, int features, class Reduction>
+inline constexpr int min_blocks = min_blocks_of<loads, features, Reduction>();
 
 /// Blocks [0, num_pieces) take a long piece each, the next ones a wide row for each warp, the rest
 /// the short rows. The policy comes in its parts: nvcc 13.0 cannot name a kernel by a class value
@@ -262,7 +227,7 @@ template <int lanes, int edges, int unroll, bool shared_ids, int bytes, int vect
           bool aligned, class Reduction>
 __global__ void __launch_bounds__(
     max_rows_block_threads,
-    (min_blocks<unroll, vectors, vectors * bytes / static_cast<int>(sizeof(T)), Reduction>))
+    (min_blocks<unroll * vectors, vectors * bytes / static_cast<int>(sizeof(T)), Reduction>))
     reduce_rows(const RowsLaunch launch) {
   constexpr RowsPolicy policy = {lanes, edges, unroll, shared_ids, bytes, vectors};
   const int first_vector = static_cast<int>(blockIdx.y) * policy.lanes;
@@ -283,10 +248,8 @@ void launch_rows(const RowsLaunch& launch, Stream stream) {
   constexpr auto kernel = reduce_rows<policy.lanes, policy.edges, policy.unroll, policy.shared_ids,
                                       policy.bytes, policy.vectors, T, aligned, Reduction>;
   const unsigned block_teams = launch.work.block_threads / policy.team();
-  const std::int64_t block_rows =
-      std::int64_t{block_teams} * (takes_rows<policy, Reduction> ? launch.work.team_rows : 1);
   const dim3 grid(launch.work.num_pieces + launch.work.num_wide_blocks +
-                      cuda::num_blocks(launch.work.num_short, block_rows),
+                      cuda::num_blocks(launch.work.num_short, block_teams),
                   cuda::num_blocks(launch.features.count, Gather::block_features));
   // Only pieces need it; without them the cache has it all.
   const std::size_t shared_bytes = launch.work.num_pieces == 0

@@ -54,8 +54,6 @@ struct RowsLaunch {
     /// are left out.
     const RowStart* short_rows = nullptr;
     std::uint32_t num_short = 0;
-    /// Listed rows that a team takes, one after the other; the next one is on its way meanwhile.
-    std::uint32_t team_rows = 1;
     EdgeOffset short_row = 0;
 
     const SplitRow* split_rows = nullptr;

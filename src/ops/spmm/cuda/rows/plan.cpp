@@ -51,8 +51,6 @@ class CudaRows final : public PreparedSpmm {
     rows_ = ScheduledRows(matrix_.rows(), rows, shape,
                           rows_cut(problem, rows, shape, device_traits(problem.device)),
                           problem.place());
-    team_rows_ =
-        rows_of_team(problem, shape, rows_.work().num_short, device_traits(problem.device));
     for (const bool aligned : {false, true}) {
       for (const bool weighted : {false, true}) {
         functions_[aligned ? 1 : 0][weighted ? 1 : 0] = function(aligned, weighted);
@@ -71,7 +69,6 @@ class CudaRows final : public PreparedSpmm {
     RowsLaunch launch = matrix_.launch(call);
     const RowsPolicy& policy = policy_of(problem_, policy_);
     launch.work = rows_.work();
-    launch.work.team_rows = team_rows_;
     launch.work.slots = slots_.in(workspace);
     launch.work.num_done = workspace.counters;
     launch.work.follows = follows_;
@@ -111,7 +108,6 @@ class CudaRows final : public PreparedSpmm {
   DeviceMatrix matrix_;
   bool follows_;
   ScheduledRows rows_;
-  std::uint32_t team_rows_ = 1;
   RowsFunction functions_[2][2] = {};  ///< for rows on boundaries or not, weighted or not
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;

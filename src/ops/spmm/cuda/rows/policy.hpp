@@ -39,9 +39,6 @@ struct RowsPolicy {
   }
   /// Whether a lane's first column ids are those of its row.
   constexpr bool takes_starts() const { return edges == 1 && unroll == 4; }
-  /// Whether teams go from one listed row to the next. With one vector per lane more warps, each
-  /// with fewer registers, hide as much.
-  constexpr bool takes_rows() const { return takes_starts() && vectors > 1; }
 };
 
 /// The same lanes with as many edges at once as a warp holds: what rows beyond a team want.
