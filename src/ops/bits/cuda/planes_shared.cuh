@@ -49,13 +49,14 @@ class SharedPlanes {
       init_barriers();
     }
     cuda::arrive_in_cluster();
-    const int early = asks && product_.a_stays ? ask_early() : 0;
+    if (asks && product_.a_stays) start(true, false);
     cuda::wait_for_cluster();
     cuda::wait_for_previous();
     if (warp < consumers) {
       consume();
     } else if (asks) {
-      produce(early);
+      start(!product_.a_stays, true);
+      produce();
     }
     // No block may be gone while others write to it.
     cuda::arrive_in_cluster();
@@ -82,28 +83,26 @@ class SharedPlanes {
     cuda::publish_barriers();
   }
 
-  /// Asks for A of the first turns, which nothing writes, before B, which other kernels may be
-  /// writing still. Only of so many: the first products wait for all that is asked for before them.
-  __device__ int ask_early() const {
-    constexpr int most = 2;
+  /// Asks for the first turns: A that stays before B, which other kernels may be writing still.
+  __device__ void start(bool a, bool b) const {
     Turn turn = first_turn();
-    const int count = min(most, turns_);
-    for (int i = 0; i < count; ++i) {
-      ask_a(turn, i);
+    for (int i = 0; i < min(slots, turns_); ++i) {
+      if (a) ask_a(turn, i);
+      if (b) ask_b(turn, i);
       turn.advance(range_.count, product_.b.planes);
     }
-    return count;
   }
 
-  /// A of the first `early` turns has been asked for. Nobody reads a slot any more whose warps have
-  /// arrived: in no block, since B goes to all of them.
-  __device__ void produce(int early) const {
+  /// All further turns. Nobody reads a slot any more whose warps have arrived: in no block, since B
+  /// goes to all of them.
+  __device__ void produce() const {
     Turn turn = first_turn();
+    for (int i = 0; i < min(slots, turns_); ++i) turn.advance(range_.count, product_.b.planes);
     int slot = 0;
-    int parity = 1;  // slots are empty at first
-    for (int i = 0; i < turns_; ++i) {
-      if (i >= slots) cuda::wait_for_barrier(empty(slot), parity);
-      if (i >= early) ask_a(turn, slot);
+    int parity = 0;
+    for (int i = slots; i < turns_; ++i) {
+      cuda::wait_for_barrier(empty(slot), parity);
+      ask_a(turn, slot);
       ask_b(turn, slot);
       turn.advance(range_.count, product_.b.planes);
       if (++slot == slots) {
