@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "ops/attention/cuda/short/gatv2_scores.cuh"
-#include "ops/attention/cuda/short/several_steps.cuh"
 #include "ops/attention/cuda/short/softmax.cuh"
 #include "ops/attention/cuda/short/workers.cuh"
 
@@ -14,10 +13,8 @@ namespace tessera::ops {
 template <class T, int width>
 class ShortGatV2 : public ShortSoftmax<T, width> {
   using Softmax = ShortSoftmax<T, width>;
-  static constexpr int chunks = width / 64;
-  static constexpr int most_steps = 1;
-  using Scores = GatV2Scores<T, width, most_steps, 2>;
-  using Steps = SeveralSteps<most_steps>;
+  using Scores = GatV2Scores<T, width, 2>;
+  using Walk = StepWalk<ExchangedColumns>;
 
  public:
   static constexpr int shared_bytes = Scores::shared_bytes;
@@ -27,26 +24,27 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
         scores_(launch, memory),
         value_rows_(launch.value, launch.value_stride, width, WarpLane::group() * 8) {}
 
-  /// Pieces [begin, end), be they of one window or another: during a window the own rows of the
-  /// next are on their way.
+  /// Pieces [begin, end), be they of one window or another: while a step's weights are found, rows
+  /// that the scores of the next are made of are on their way, and during a window the own rows of
+  /// the next.
   __device__ void run(std::int32_t begin, std::int32_t end) {
     if (begin == end) return;
-    typename Steps::Walk walk(this->launch_, begin, end);
+    Walk walk(this->launch_, begin, end);
+    Walk::Step step, next;
     start_own(begin, end);
-    Steps steps(walk);
-    load(steps);
-    Steps next(walk);
+    if (walk.advance(step)) scores_.load(step);
+    next = step;
+    walk.advance(next);
     for (std::int32_t i = begin; i < end; ++i) {
       Softmax::clear();
       cuda::wait_for_copies<0>();
       scores_.begin(i % 2);
       start_own(i + 1, end);
 #pragma unroll 1
-      for (int left = this->launch_.pieces[i].num_steps; left > 0; left -= most_steps) {
-        add(steps, i % 2);
-        load(next);
-        steps = next;
-        next = Steps(walk);
+      for (int left = this->launch_.pieces[i].num_steps; left > 0; --left) {
+        add(step, next, i % 2);
+        step = next;
+        walk.advance(next);
       }
       // Asked for again: registers are scarce during steps.
       const tiles::Piece piece = this->launch_.pieces[i];
@@ -62,23 +60,16 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
     }
     cuda::commit_copies();
   }
-  __device__ void load(const Steps& steps) {
-    steps.each([&](int i, const StepColumns& columns) { scores_.load(i, columns); });
-  }
 
-  __device__ void add(const Steps& steps, int turn) {
-    StepCells cells[most_steps];
-    std::uint32_t rows[most_steps];
-#pragma unroll
-    for (int i = 0; i < most_steps; ++i) rows[i] = used_rows(steps.of[i].bits);
-    scores_.find(cells, rows, turn);
-    steps.each([&](int i, const auto& step) { add_values(cells[i], step); });
-  }
-  __device__ void add_values(StepCells& cells, const typename Steps::Walk::Step& step) {
+  /// One step, and what the next will need first.
+  __device__ void add(const Walk::Step& step, const Walk::Step& next, int turn) {
+    StepCells cells;
+    scores_.find(cells, used_rows(step.bits), turn);
     const StepColumns columns = step;
     WeightedRows values[chunks];
 #pragma unroll
     for (int chunk = 0; chunk < chunks; ++chunk) values[chunk].load(value_rows_, columns, chunk);
+    scores_.load(next);
     Softmax::settle(cells, step.bits);
     const StepOperands<T> weights(cells);
 #pragma unroll
@@ -86,6 +77,8 @@ class ShortGatV2 : public ShortSoftmax<T, width> {
       this->sums_.add(weights, chunk, values[chunk].held);
     }
   }
+
+  static constexpr int chunks = width / 64;
 
   Scores scores_;
   FeatureRows value_rows_;

@@ -5,7 +5,6 @@
 #include "ops/attention/cuda/short/gatv2_scores.cuh"
 #include "ops/attention/cuda/short/gradient_results.cuh"
 #include "ops/attention/cuda/short/row_states.cuh"
-#include "ops/attention/cuda/short/several_steps.cuh"
 #include "ops/attention/cuda/short/workers.cuh"
 
 /// The backward pass of GATv2 over windows of 16 rows, heads of 64 features: with dS of
@@ -25,10 +24,8 @@ template <class T, bool by_rows>
 class ShortGatV2Gradient {
   static constexpr int width = GatV2Masks<T>::width;
   static constexpr int num_matrices = by_rows ? 1 : 2;
-  /// At once, as registers allow.
-  static constexpr int most_steps = 1;
-  using Scores = GatV2Scores<T, width, most_steps, 1>;
-  using Steps = SeveralSteps<most_steps>;
+  using Scores = GatV2Scores<T, width, 1>;
+  using Walk = StepWalk<ExchangedColumns>;
   using Masks = GatV2Masks<T>;
   using Own = OwnRows<width>;
 
@@ -37,9 +34,8 @@ class ShortGatV2Gradient {
   static constexpr int masks_at = Scores::shared_bytes;
   static constexpr int values_at = masks_at + Masks::own_bytes;
   static constexpr int last_at = values_at + Own::bytes;
-  static constexpr int last_bytes =
-      by_rows ? Own::bytes : most_steps * 16 * static_cast<int>(sizeof(float2));
-  static_assert(most_steps * Masks::step_bytes <= Scores::scratch_bytes);
+  static constexpr int last_bytes = by_rows ? Own::bytes : 16 * static_cast<int>(sizeof(float2));
+  static_assert(Masks::step_bytes <= Scores::scratch_bytes);
 
  public:
   static constexpr int shared_bytes = last_at + last_bytes;
@@ -50,8 +46,8 @@ class ShortGatV2Gradient {
         masks_(memory + masks_at, scores_.scratch()),
         own_values_(memory + values_at, launch.own_values, launch.own_values_stride),
         own_outputs_(memory + last_at, launch.own_output, launch.own_output_stride),
-        states_(memory + last_at),
-        met_values_{{launch.value, launch.value_stride}, {launch.value, launch.value_stride}},
+        states_(reinterpret_cast<float2*>(memory + last_at)),
+        met_values_(launch.value, launch.value_stride),
         value_rows_(launch.value, launch.value_stride, width, WarpLane::group() * 8) {}
 
   /// Pieces [begin, end), be they of one window or another.
@@ -64,19 +60,22 @@ class ShortGatV2Gradient {
 
  private:
   __device__ void run_some(std::int32_t begin, std::int32_t end) {
-    typename Steps::Walk walk(launch_, begin, end);
-    Steps steps(walk);
-    load(steps);
-    Steps next(walk);
+    Walk walk(launch_, begin, end);
+    Walk::Step step, next;
+    if (walk.advance(step)) {
+      scores_.load(step);
+      load_values(step);
+    }
+    next = step;
+    walk.advance(next);
     start_piece(launch_.pieces[begin]);
     for (std::int32_t i = begin; i < end; ++i) {
       begin_piece(launch_.pieces[i]);
 #pragma unroll 1
-      for (int left = launch_.pieces[i].num_steps; left > 0; left -= most_steps) {
-        add(steps);
-        load(next);
-        steps = next;
-        next = Steps(walk);
+      for (int left = launch_.pieces[i].num_steps; left > 0; --left) {
+        add(step, next);
+        step = next;
+        walk.advance(next);
       }
       __syncwarp();
       if (i + 1 < end) start_piece(launch_.pieces[i + 1]);
@@ -84,25 +83,17 @@ class ShortGatV2Gradient {
     }
   }
 
-  /// What belongs to the columns of steps.
-  __device__ void load(const Steps& steps) {
-    steps.each([&](int i, const auto& step) {
-      const StepColumns columns = step;
-      scores_.load(i, columns);
-      met_values_[i].load(columns);
-      if constexpr (!by_rows) {
-        const int lane = WarpLane::number();
-        if (lane < 16) {
-          cuda::copy_8_async(cuda::shared_address(states_of(i) + lane),
-                             row_state_at(launch_, step.column));
-        }
+  /// What belongs to the columns of a step, beside the rows that scores are made of.
+  __device__ void load_values(const Walk::Step& step) {
+    met_values_.load(step);
+    if constexpr (!by_rows) {
+      const int lane = WarpLane::number();
+      if (lane < 16) {
+        cuda::copy_8_async(cuda::shared_address(states_ + lane),
+                           row_state_at(launch_, step.column));
       }
-    });
-    if constexpr (!by_rows) cuda::commit_copies();
-  }
-  /// By columns: of the 16 targets of a step.
-  __device__ float2* states_of(int step) const {
-    return reinterpret_cast<float2*>(states_) + step * 16;
+      cuda::commit_copies();
+    }
   }
 
   /// Asks for what belongs to the rows of a window.
@@ -138,31 +129,26 @@ class ShortGatV2Gradient {
     }
   }
 
-  __device__ void add(const Steps& steps) {
-    StepCells products[most_steps], scores[most_steps];
-    std::uint32_t rows[most_steps];
-    typename Masks::Columns columns[most_steps];
-#pragma unroll
-    for (int i = 0; i < most_steps; ++i) {
-      rows[i] = used_rows(steps.of[i].bits);
-      met_values_[i].multiply(own_values_, 0, products[i]);
-    }
+  /// One step; of the next what scores are made of is on its way during the sums of masks, the rest
+  /// when other warps compute.
+  __device__ void add(const Walk::Step& step, const Walk::Step& next) {
+    const std::uint32_t rows = used_rows(step.bits);
+    StepCells scores, products;
+    met_values_.multiply(own_values_, 0, products);
     scores_.find(scores, rows, 0);
     if constexpr (!by_rows) {
       cuda::wait_for_copies<0>();
       __syncwarp();
     }
-    steps.each([&](int i, const auto& step) {
-      weigh_cells(scores[i], products[i], 1, step.bits, [&](int block, int k) {
-        return by_rows ? row_states_[k / 2]
-                       : states_of(i)[block * 8 + WarpLane::quarter() * 2 + k % 2];
-      });
-      masks_.put(i, scores[i]);
-      if constexpr (!by_rows) add_values(scores[i], products[i], step);
+    weigh_cells(scores, products, 1, step.bits, [&](int i, int k) {
+      return by_rows ? row_states_[k / 2] : states_[i * 8 + WarpLane::quarter() * 2 + k % 2];
     });
-#pragma unroll
-    for (int i = 0; i < most_steps; ++i) columns[i] = Masks::turned(scores_.columns(i));
+    masks_.put(scores);
+    if constexpr (!by_rows) add_values(scores, products, step);
+    const typename Masks::Columns columns = Masks::turned(scores_.columns());
+    scores_.load(next);
     masks_.add(columns, rows);
+    load_values(next);
   }
   /// To the sums of dS and to dV.
   __device__ void add_values(const StepCells& gradients, const StepCells& weights,
@@ -212,8 +198,8 @@ class ShortGatV2Gradient {
   Masks masks_;
   Own own_values_;
   Own own_outputs_;  ///< by rows
-  char* states_;     ///< by columns
-  MetRows<T, width> met_values_[2];
+  float2* states_;   ///< by columns: of the 16 targets of a step
+  MetRows<T, width> met_values_;
   FeatureRows value_rows_;
   float log_sums_[2];                 ///< by rows: of the piece that was asked for last
   float2 row_states_[2];              ///< by rows, of rows g and g + 8

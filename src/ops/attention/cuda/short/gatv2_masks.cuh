@@ -38,8 +38,8 @@ class GatV2Masks {
   static constexpr int own_bytes = 16 * row_bytes;
   static constexpr int step_bytes = 2 * part_bytes;
 
-  /// `own` is for the features of a window, `steps` for dS of each step that is taken at once.
-  __device__ GatV2Masks(char* own, char* steps) : own_(own), steps_(steps) {
+  /// `own` is for the features of a window, `step` for dS of a step.
+  __device__ GatV2Masks(char* own, char* step) : own_(own), step_(step) {
 #pragma unroll
     for (int tile = 0; tile < 4; ++tile) {
       // Not known to be 0 or 1: a multiplication by it runs beside comparisons, a selection among
@@ -91,9 +91,9 @@ class GatV2Masks {
   }
 
   /// Takes dS of a step.
-  __device__ void put(int step, const StepCells& gradients) {
+  __device__ void put(const StepCells& gradients) {
     const StepOperands<T> operands(gradients);
-    char* const to = steps_ + step * step_bytes + WarpLane::group() * 32 + WarpLane::quarter() * 8;
+    char* const to = step_ + WarpLane::group() * 32 + WarpLane::quarter() * 8;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       *reinterpret_cast<uint2*>(to + half * 256) = {operands.high[half][0], operands.high[half][1]};
@@ -101,26 +101,12 @@ class GatV2Masks {
                                                                  operands.low[half][1]};
     }
   }
-  /// Adds what the columns of these steps have; `rows` are those with an edge in each.
-  template <int steps>
-  __device__ void add(const Columns (&columns)[steps], const std::uint32_t (&rows)[steps]) {
+  /// Adds what the columns of that step have; `rows` are those with an edge in it.
+  __device__ void add(const Columns& columns, std::uint32_t rows) {
     __syncwarp();
-    std::uint32_t any = 0;
-#pragma unroll
-    for (const std::uint32_t of_step : rows) any |= of_step;
 #pragma unroll
     for (int pair = 0; pair < 8; ++pair) {
-      if (!has_pair(any, pair)) continue;
-      uint4 own[2];
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        own[i] = *reinterpret_cast<const uint4*>(own_ + (2 * pair + i) * row_bytes +
-                                                 WarpLane::group() * 16);
-      }
-#pragma unroll
-      for (int step = 0; step < steps; ++step) {
-        if (steps == 1 || has_pair(rows[step], pair)) add_pair(columns[step], step, pair, own);
-      }
+      if ((rows >> (2 * pair) & 3u) != 0) add_pair(columns, pair);
     }
     __syncwarp();
   }
@@ -167,16 +153,16 @@ class GatV2Masks {
     return result;
   }
 
-  __device__ static bool has_pair(std::uint32_t rows, int pair) {
-    return (rows >> (2 * pair) & 3u) != 0;
-  }
-  __device__ void add_pair(const Columns& columns, int step, int pair, const uint4 (&own)[2]) {
-    const char* const from =
-        steps_ + step * step_bytes + WarpLane::group() % 2 * part_bytes + WarpLane::quarter() * 8;
+  __device__ void add_pair(const Columns& columns, int pair) {
+    const int g = WarpLane::group();
+    const char* const from = step_ + g % 2 * part_bytes + WarpLane::quarter() * 8;
+    uint4 own[2];
     uint2 gradients[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      gradients[i] = *reinterpret_cast<const uint2*>(from + (2 * pair + i) * 32);
+      const int row = 2 * pair + i;
+      own[i] = *reinterpret_cast<const uint4*>(own_ + row * row_bytes + g * 16);
+      gradients[i] = *reinterpret_cast<const uint2*>(from + row * 32);
     }
 #pragma unroll
     for (int tile = 0; tile < 4; ++tile) {
@@ -227,7 +213,7 @@ class GatV2Masks {
   }
 
   char* own_;
-  char* steps_;
+  char* step_;
   std::uint32_t taken_[4];  ///< 1 for the features whose columns this lane has
   float sums_[16][4];
   float vector_sums_[2] = {0, 0};

@@ -25,13 +25,11 @@ __device__ inline std::uint32_t used_rows(std::uint32_t bits) {
                                    ((bits & 0x000a000au) != 0 ? 256u << g : 0u));
 }
 
-/// Of one step or two, which a row of the window meets at once: shared memory is what scores of one
-/// step wait for. `turns` is for how many windows there is room.
-template <class T, int width, int steps, int turns>
+/// `turns` is for how many windows there is room.
+template <class T, int width, int turns>
 class GatV2Scores {
-  static_assert(steps <= 2);
   static constexpr int row_bytes = width * 2;
-  /// Numbers per row of cells: 16 of each of two steps, and no banks collide.
+  /// Numbers per row of cells: the second 16 are copies, and no banks collide.
   static constexpr int cells_stride = 40;
   static constexpr int cells_bytes = 16 * cells_stride * static_cast<int>(sizeof(float));
 
@@ -97,54 +95,45 @@ class GatV2Scores {
   }
 
   /// Asks for the rows of a step's columns.
-  __device__ void load(int step, const StepColumns& columns) {
+  __device__ void load(const StepColumns& columns) {
 #pragma unroll
     for (int chunk = 0; chunk < chunks; ++chunk) {
 #pragma unroll
       for (int block = 0; block < 2; ++block) {
-        met_[step][chunk][block] = load_unit(met_rows_, columns.met[block], chunk * 32);
+        met_[chunk][block] = load_unit(met_rows_, columns.met[block], chunk * 32);
       }
     }
   }
 
-  /// Scores, in powers of two, where steps have edges; elsewhere they are anything. `rows` are
-  /// those that have some.
-  __device__ void find(StepCells (&cells)[steps], const std::uint32_t (&rows)[steps], int turn) {
-    float of_column = 0;
+  /// Scores of a step, in powers of two, where it has edges; elsewhere they are anything. `rows`
+  /// are those that have some.
+  __device__ void find(StepCells& cells, std::uint32_t rows, int turn) {
+    float sums[4] = {};
 #pragma unroll
-    for (int step = 0; step < steps; ++step) {
-      float sums[4] = {};
-#pragma unroll
-      for (int chunk = 0; chunk < chunks; ++chunk) {
-        add_products(sums, met_[step][chunk], vector_[chunk]);
-      }
-      if (step == 0 || WarpLane::quarter() >= 2) of_column = sums[0];
-      if ((step == 0 || WarpLane::quarter() >= 2) && has_second_half()) of_column = sums[2];
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      add_products(sums, met_[chunk], vector_[chunk]);
     }
-    of_column *= column_factor_;
-    if constexpr (steps == 2) {
-      find_all<0, 2>(rows[0] & rows[1], turn, of_column);
-      find_all<0, 1>(rows[0] & ~rows[1], turn, of_column);
-      find_all<1, 1>(rows[1] & ~rows[0], turn, of_column);
-    } else {
-      find_all<0, 1>(rows[0], turn, of_column);
+    const bool second = WarpLane::quarter() % 2 != 0;
+    const float of_column = column_factor_ * (second ? sums[2] : sums[0]);
+#pragma unroll 1
+    while ((rows & (rows - 1)) != 0) {
+      const int last = last_of(rows);
+      find_rows<2>({last, last_of(rows)}, turn, of_column);
     }
+    if (rows != 0) find_rows<1>({last_of(rows)}, turn, of_column);
     __syncwarp();
 #pragma unroll
-    for (int step = 0; step < steps; ++step) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float2 pair = *reinterpret_cast<const float2*>(cell_at(
-            WarpLane::group() + i % 2 * 8, step * 16 + i / 2 * 8 + WarpLane::quarter() * 2));
-        cells[step].of[i / 2][i % 2 * 2] = pair.x + linear_[i % 2];
-        cells[step].of[i / 2][i % 2 * 2 + 1] = pair.y + linear_[i % 2];
-      }
+    for (int i = 0; i < 4; ++i) {
+      const float2 pair = *reinterpret_cast<const float2*>(
+          cell_at(WarpLane::group() + i % 2 * 8, i / 2 * 8 + WarpLane::quarter() * 2));
+      cells.of[i / 2][i % 2 * 2] = pair.x + linear_[i % 2];
+      cells.of[i / 2][i % 2 * 2 + 1] = pair.y + linear_[i % 2];
     }
     __syncwarp();
   }
 
-  /// The rows of the columns of a step, until others are asked for.
-  __device__ const uint4 (&columns(int step) const)[chunks][2] { return met_[step]; }
+  /// The rows of the step's columns, until others are asked for.
+  __device__ const uint4 (&columns() const)[chunks][2] { return met_; }
   /// Eight features of a row of the window, negative.
   __device__ uint4 own(int row, int unit, int turn) const {
     return *reinterpret_cast<const uint4*>(own_at(row, unit, turn));
@@ -197,61 +186,27 @@ class GatV2Scores {
     return {larger(a.x, b.x), larger(a.y, b.y), larger(a.z, b.z), larger(a.w, b.w)};
   }
 
-  /// A lane has cells of the columns g, then g + 8 of the first step, then those of the second.
-  __device__ static bool has_second_half() { return WarpLane::quarter() % 2 != 0; }
-
-  /// Cells of some rows of the window and `count` steps from `first` on.
-  template <int first, int count>
-  __device__ void find_all(std::uint32_t rows, int turn, float of_column) {
-    if constexpr (count == 1) {
-#pragma unroll 1
-      while ((rows & (rows - 1)) != 0) {
-        const int last = last_of(rows);
-        find_rows<first, count, 2>({last, last_of(rows)}, turn, of_column);
-      }
-      if (rows != 0) find_rows<first, count, 1>({last_of(rows)}, turn, of_column);
-    } else {
-      // Which row is the next is found while one is computed.
-      int next = rows != 0 ? last_of(rows) : -1;
-#pragma unroll 1
-      while (next >= 0) {
-        const int row = next;
-        next = rows != 0 ? last_of(rows) : -1;
-        find_rows<first, count, 1>({row}, turn, of_column);
-      }
-    }
-  }
-  /// Each row has its own sums, and those of a row and step are two chains, as a product waits for
-  /// the one before it.
-  template <int first, int count, int num_rows>
-  __device__ void find_rows(const int (&rows)[num_rows], int turn, float of_column) {
-    float sums[num_rows][count][2][4] = {};
+  /// Cells of some rows of the window: each has its own sums, and those of a row are two chains, as
+  /// a product waits for the one before it.
+  template <int count>
+  __device__ void find_rows(const int (&rows)[count], int turn, float of_column) {
+    float sums[count][2][4] = {};
 #pragma unroll
     for (int chunk = 0; chunk < chunks; ++chunk) {
 #pragma unroll
-      for (int i = 0; i < num_rows; ++i) {
+      for (int i = 0; i < count; ++i) {
         const uint4 own = own_unit(rows[i], chunk, turn);
-#pragma unroll
-        for (int step = 0; step < count; ++step) {
-          const auto& met = met_[first + step][chunk];
-          const uint4 maxima[2] = {larger(own, met[0]), larger(own, met[1])};
-          add_products(sums[i][step][chunk % 2], maxima, vector_[chunk]);
-        }
+        const uint4 maxima[2] = {larger(own, met_[chunk][0]), larger(own, met_[chunk][1])};
+        add_products(sums[i][chunk % 2], maxima, vector_[chunk]);
       }
     }
+    const bool second = WarpLane::quarter() % 2 != 0;
 #pragma unroll
-    for (int i = 0; i < num_rows; ++i) {
-      float sum = 0;
-#pragma unroll
-      for (int step = 0; step < count; ++step) {
-        const auto& parts = sums[i][step];
-        const bool has = step == 0 || WarpLane::quarter() >= 2;
-        if (has) sum = parts[0][0] + parts[1][0];
-        if (has && has_second_half()) sum = parts[0][2] + parts[1][2];
-      }
-      // What belongs to a step in which the row has no edge is anything.
-      *cell_at(rows[i], WarpLane::group() + WarpLane::quarter() * 8) =
-          fmaf(factor_, sum, of_column);
+    for (int i = 0; i < count; ++i) {
+      const float low = sums[i][0][0] + sums[i][1][0];
+      const float high = sums[i][0][2] + sums[i][1][2];
+      const float cell = fmaf(factor_, second ? high : low, of_column);
+      *cell_at(rows[i], WarpLane::group() + WarpLane::quarter() * 8) = cell;
     }
   }
 
@@ -261,8 +216,8 @@ class GatV2Scores {
   FeatureRows met_rows_;
   float factor_, column_factor_;  ///< 1 - s and s, in powers of two
   uint4 vector_[chunks];
-  uint4 met_[steps][chunks][2];  ///< of columns g and g + 8
-  float linear_[2];              ///< a . x of rows g and g + 8, in powers of two
+  uint4 met_[chunks][2];  ///< of columns g and g + 8
+  float linear_[2];       ///< a . x of rows g and g + 8, in powers of two
 };
 
 }  // namespace tessera::ops

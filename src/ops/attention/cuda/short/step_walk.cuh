@@ -49,8 +49,6 @@ class StepWalk {
     }
     return true;
   }
-  /// Whether the latest step was the last of its piece.
-  __device__ bool ends_piece() const { return left_ == 0; }
 
  private:
   __device__ void fetch() {
