@@ -8,7 +8,6 @@
 #include "ops/gathers.hpp"
 #include "ops/tuning.hpp"
 #include "tiles/panels.hpp"
-#include "tiles/sample.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -27,20 +26,15 @@ struct EdgesCoefficients {
   double instructions_per_us;  ///< of one scheduler; a processor has four
   /// Instructions per feature, per kept vector, per edge and per tile.
   double per_feature, per_kept_vector, per_edge, per_tile;
-  /// Rows of V as they come for every edge: from L1 and L2 while they fit there, else from memory.
-  /// Those that neighbouring rows share come faster, by a power of how often they do.
-  double cached_bytes;
-  double cached_bytes_per_us;
-  double gathered_bytes_per_us;
-  double reuse_exponent;
-  double moved_share;  ///< of the time that U, V and the results take from and to memory
-  double power;        ///< the slowest of all counts, and a little of the others
+  GatherRates gathers;  ///< of rows of V
+  double moved_share;   ///< of the time that U, V and the results take from and to memory
+  double power;         ///< the slowest of all counts, and a little of the others
   double sums_per_us;
   double by_panels;  ///< how many times what the model says edges ordered by panels take
-  /// Streams of rows: what gathering takes, instructions per edge and per vector, and how many
-  /// times what comes of both each policy takes.
+  /// Streams of rows: what gathering takes, instructions per edge and per feature of a lane, and
+  /// how many times what comes of both each policy takes.
   GatherRates stream_gathers;
-  double stream_edge, stream_vector;
+  double stream_edge, stream_feature;
   double stream_power;
   PolicyFactors<stream_policies.size()> stream_factors;
   PolicyFactors<vector_policies.size()> factors;
@@ -48,8 +42,7 @@ struct EdgesCoefficients {
   EdgesCoefficients scaled(DeviceRatio ratio) const {
     EdgesCoefficients scaled = *this;
     scaled.memory_bytes_per_us *= ratio.memory;
-    scaled.cached_bytes_per_us *= ratio.processors;
-    scaled.gathered_bytes_per_us *= ratio.memory;
+    scaled.gathers = gathers.scaled(ratio.processors, ratio.memory);
     scaled.sums_per_us *= ratio.memory;
     scaled.stream_gathers = stream_gathers.scaled(ratio.processors, ratio.memory);
     return scaled;
@@ -58,45 +51,46 @@ struct EdgesCoefficients {
 
 constexpr std::array<Fitted<EdgesCoefficients>, 1> coefficients = {
     {{fitted_on_h200(
-          "2026-11-16",
-          "27 graphs of 34 to 870 k vertices at 32 and 128 features, and the fit before to "
-          "37 graphs at 16 to 256 for policies of other widths; panels and policies of 128 fp32 "
-          "features on 2026-11-17 to five generated graphs more"),
+          "2026-11-17",
+          "58 graphs of 34 to 1.8 M vertices at 32 and 128 features, streams to twelve of them at "
+          "32 to 256 features on 2026-11-17"),
       {.launch_us = 7.1,
        .memory_bytes_per_us = 4.1e6,
-       .latency_us = 0.5155,
-       .kept_latency_us = 0.6013,
-       .round_us = 0.4607,
-       .kept_round_us = 0.4873,
-       .half_round = 1.041,
-       .first_wave = 0.9441,
-       .last_wave = 0.6057,
-       .instructions_per_us = 1902,
-       .per_feature = 1.976,
-       .per_kept_vector = 6.969,
-       .per_edge = 10.6,
-       .per_tile = 73.73,
-       .cached_bytes = 40e6,
-       .cached_bytes_per_us = 45.87e6,
-       .gathered_bytes_per_us = 13.16e6,
-       .reuse_exponent = 1.183,
-       .moved_share = 0.5683,
-       .power = 1.085,
+       .latency_us = 0.57,
+       .kept_latency_us = 0.566,
+       .round_us = 0.799,
+       .kept_round_us = 0.712,
+       .half_round = 0.957,
+       .first_wave = 0.998,
+       .last_wave = 0.761,
+       .instructions_per_us = 1738,
+       .per_feature = 1.359,
+       .per_kept_vector = 5.492,
+       .per_edge = 8.414,
+       .per_tile = 80.153,
+       .gathers = {.near_bytes_per_us = 27.1e6,
+                   .cached_bytes_per_us = 11.38e6,
+                   .missed_bytes_per_us = 3.09e6,
+                   .near_bytes = 147e3,
+                   .cached_bytes = 44.6e6},
+       .moved_share = 0.989,
+       .power = 2.001,
        .sums_per_us = 4e5,
-       .by_panels = 1.25,
-       .stream_gathers = {.near_bytes_per_us = 26.8e6,
-                          .cached_bytes_per_us = 9.5e6,
-                          .missed_bytes_per_us = 3.9e6,
+       .by_panels = 1.45,
+       .stream_gathers = {.near_bytes_per_us = 18e6,
+                          .cached_bytes_per_us = 9.48e6,
+                          .missed_bytes_per_us = 3.88e6,
                           .near_bytes = 147e3,
-                          .cached_bytes = 49.5e6},
-       .stream_edge = 14,
-       .stream_vector = 6,
-       .stream_power = 2.5,
-       .stream_factors = {{3, 3, 3, 3, 3, 3, 3}, {3, 3, 3, 3, 3, 3, 3}},
-       .factors = {{1,    1,    1.2,   1.02, 1.08,  1.12, 0.82, 1.03,  0.869, 0.935, 1.16,
-                    0.98, 1.12, 0.983, 1.07, 0.919, 1.07, 1.05, 0.866, 0.9,   0.928, 0.978},
-                   {1,     1.14, 1.05, 1.09,  0.966, 1.24, 0.775, 0.881, 0.825, 1.08,  1.22,
-                    0.908, 1.11, 1.05, 0.931, 1,     1,    1,     1.04,  0.847, 0.995, 1}}}}}};
+                          .cached_bytes = 44.6e6},
+       .stream_edge = 18.706,
+       .stream_feature = 2.625,
+       .stream_power = 2.055,
+       .stream_factors = {{0.992, 0.99, 0.976, 0.99, 0.997, 0.97, 0.979},
+                          {1.02, 1.045, 1.077, 1.015, 1.015, 1.016, 1}},
+       .factors = {{1,     1,     1.2,   1.027, 0.99,  1.126, 0.867, 1.08, 0.799, 0.954, 1.192,
+                    0.865, 1.089, 0.982, 0.969, 0.936, 1.069, 1.095, 0.84, 0.856, 0.912, 0.918},
+                   {1,     1.14,  1.05,  1.021, 0.804, 1.257, 0.917, 0.984, 0.888, 1.081, 1.213,
+                    0.825, 1.146, 1.038, 0.859, 1,     1,     1,     0.999, 0.885, 1.008, 1}}}}}};
 
 /// Blocks that a processor holds at once, by the registers that nvcc 13.0 gives the kernels for
 /// sm_90 (plain ones: edges in the order of CSR, one head, no scales).
@@ -171,18 +165,10 @@ double source_bytes(const SddmmProblem& problem) {
   return static_cast<double>(problem.graph.num_cols()) * row_bytes(problem);
 }
 
-/// Rows of V that neighbouring rows of U share.
-double neighbours_reuse(const Graph& graph) {
-  constexpr int neighbours = 64;
-  const tiles::WindowSample sample = tiles::sample_windows(graph, neighbours, tiles::Side::forward);
-  return static_cast<double>(graph.num_edges()) / std::max(1.0, sample.columns);
-}
-
-double moving_us(const SddmmProblem& problem, const EdgesCoefficients& fit) {
-  const double rate = source_bytes(problem) > fit.cached_bytes ? fit.gathered_bytes_per_us
-                                                               : fit.cached_bytes_per_us;
-  return static_cast<double>(problem.graph.num_edges()) * row_bytes(problem) /
-         (rate * std::pow(std::max(1.0, neighbours_reuse(problem.graph)), fit.reuse_exponent));
+double moving_us(const SddmmProblem& problem, const GatherRates& gathers) {
+  const double bytes = row_bytes(problem);
+  return static_cast<double>(problem.graph.num_edges()) * bytes *
+         gathers.us_per_byte(problem.graph, tiles::Side::forward, bytes);
 }
 
 double predicted_us(const SddmmProblem& problem, const EdgesPolicy& policy,
@@ -214,22 +200,29 @@ int tiles_per_warp(EdgeOffset num_edges, int tile, const DeviceTraits& traits) {
 double predict_edges_us(const SddmmProblem& problem, const EdgesPolicy& policy,
                         std::int64_t vector_bytes, const DeviceTraits& traits) {
   const EdgesCoefficients fit = coefficients_for(coefficients, traits);
-  return predicted_us(problem, policy, vector_bytes, moving_us(problem, fit), fit, traits);
+  return predicted_us(problem, policy, vector_bytes, moving_us(problem, fit.gathers), fit, traits);
 }
 
 double predict_panels_us(const SddmmProblem& problem, const EdgesPolicy& policy,
                          const DeviceTraits& traits) {
   const EdgesCoefficients fit = coefficients_for(coefficients, traits);
-  const double moving = std::max(moving_us(problem, fit) / tiles::panel_reuse(problem.graph),
-                                 source_bytes(problem) / fit.memory_bytes_per_us);
+  const double moving =
+      std::max(moving_us(problem, fit.gathers) / tiles::panel_reuse(problem.graph),
+               source_bytes(problem) / fit.memory_bytes_per_us);
   return fit.by_panels * predicted_us(problem, policy, 16, moving, fit, traits);
 }
 
-int stream_steps(EdgeOffset num_edges, const StreamPolicy& policy, const DeviceTraits& traits) {
-  // So many runs that the last ones, which end one after the other, are a small part of all.
+int stream_steps(const Graph& graph, const StreamPolicy& policy, const DeviceTraits& traits) {
+  // Where neighbouring targets share sources, warps of a block should have them at the same time:
+  // 32 edges each. Elsewhere longer runs keep rows of U longer, as long as there are enough of them
+  // that the last ones, which end one after the other, are a small part of all.
+  constexpr double sharing = 0.45;
+  const bool shares = gather_shares(graph, tiles::Side::forward, 0, 0).near > sharing;
+  const double steps_of_32_edges = policy.lanes / stream_edges;
+  const double most = (shares ? 1 : 4) * steps_of_32_edges;
   const double runs = traits.processors * 24.0 * (32.0 / policy.lanes) * 4;
-  const double steps = static_cast<double>(num_edges) / (runs * stream_edges);
-  return static_cast<int>(std::clamp(steps, 1.0, 16.0));
+  const double steps = static_cast<double>(graph.num_edges()) / (runs * stream_edges);
+  return static_cast<int>(std::clamp(steps, 1.0, most));
 }
 
 double predict_stream_us(const SddmmProblem& problem, const StreamPolicy& policy,
@@ -237,15 +230,15 @@ double predict_stream_us(const SddmmProblem& problem, const StreamPolicy& policy
   const EdgesCoefficients fit = coefficients_for(coefficients, traits);
   const auto edges = static_cast<double>(problem.graph.num_edges());
   const double bytes = row_bytes(problem);
-  const double gathering =
-      edges * bytes * fit.stream_gathers.us_per_byte(problem.graph, tiles::Side::forward, bytes);
+  const double gathering = moving_us(problem, fit.stream_gathers);
+  const double lane_features = 16.0 * policy.vectors / static_cast<double>(element_bytes(problem));
   const double issuing = edges * policy.lanes / 32 *
-                         (fit.stream_edge + fit.stream_vector * policy.vectors) /
+                         (fit.stream_edge + fit.stream_feature * lane_features) /
                          (traits.processors * 4 * fit.instructions_per_us);
   const double moved = static_cast<double>(problem.graph.num_rows()) * bytes +
                        source_bytes(problem) + edges * static_cast<double>(element_bytes(problem));
   const double sum = std::pow(gathering, fit.stream_power) + std::pow(issuing, fit.stream_power) +
-                     std::pow(moved / fit.memory_bytes_per_us, fit.stream_power);
+                     std::pow(fit.moved_share * moved / fit.memory_bytes_per_us, fit.stream_power);
   const bool half = element_bytes(problem) == 2;
   return fit.launch_us +
          fit.stream_factors.of(stream_policies, policy, half) * std::pow(sum, 1 / fit.stream_power);

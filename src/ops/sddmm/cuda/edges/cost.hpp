@@ -22,8 +22,9 @@ inline std::int64_t head_width(const SddmmProblem& problem) {
 /// end together.
 int tiles_per_warp(EdgeOffset num_edges, int tile, const DeviceTraits& traits);
 
-/// Steps of a group's run: long ones ask for fewer rows twice, short ones end together.
-int stream_steps(EdgeOffset num_edges, const StreamPolicy& policy, const DeviceTraits& traits);
+/// Steps of a group's run: long ones ask for fewer rows of U, short ones of neighbouring targets
+/// find each other's rows of V in the cache.
+int stream_steps(const Graph& graph, const StreamPolicy& policy, const DeviceTraits& traits);
 
 /// What streams of rows should take.
 double predict_stream_us(const SddmmProblem& problem, const StreamPolicy& policy,

@@ -131,17 +131,16 @@ class CudaEdgeStream final : public CudaSddmm {
  public:
   CudaEdgeStream(const SddmmProblem& problem, std::size_t policy)
       : CudaSddmm(problem),
-        policy_(policy),
+        steps_(stream_steps(problem.graph, stream_policies[policy], device_traits(problem.device))),
         function_(stream_function(problem.precision, policy)) {}
 
  private:
   void start(EdgesLaunch& launch, Stream stream) const override {
-    launch.tiles_per_warp =
-        stream_steps(launch.num_edges, stream_policies[policy_], device_traits(problem().device));
+    launch.tiles_per_warp = steps_;
     function_(launch, stream);
   }
 
-  std::size_t policy_;
+  int steps_;
   EdgesFunction function_;
 };
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "ops/gathers.hpp"
 #include "ops/sddmm/cuda/on_tiles.hpp"
 #include "ops/sddmm/cuda/short/launch.hpp"
 #include "ops/tuning.hpp"
@@ -25,12 +26,17 @@ struct Rates {
 
 struct ShortDotCoefficients {
   double moved_bytes_per_us;
+  /// Rows that the second-level cache does not keep come from memory, which takes longer by that.
+  double half_missed_bytes_per_us, full_missed_bytes_per_us;
+  double cached_bytes;
   Rates half, full;
   Rates half_direct, full_direct;
 
   ShortDotCoefficients scaled(DeviceRatio ratio) const {
     ShortDotCoefficients scaled = *this;
     scaled.moved_bytes_per_us *= ratio.memory;
+    scaled.half_missed_bytes_per_us *= ratio.memory;
+    scaled.full_missed_bytes_per_us *= ratio.memory;
     for (Rates* const rates :
          {&scaled.half, &scaled.full, &scaled.half_direct, &scaled.full_direct}) {
       rates->edge_us /= ratio.processors;
@@ -45,6 +51,9 @@ constexpr std::array<Fitted<ShortDotCoefficients>, 1> coefficients = {
           "2026-11-15",
           "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features"),
       {.moved_bytes_per_us = 3.9e6,
+       .half_missed_bytes_per_us = 3.67e6,
+       .full_missed_bytes_per_us = 9e6,
+       .cached_bytes = 44.6e6,
        .half = {9.367, 0.001701, 0.03134, 7.578e-05, 0.03444, 0.87e-6, 7.393e6, 2.744},
        .full = {9.756, 0.0006999, 0.03789, 7.895e-05, 0.0241, 0.759e-6, 4.183e6, 2.177},
        .half_direct = {8.828, 0.002232, 0.02082, 0.0001169, 0.009711, 3e-6, 9.878e6, 4.31},
@@ -85,8 +94,14 @@ double predict_short_dots_us(const SddmmProblem& problem, bool direct, const Dev
   const double work_us =
       heads * (steps * (rates.step_us + rates.step_us_per_byte * bytes) + runs * rates.run_us) /
       traits.processors;
+  const double missed_bytes_per_us =
+      half ? fit.half_missed_bytes_per_us : fit.full_missed_bytes_per_us;
+  const double missed_share =
+      gather_shares(graph, tiles::Side::forward, 0, fit.cached_bytes / std::max(1.0, bytes)).missed;
   const double gather_us =
-      heads * steps * tiles::step_columns * bytes / rates.gathered_bytes_per_us;
+      heads * bytes *
+      (steps * tiles::step_columns / rates.gathered_bytes_per_us +
+       missed_share * static_cast<double>(graph.num_edges()) / missed_bytes_per_us);
   const auto rows = static_cast<double>(graph.num_rows()) + static_cast<double>(graph.num_cols());
   const double move_us = heads * rows * bytes / fit.moved_bytes_per_us;
   const double sum = std::pow(work_us, rates.power) + std::pow(gather_us, rates.power) +

@@ -50,6 +50,8 @@ struct TallCoefficients {
   double rest_edge_us;
   double rest_edge_us_per_byte;
   double value_us;  ///< more for each value of a tile
+  /// A residual is read when a window ends, which nothing hides where windows have few tiles.
+  double residual_bytes_per_us;
   /// Putting values of a run in order.
   double pack_launch_us;
   double packed_values_per_us;
@@ -67,6 +69,7 @@ struct TallCoefficients {
     TallCoefficients scaled = *this;
     scaled.moved_bytes_per_us *= ratio.memory;
     scaled.packed_values_per_us *= ratio.memory;
+    scaled.residual_bytes_per_us *= ratio.memory;
     scaled.slot_bytes_per_us *= ratio.processors;
     scaled.half.rest_bytes_per_us *= ratio.processors;
     scaled.full.rest_bytes_per_us *= ratio.processors;
@@ -92,6 +95,7 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
        .rest_edge_us = 0.007,
        .rest_edge_us_per_byte = 6e-5,
        .value_us = 2.1e-4,
+       .residual_bytes_per_us = 1e6,
        .pack_launch_us = 4,
        .packed_values_per_us = 3.5e5,
        .merge_us = 1,
@@ -204,6 +208,7 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
   if (policy.valued && problem.edge_values_expected) {
     work_us += fit.pack_launch_us + edges / fit.packed_values_per_us;
   }
+  if (problem.epilogue.residual) work_us += rows * row_bytes / fit.residual_bytes_per_us;
   const double windows_us = start_us_of(shape, fit) + factor_of(fit, policy) * work_us;
   if (policy.min_uses == 1) return windows_us;
   // CUDA cores come first, and their sums are written and read once.
