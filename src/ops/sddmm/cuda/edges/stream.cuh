@@ -91,9 +91,11 @@ class RowStream {
     const char* const from =
         static_cast<const char*>(end.features) + lane_ * 16 +
         static_cast<std::uint64_t>(static_cast<std::uint32_t>(row)) * row_bytes;
+    // Plain loads: read-only ones may be moved to before the wait for the kernel that writes them.
 #pragma unroll
     for (int k = 0; k < policy.vectors; ++k) {
-      vectors[k] = FeatureVector::load(from + k * policy.lanes * 16);
+      vectors[k].raw =
+          *reinterpret_cast<const typename FeatureVector::Raw*>(from + k * policy.lanes * 16);
     }
   }
 
