@@ -55,8 +55,12 @@ TEST_F(ProductsOnGpu, gradients_of_weights_over_many_rows) {
 /// One to four columns are summed over the rows, not multiplied in tiles.
 TEST_F(ProductsOnGpu, few_columns_by_many_rows) {
   constexpr std::int64_t inner = 33333;
-  for (const test::ProductShape& shape :
-       {test::ProductShape{1, 64, inner}, {2, 64, inner}, {3, 9, inner}, {4, 41, inner}}) {
+  for (const test::ProductShape& shape : {test::ProductShape{1, 64, inner},
+                                          {2, 64, inner},
+                                          {3, 9, inner},
+                                          {3, 64, inner},
+                                          {4, 41, inner},
+                                          {4, 64, inner}}) {
     for (const std::int64_t margin : {0, 3}) {
       test::check_gemm<float>(shape, yes, no, 0, margin, gpu);
       test::check_gemm<Bfloat16>(shape, yes, no, 0, margin, gpu);

@@ -44,7 +44,9 @@ __device__ void run_step(int number, const ChainLaunch<T>& launch, const ChainBl
   if (step.left_sums > 0) leave_totals(totals, memory.shares, left);
   const bool is_norm = step.kind == ChainKind::norm;
   const bool is_gradient = step.kind == ChainKind::norm_gradient;
-  if (is_gradient || (is_norm && step.norm.training)) {
+  if (is_norm && step.norm.training) {
+    add_moments_in_team(step.norm, block, launch.rows, totals, team, memory.shares, memory.sums);
+  } else if (is_gradient) {
     add_in_team(totals, team, memory.shares, memory.sums);
   }
   if (is_norm) {

@@ -45,21 +45,64 @@ __device__ void fetch_columns(const ChainLaunch<T>& launch, ChainColumns<T>& col
   }
 }
 
-/// Sums and sums of squares. In double, squares of fp32 are exact, and rounding of their sum costs
-/// no more digits of the variance than rounding to fp32 cost the numbers.
+/// What the rows of a block lie around: its first one, where that is finite. Squares of numbers far
+/// from 0 would cost the digits of their variance.
+template <class T>
+__device__ double norm_shift(const ChainRows<T>& x, const ChainBlock<T>& block, int col) {
+  if (block.rows() == 0) return 0;
+  const float first = x.value(0, col);
+  return isfinite(first) ? static_cast<double>(first) : 0;
+}
+
+/// Distances from the shifts, and their squares.
 template <class T>
 __device__ void add_moments(const NormStep<T>& step, const ChainBlock<T>& block,
                             ChainTotals& totals) {
   const ChainRows<T> x = block.matrix(step.x);
+  double shifts[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) shifts[i] = norm_shift(x, block, block.first_col() + i);
   block.each_row([&](int row) {
     const FourOfRow four = x.load(row, block.first_col());
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const auto value = static_cast<double>(four.values[i]);
-      totals.values[i] += value;
-      totals.values[4 + i] = fma(value, value, totals.values[4 + i]);
+      const double distance = static_cast<double>(four.values[i]) - shifts[i];
+      totals.values[i] += distance;
+      totals.values[4 + i] = fma(distance, distance, totals.values[4 + i]);
     }
   });
+}
+
+/// Sums of all rows, and squares of their distances from the mean. Blocks publish sums, and squares
+/// of distances from their own means; how far those are from the mean of all follows by what was
+/// published.
+template <class T, class Team>
+__device__ void add_moments_in_team(const NormStep<T>& step, const ChainBlock<T>& block, int rows,
+                                    const ChainTotals& totals, Team& team, ChainShares& shares,
+                                    double (&all)[chain_sums]) {
+  share_totals(totals, shares);
+  const int col = static_cast<int>(threadIdx.x) % chain_width;
+  const double own = shares.total();
+  const double distances = __shfl_sync(~0u, own, col);
+  const auto count = static_cast<double>(block.rows());
+  const bool is_sum = threadIdx.x % chain_sums < chain_width;
+  const double squares = count > 0 ? own - distances * distances / count : 0;
+  team.publish(is_sum ? distances + count * norm_shift(block.matrix(step.x), block, col) : squares);
+  team.meet();
+  const double sum_of_rows =
+      add_over_blocks([&](int of, int) { return team.published(of, col); }, shares);
+  __syncthreads();
+  const double mean = sum_of_rows / rows;
+  const double squares_of_rows = add_over_blocks(
+      [&](int of, int) {
+        const auto rows_there = static_cast<double>(block.rows_of(of));
+        if (rows_there == 0) return 0.0;
+        const double distance = team.published(of, col) / rows_there - mean;
+        return team.published(of, chain_width + col) + rows_there * distance * distance;
+      },
+      shares);
+  if (threadIdx.x < chain_sums) all[threadIdx.x] = is_sum ? sum_of_rows : squares_of_rows;
+  __syncthreads();
 }
 
 /// Finds the numbers of the columns by the sums of all blocks, or by what ran along before.
@@ -72,7 +115,7 @@ __device__ void find_norm(const NormStep<T>& step, int number, int rows, int col
     if (step.training) {
       const auto count = static_cast<double>(rows);
       const double mean = sums[col] / count;
-      const double found = sums[chain_width + col] / count - mean * mean;
+      const double found = sums[chain_width + col] / count;
       // Rounding may take a variance of 0 below it; a not-a-number stays.
       const double variance = found < 0 ? 0 : found;
       columns.numbers[col] = step.statistics.numbers(known, mean, variance);

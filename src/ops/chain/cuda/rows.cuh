@@ -33,6 +33,8 @@ class ChainRows {
     return {{four.x, four.y, four.z, four.w}};
   }
 
+  __device__ float value(int row, int col) const { return copy_[row * chain_width + col]; }
+
   /// Rounds `values`, leaves in them what the matrix holds now, and writes that to both places.
   __device__ void store(float (&values)[4], int row, int first) const {
     T* const place = data_ + row * stride_ + first;
@@ -93,10 +95,13 @@ class ChainBlock {
       : launch_(launch),
         copies_(copies),
         first_row_(static_cast<int>(blockIdx.x) * launch.rows_per_block),
-        rows_(max(0, min(launch.rows_per_block, launch.rows - first_row_))) {}
+        rows_(rows_of(static_cast<int>(blockIdx.x))) {}
 
   __device__ int first_row() const { return first_row_; }
   __device__ int rows() const { return rows_; }
+  __device__ int rows_of(int block) const {
+    return max(0, min(launch_.rows_per_block, launch_.rows - block * launch_.rows_per_block));
+  }
   __device__ int first_col() const { return static_cast<int>(threadIdx.x) % chain_lanes * 4; }
 
   __device__ ChainRows<T> matrix(int number) const {

@@ -53,6 +53,21 @@ __device__ inline void share_totals(const ChainTotals& totals, ChainShares& shar
 }
 static_assert(8 * chain_lanes == 32);
 
+/// Adds up `value(block, sum)` of all blocks.
+template <class Value>
+__device__ double add_over_blocks(Value&& value, ChainShares& shares) {
+  const int sum = static_cast<int>(threadIdx.x) % chain_sums;
+  const int share = static_cast<int>(threadIdx.x) / chain_sums;
+  double total = 0;
+#pragma unroll 8
+  for (int block = share; block < static_cast<int>(gridDim.x); block += ChainShares::count) {
+    total += value(block, sum);
+  }
+  shares.values[share][sum] = total;
+  __syncthreads();
+  return shares.total();
+}
+
 /// Adds up what the threads of all blocks have; `all` is in shared memory, those of the first kind
 /// come first.
 template <class Team>
@@ -61,16 +76,9 @@ __device__ void add_in_team(const ChainTotals& totals, Team& team, ChainShares& 
   share_totals(totals, shares);
   team.publish(shares.total());
   team.meet();
-  const int sum = static_cast<int>(threadIdx.x) % chain_sums;
-  const int share = static_cast<int>(threadIdx.x) / chain_sums;
-  double total = 0;
-#pragma unroll 8
-  for (int block = share; block < static_cast<int>(gridDim.x); block += ChainShares::count) {
-    total += team.published(block, sum);
-  }
-  shares.values[share][sum] = total;
-  __syncthreads();
-  if (threadIdx.x < chain_sums) all[threadIdx.x] = shares.total();
+  const double total =
+      add_over_blocks([&](int block, int sum) { return team.published(block, sum); }, shares);
+  if (threadIdx.x < chain_sums) all[threadIdx.x] = total;
   __syncthreads();
 }
 
