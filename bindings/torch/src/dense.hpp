@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "place.hpp"
-#include "tessera/ops/dense_workspace.hpp"
 
 /// The products of matrices and the sums over their rows that layers need: on a CPU by torch, on a
 /// GPU by the library's dense ops, which the host queues in a fraction of the time that torch's
@@ -26,6 +26,8 @@ struct WantedLinear {
 struct LinearGradients {
   std::optional<Tensor> weight = {}, bias = {}, x = {}, x_sums = {};
 };
+
+struct StreamWorkspace;
 
 class Dense {
  public:
@@ -73,7 +75,7 @@ class Dense {
                    const std::optional<Tensor>& sums) const;
 
   Place place_ = {};
-  std::optional<ops::DenseWorkspace> workspace_;
+  std::shared_ptr<StreamWorkspace> workspace_;  ///< on a GPU
   Precision arithmetic_ = Precision::fp32;
 };
 

@@ -2,6 +2,7 @@
 #include "dense.hpp"
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -18,6 +19,16 @@
 #include "tessera/ops/linear.hpp"
 
 namespace tessera::torch_ops {
+
+/// What dense ops on a stream need. Threads may queue on one stream at the same time: they share
+/// it, so that whoever queues an op, which may be several launches, holds `queueing` meanwhile.
+struct StreamWorkspace {
+  explicit StreamWorkspace(const Place& place) : memory(place) {}
+
+  ops::DenseWorkspace memory;
+  std::mutex queueing;
+};
+
 namespace {
 
 /// The number of the capture that a stream is part of, or 0.
@@ -35,7 +46,7 @@ unsigned long long capture_of(Stream stream) {
 /// the next capture.
 class Workspaces {
  public:
-  ops::DenseWorkspace of(const Place& place) {
+  std::shared_ptr<StreamWorkspace> of(const Place& place) {
     const std::scoped_lock lock(mutex_);
     const unsigned long long capture = capture_of(place.stream);
     if (capture != 0 && capture != capture_) {
@@ -51,9 +62,9 @@ class Workspaces {
                   "while capturing a CUDA graph: no layer ran on this GPU before", "capture",
                   "run the whole step once before torch.cuda.graph");
     }
-    const ops::DenseWorkspace made(place);
+    auto made = std::make_shared<StreamWorkspace>(place);
     ready_.insert(place.device.index);
-    return kept.emplace(key, made).first->second;
+    return kept.emplace(key, std::move(made)).first->second;
   }
 
   void clear() {
@@ -66,7 +77,7 @@ class Workspaces {
   using Key = std::pair<int, void*>;  ///< a GPU and a stream of it
 
   std::mutex mutex_;
-  std::map<Key, ops::DenseWorkspace> kept_, captured_;
+  std::map<Key, std::shared_ptr<StreamWorkspace>> kept_, captured_;
   unsigned long long capture_ = 0;  ///< that `captured_` is of
   std::set<int> ready_;             ///< GPUs that have run dense ops
 };
@@ -108,8 +119,9 @@ Dense::Dense(const Tensor& beside, std::int64_t flags)
 void Dense::multiply(Tensor& out, const Tensor& a, const Tensor& b) const {
   const Factor left(a), right(b);
   if (out.numel() == 0) return;
+  const std::scoped_lock lock(workspace_->queueing);
   ops::gemm(left.transpose, right.transpose, 1, left.matrix(), right.matrix(), 0, operand(out),
-            place_.device, place_.stream, &*workspace_, arithmetic_);
+            place_.device, place_.stream, &workspace_->memory, arithmetic_);
 }
 
 Tensor Dense::product_in(const Tensor& a, const Tensor& b, ScalarType type) const {
@@ -123,14 +135,16 @@ void Dense::add_product(Tensor& out, const Tensor& start, const Tensor& a, const
   const Factor left(a), right(b);
   if (out.numel() == 0) return;
   if (start.dim() == 2) {
+    const std::scoped_lock lock(workspace_->queueing);
     ops::gemm(left.transpose, right.transpose, 1, left.matrix(), right.matrix(), 1, operand(out),
-              place_.device, place_.stream, &*workspace_, arithmetic_);
+              place_.device, place_.stream, &workspace_->memory, arithmetic_);
     return;
   }
   const Tensor bias = torch::stable::contiguous(start);
   if (left.transpose == ops::Transpose::no && right.transpose == ops::Transpose::yes) {
+    const std::scoped_lock lock(workspace_->queueing);
     ops::linear(left.matrix(), right.matrix(), row_operand(bias), operand(out), place_.device,
-                place_.stream, &*workspace_, arithmetic_);
+                place_.stream, &workspace_->memory, arithmetic_);
     return;
   }
   multiply(out, a, b);
@@ -161,14 +175,16 @@ void Dense::sum_columns(const Tensor& values, const std::optional<Tensor>& decid
   const ops::Operand of_sums = sums ? row_operand(*sums) : ops::Operand{};
   const ops::Operand deciding = decides ? operand(*decides) : ops::Operand{};
   if (sums && of_sums.type != of_values.type) {
-    const ops::DenseWorkspaceUse use(&*workspace_, "sum", place_.device, place_.stream);
+    const std::scoped_lock lock(workspace_->queueing);
+    const ops::DenseWorkspaceUse use(&workspace_->memory, "sum", place_.device, place_.stream);
     return column_sums(of_values, deciding, of_sums, use.data(), place_.stream);
   }
   ops::ActivationOptions options;
   if (decides) options.activation = ops::Activation::relu;
+  const std::scoped_lock lock(workspace_->queueing);
   ops::bias_activation_dropout_backward(decides ? deciding : of_values, {}, options, of_values,
                                         decides ? of_values : ops::Operand{}, of_sums,
-                                        place_.device, place_.stream, &*workspace_);
+                                        place_.device, place_.stream, &workspace_->memory);
 }
 
 Tensor Dense::sum_of_rows(const Tensor& matrix, ScalarType type) const {
@@ -191,11 +207,12 @@ std::optional<LinearGradients> Dense::gradients_in_one(const Tensor& x, const Te
   ops::LinearSurroundings around;
   around.before_relu = wanted.before_relu;
   if (found.x_sums) around.grad_x_sums = row_operand(*found.x_sums);
+  const std::scoped_lock lock(workspace_->queueing);
   ops::linear_backward(operand(x), operand(matrix), operand(grad),
                        found.weight ? operand(*found.weight) : ops::Operand{},
                        found.bias ? row_operand(*found.bias) : ops::Operand{},
                        found.x ? operand(*found.x) : ops::Operand{}, place_.device, place_.stream,
-                       &*workspace_, arithmetic_, around);
+                       &workspace_->memory, arithmetic_, around);
   return found;
 }
 
