@@ -161,12 +161,13 @@ class CountedTraining {
   }
 
   /// Parts are kept where a step sees one alone. Others are made anew for every step, and the next
-  /// ones already where the device has a queue to work on meanwhile.
+  /// ones already where the device has a queue to work on meanwhile, which the one before the
+  /// current one may still be in.
   void add_batches(double share, std::int64_t per_epoch) {
     const bool keeps = !makes_batches_anew(options_);
     const bool works_ahead = why_not_recorded(placement_.device()).empty();
     const std::int64_t ahead = works_ahead ? batches_ahead(options_, per_epoch) : 0;
-    const double made = keeps ? 1 : static_cast<double>(1 + ahead) * share;
+    const double made = keeps ? 1 : static_cast<double>(ahead > 0 ? 2 + ahead : 1) * share;
     memory_.features += scaled(memory_.features, made);
     memory_.graph += scaled(memory_.graph, made);
   }
