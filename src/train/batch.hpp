@@ -38,7 +38,7 @@ bool takes_whole_rows(const Problem& problem, const TrainOptions& options);
 
 /// What one pass sees: a graph, its features, and what is known of its items.
 struct Batch {
-  /// What all of it is made of, so that it comes first. Null: of the memory of its place itself.
+  /// What its graphs, plans and targets are made of, so that it comes first. Null: of the place's.
   std::unique_ptr<MemoryResource> memory;
   nn::Topology graph;
   std::optional<nn::Topology> pooling;

@@ -22,6 +22,7 @@
 #include "tessera/ops/loss.hpp"
 
 #include "core/parts_clock.hpp"
+#include "core/stream_uses.hpp"
 #include "ops/chain/held_calls.hpp"
 #include "train/batch.hpp"
 #include "train/counted_evaluation.hpp"
@@ -60,6 +61,17 @@ struct StartedEpoch {
 struct TrainedBatch {
   std::int64_t number = 0;
   double items = 0;
+};
+
+/// A step's use of a batch, marked also where the step fails half-way: what it has queued still
+/// runs.
+struct MarkedUse {
+  StreamUses* uses;
+  Stream stream;
+
+  ~MarkedUse() {
+    if (uses != nullptr) uses->mark(stream);
+  }
 };
 
 void require_finite_loss(double loss, std::int64_t epoch) {
@@ -236,6 +248,7 @@ struct Trainer::State {
   /// Gives the device one step to do, whose loss goes to `loss`, or what was recorded of it.
   void start_step(Batch& batch, double* loss) { start_step(batch, loss, batch.recorded_step); }
   void start_step(Batch& batch, double* loss, const Recording& recorded) {
+    const MarkedUse use{batch.uses.get(), place.stream};
     timed(times, Phase::batches, [&] { plan_step(batch); });
     planned.restart();
     if (!batch.train_targets) {
@@ -248,7 +261,6 @@ struct Trainer::State {
       recorded.replay(place.stream);
       optimiser.count_replay();
     }
-    if (batch.uses != nullptr) batch.uses->mark(place.stream);
     ++step;
   }
 
