@@ -213,8 +213,11 @@ __global__ __launch_bounds__(
   unsigned item = warp_of_grid();
   if (item >= num_items(launch)) return;
   const Lanes lanes(launch);
+  // Read-only loads may move ahead of a wait that they follow straight away, as those of GATv2 did.
+  constexpr bool waits_first = form_name == AttentionForm::gatv2;
+  if constexpr (waits_first) cuda::wait_for_previous();
   GroupEdges edges = edges_of<Row::batch>(launch, item);
-  cuda::wait_for_previous();
+  if constexpr (!waits_first) cuda::wait_for_previous();
   const Form form(launch, lanes);
   Row row(launch, lanes, form);
 #pragma unroll 1
