@@ -81,6 +81,8 @@ class ShortGatV2Gradient {
       if (i + 1 < end) start_piece(launch_.pieces[i + 1]);
       finish(launch_.pieces[i]);
     }
+    // The states that the last step asked for belong to no step, but must have come.
+    cuda::wait_for_copies<0>();
   }
 
   /// What belongs to the columns of a step, beside the rows that scores are made of.
