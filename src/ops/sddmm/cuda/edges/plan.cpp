@@ -214,7 +214,9 @@ std::string why_not_stream(const SddmmProblem& problem, const StreamPolicy& poli
   if (!problem.aligned) return "rows on 16-byte boundaries only";
   if (problem.heads != 1) return "one head only";
   if (problem.factor != EdgeFactor::none) return "without scales only";
-  if (problem.graph.num_edges() > std::numeric_limits<std::int32_t>::max()) {
+  // Edges are asked for up to two steps after the last one of a run.
+  constexpr std::int64_t ahead = 1024;
+  if (problem.graph.num_edges() > std::numeric_limits<std::int32_t>::max() - ahead) {
     return "streams count edges with 31 bits";
   }
   if (head_width(problem) * element_bytes(problem) == policy.row_bytes()) return {};
