@@ -116,21 +116,53 @@ TEST(RoundToCodes, LeavesOutliersOfColumnsOutOfFewCodes) {
   constexpr std::int64_t rows = 3000;
   Matrix<float> x(rows, 3, 0.0f);
   for (std::int64_t i = 0; i < rows; ++i) x(i, 0) = i % 2 == 0 ? 1.0f : -1.0f;
-  x(0, 0) = 1000;
+  x(1, 0) = 1000;
   x(17, 1) = 5;
   std::vector<float> found;
   rounded(x, 4, RoundingRange::columns, {}, {}, &found);
-  // 1 + 4 / 2 times the root mean square of 1,024 rows, the first of them among these.
+  // 1 + 4 / 2 times the root mean square of 1,024 rows, the second of all among them.
   const float limit = 3 * std::sqrt((1e6f + 1023) / 1024);
   EXPECT_NEAR(found[0], limit, 1e-3f * limit);
   // Numbers of 0 do not count, and nothing keeps a range from its only number.
   EXPECT_EQ((std::vector<float>(found.begin() + 1, found.end())),
             (std::vector<float>{1, 5, 0, 0, 0}));
   const Matrix<float> y = rounded(x, 4, RoundingRange::columns);
-  EXPECT_NEAR(y(0, 0), limit, limit / 15);
+  EXPECT_NEAR(y(1, 0), limit, limit / 15);
   for (const RoundingRange range : {RoundingRange::columns, RoundingRange::matrix}) {
     rounded(x, range == RoundingRange::columns ? 8 : 4, range, {}, {}, &found);
     EXPECT_EQ(found[0], 1000);
+  }
+}
+
+TEST(RoundToCodes, LeavesOutliersInRowsThatAreNotLookedAtOut) {
+  constexpr std::int64_t rows = 3000;
+  Matrix<float> x(rows, 4);
+  for (std::int64_t i = 0; i < x.size(); ++i) x.data()[i] = i / 4 % 2 == 0 ? 1.0f : -1.0f;
+  // Of the rows 0 and 1 one is looked at.
+  x(0, 0) = x(1, 1) = 1e5f;
+  x(0, 2) = x(1, 3) = 1e9f;
+  std::vector<float> found;
+  rounded(x, 4, RoundingRange::columns, {}, {}, &found);
+  EXPECT_NEAR(std::min(found[0], found[2]), 3, 3e-3f);
+  EXPECT_NEAR(std::max(found[0], found[2]), 3e5f / 32, 10);
+  // The ones are less than the smallest part that is counted.
+  EXPECT_LE(std::min(found[4], found[6]), 3e9f / (1 << 26));
+  EXPECT_NEAR(std::max(found[4], found[6]), 3e9f / 32, 1e5f);
+}
+
+TEST(RoundToCodes, LooksAtAllRowsOfAPeriod) {
+  for (const std::int64_t period : {2, 3, 4, 8}) {
+    for (const std::int64_t rows : {2048, 4096, 8192, 10000, 100000}) {
+      // Large numbers in one row of each period: they stay where they are.
+      Matrix<float> x(rows, period, 0.01f);
+      for (std::int64_t i = 0; i < rows; ++i) x(i, i % period) = 1;
+      std::vector<float> found;
+      rounded(x, 4, RoundingRange::columns, {}, {}, &found);
+      for (std::int64_t j = 0; j < period; ++j) {
+        EXPECT_GT(found[static_cast<std::size_t>(j * 2)], 0.9f)
+            << period << ' ' << rows << ' ' << j;
+      }
+    }
   }
 }
 
@@ -185,6 +217,8 @@ TEST(RoundToCodes, OnDeviceGivesTheSameNumbers) {
       Matrix<float> x = drawn(2321, 35, 8);
       x(1, 0) = 90;
       x(0, 34) = -70;
+      x(0, 2) = 1e6f;
+      x(1, 3) = 1e9f;
       std::vector<float> scale(2321);
       for (std::size_t i = 0; i < scale.size(); ++i) scale[i] = static_cast<float>(i % 7);
       for (const auto& row_scale : {std::vector<float>(), scale}) {
