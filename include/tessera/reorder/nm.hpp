@@ -54,7 +54,8 @@ struct NmWork {
 NmWork nm_work(const Graph& graph, const NmPattern& pattern);
 
 /// Why no order at all can fit the pattern; nothing where an order may exist. `padding` counts the
-/// empty vertices after which the longest row is no obstacle; -1 where they would not help.
+/// empty vertices after which the longest row is no obstacle; -1 where something else is one, for
+/// which padding is not tried.
 struct NmObstacle {
   std::string reason;
   std::int64_t padding = -1;
