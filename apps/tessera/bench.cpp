@@ -150,6 +150,7 @@ void measure_source(Session& session, const BenchArguments& arguments,
       session.progress()(fmt::format("{} on {}", one.suite->op, data.dataset.name), done++, total);
       try {
         report.add(one, bench::run_suite(*one.suite, one.problem, workload.timing));
+        if (report.measured() > 0) session.has_results_to_keep();
       } catch (const Error& error) {
         if (error.code() != ErrorCode::unsupported) throw;
         // With all kernels, those that cannot run this problem are passed over.
@@ -179,8 +180,8 @@ ExitCode run_bench(Session& session, BenchArguments arguments) {
     if (report.measured() == 0) throw;
     // What was measured took its time, and is as good as if nothing had been left to do.
     interrupted = true;
-    session.results_are_complete();
   }
+  if (report.measured() > 0) session.results_are_complete();
   save_plans(arguments.planning);
   Json json = bench_header(commit_of(arguments));
   json["copy_bytes_per_second"] = bandwidth_json(arguments.threads, device);

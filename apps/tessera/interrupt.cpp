@@ -105,7 +105,8 @@ void InterruptWatch::watch() {
     } else {
       on_tick_();
     }
-    if (interrupted_ && Clock::now() > deadline) end_process(signals);
+    const bool waits = !interrupted_ || has_results_to_keep_;
+    if (!waits && Clock::now() > deadline) end_process(signals);
   }
 }
 

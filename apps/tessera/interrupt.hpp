@@ -17,9 +17,9 @@ struct Interrupted {};
 void end_on_signals();
 
 /// Turns SIGINT, SIGTERM and SIGHUP into a request to stop that work checks for when it can. Work
-/// that does not answer within two seconds, or a second Ctrl-C, ends the process at once, without
-/// leaving half a file behind. Once a result has got into its place, requests come too late: the
-/// work is finished instead. One at a time.
+/// that does not answer within two seconds, unless it has results to keep, or a second Ctrl-C, ends
+/// the process at once, without leaving half a file behind. Once a result has got into its place,
+/// requests come too late: the work is finished instead. One at a time.
 class InterruptWatch {
  public:
   /// `on_tick` runs on the watching thread ten times a second; `before_exit` just before the
@@ -36,6 +36,8 @@ class InterruptWatch {
   /// Files written before `set_results_complete` are the state of work that can go on from them,
   /// not its results.
   void set_files_are_progress() noexcept { files_are_progress_ = true; }
+  /// What the work has found so far is worth more than an end within two seconds.
+  void set_has_results_to_keep() noexcept { has_results_to_keep_ = true; }
   void set_results_complete() noexcept { results_complete_ = true; }
 
  private:
@@ -47,6 +49,7 @@ class InterruptWatch {
   std::function<void()> before_exit_;
   std::atomic<bool> interrupted_{false};
   std::atomic<bool> files_are_progress_{false};
+  std::atomic<bool> has_results_to_keep_{false};
   std::atomic<bool> results_complete_{false};
   std::int64_t files_before_ = 0;
   int read_end_ = -1;

@@ -43,6 +43,8 @@ class Session {
   /// For work that writes its own state as it goes on: Ctrl-C stops it all the same, until the
   /// results are complete.
   void files_are_progress() { interrupt_.set_files_are_progress(); }
+  /// After the first Ctrl-C such work may take its time to the next look at the progress.
+  void has_results_to_keep() { interrupt_.set_has_results_to_keep(); }
   void results_are_complete() { interrupt_.set_results_complete(); }
 
   /// Ends the progress display and hands over the results: the report for people on stdout unless

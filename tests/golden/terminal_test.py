@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress and colours on a terminal, a line per minute elsewhere, and Ctrl-C."""
+import json
 import os
 import pty
 import re
@@ -134,6 +135,27 @@ class Interrupt(cli.CliTest):
 
     def test_terminate_leaves_no_file(self):
         self.stop(signal.SIGTERM)
+
+    def interrupted_bench(self, data, features):
+        """Stopped in the first measurement on the second graph."""
+        report = self.folder / "bench.json"
+        command = [cli.PROGRAM, "bench", "spmm", "--data", "embedded:karate", "--data", data, "--features", features,
+                   "--threads", "1", "--json", report]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "TESSERA_PROGRESS_SECONDS": "0.000001"}) as process:
+            next(line for line in process.stderr if "spmm on sbm" in line)
+            process.send_signal(signal.SIGINT)
+            process.stderr.read()
+        return process.returncode, json.loads(report.read_text())
+
+    def test_bench_finishes_a_slow_measurement_and_keeps_all(self):
+        code, report = self.interrupted_bench("generate:sbm?vertices=20000&mean_degree=50", "512,64,32,16")
+        self.assertEqual((code, report["interrupted"]), (cli.INTERRUPTED, True))
+        self.assertEqual([record["graph"] for record in report["records"]][:4], ["karate"] * 4)
+
+    def test_a_bench_without_anything_left_to_measure_is_complete(self):
+        code, report = self.interrupted_bench("generate:sbm?vertices=1000", "8")
+        self.assertEqual((code, len(report["records"]), "interrupted" in report), (cli.OK, 2, False))
 
     def test_ignored_signals_stay_ignored(self):
         script = "trap '' INT; \"$0\" info $1 --quiet & kill -INT $!; wait $!"
