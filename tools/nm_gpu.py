@@ -38,7 +38,9 @@ def candidates_of(store):
 
 
 def bench(program, sources, precisions, widths, kernel, measured=True):
-    """Records with the times of all candidates, in chains where they are short."""
+    """Records with the times of all candidates, in chains where they are short. Of no source none: the program would take its own."""
+    if not sources:
+        return []
     with tempfile.TemporaryDirectory() as folder:
         output, store = pathlib.Path(folder) / "bench.json", pathlib.Path(folder) / "plans"
         command = [program, "bench", "spmm", "--device", "cuda", "--precision", ",".join(precisions), "--features",
@@ -192,8 +194,8 @@ def measure_models(program, folder, device):
     paths = graphs_in(folder)
     with tempfile.TemporaryDirectory() as scratch:
         for pattern, sources in (("off", paths), ("1:2:4", ordered_graphs(program, paths, scratch))):
-            for hidden in sorted(set(HIDDEN.values())):
-                output = pathlib.Path(scratch) / "steps.json"
+            for hidden in sorted(set(HIDDEN.values())) if sources else []:  # of none the program would take its own
+                output = pathlib.Path(scratch) / f"{hidden}, {pattern}.json"
                 steps = [f"step_{model}" for model, width in HIDDEN.items() if width == hidden]
                 data = [word for source in sources for word in ("--data", str(source))]
                 run([program, "bench", *steps, "--device", device, "--hidden", str(hidden), "--quick", "--quiet", "--json", str(output),
@@ -231,7 +233,7 @@ def measure_batches(program, folder, device):
 
 
 def measure_accuracy(program, folder, device, runs=5):
-    """Five seeds of each: as it is, ordered, and pruned to the same pattern in the order of the data."""
+    """Five seeds of each: as it is, ordered, and pruned to the same pattern in the order of the data. No times: trainings run side by side."""
     options = ["--device", device, "--runs", str(runs)]
     paths = [path for path in graphs_in(folder) if path.stem not in DRAWN_LABELS]
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(1 if device == "cpu" else 6) as pool:
@@ -246,4 +248,4 @@ def measure_accuracy(program, folder, device, runs=5):
                  if data.exists()]
         trained = pool.map(lambda case: train(program, case[3], case[1], case[4], options), cases)
         for (path, _, name, _, _), records in zip(cases, trained):
-            yield [{**r, "data": name, "prune": dropped[path]} for r in records]
+            yield [{**{key: value for key, value in r.items() if key != "step_ms"}, "data": name, "prune": dropped[path]} for r in records]
