@@ -11,10 +11,10 @@ namespace tessera::ops {
 /// What has a range of its own.
 enum class RoundingRange { matrix, rows, columns };
 
-/// Y = the numbers that codes of so many bits (1 to 16) would give back: the range of X, widened to
-/// 0, in 2^bits - 1 steps, 0 among them, each number to the nearest. A range of no width leaves
-/// its numbers as they are. `y` may be the memory of `x`; the gradient is that of y = x
-/// (straight-through), for which there is nothing to call.
+/// Y = the numbers that codes of 1 to 16 bits would give back: the range of X, widened to 0, in
+/// 2^bits - 1 steps, 0 among them, each number to the nearest. Without a width numbers stay as they
+/// are; ranges of columns below 8 bits leave outliers out (quantisation.md). `y` may be the memory
+/// of `x`; the gradient is that of y = x (straight-through), for which there is nothing to call.
 ///
 /// `ranges` is on the device, and gets two numbers for each range: how far it reaches above 0, and
 /// how far below. With `row_scale` (rows x 1, fp32) the codes are those of row_scale[i] X[i][j],
