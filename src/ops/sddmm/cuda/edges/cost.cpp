@@ -20,6 +20,9 @@ struct EdgesCoefficients {
   double latency_us, kept_latency_us;
   double round_us, kept_round_us;
   double half_round;  ///< of a round with 16-bit features
+  /// How much longer where every edge has another target: for rows of both ends, and for rows in
+  /// several chunks.
+  double both_ends, chunks_of_both;
   /// The share of the blocks held at once by a GPU that waits for nothing but its own loads,
   /// and how much of a last wave that is not full counts.
   double first_wave, last_wave;
@@ -56,41 +59,43 @@ constexpr std::array<Fitted<EdgesCoefficients>, 1> coefficients = {
           "32 to 256 features on 2026-11-17"),
       {.launch_us = 7.1,
        .memory_bytes_per_us = 4.1e6,
-       .latency_us = 0.57,
-       .kept_latency_us = 0.566,
-       .round_us = 0.799,
-       .kept_round_us = 0.712,
-       .half_round = 0.957,
+       .latency_us = 0.558,
+       .kept_latency_us = 0.553,
+       .round_us = 0.809,
+       .kept_round_us = 0.738,
+       .half_round = 0.949,
+       .both_ends = 0.329,
+       .chunks_of_both = 0.641,
        .first_wave = 0.998,
-       .last_wave = 0.761,
-       .instructions_per_us = 1738,
-       .per_feature = 1.359,
-       .per_kept_vector = 5.492,
-       .per_edge = 8.414,
-       .per_tile = 80.153,
+       .last_wave = 0.732,
+       .instructions_per_us = 1830,
+       .per_feature = 1.398,
+       .per_kept_vector = 5.549,
+       .per_edge = 8.669,
+       .per_tile = 82.984,
        .gathers = {.near_bytes_per_us = 27.1e6,
-                   .cached_bytes_per_us = 11.38e6,
-                   .missed_bytes_per_us = 3.09e6,
+                   .cached_bytes_per_us = 11.71e6,
+                   .missed_bytes_per_us = 3.31e6,
                    .near_bytes = 147e3,
                    .cached_bytes = 44.6e6},
-       .moved_share = 0.989,
-       .power = 2.001,
+       .moved_share = 0.956,
+       .power = 1.973,
        .sums_per_us = 4e5,
        .by_panels = 1.45,
-       .stream_gathers = {.near_bytes_per_us = 18e6,
-                          .cached_bytes_per_us = 9.48e6,
-                          .missed_bytes_per_us = 3.88e6,
+       .stream_gathers = {.near_bytes_per_us = 22e6,
+                          .cached_bytes_per_us = 10.07e6,
+                          .missed_bytes_per_us = 4.02e6,
                           .near_bytes = 147e3,
                           .cached_bytes = 44.6e6},
-       .stream_edge = 18.706,
-       .stream_feature = 2.625,
-       .stream_power = 2.055,
-       .stream_factors = {{0.992, 0.99, 0.976, 0.99, 0.997, 0.97, 0.979},
-                          {1.02, 1.045, 1.077, 1.015, 1.015, 1.016, 1}},
-       .factors = {{1,     1,     1.2,   1.027, 0.99,  1.126, 0.867, 1.08, 0.799, 0.954, 1.192,
-                    0.865, 1.089, 0.982, 0.969, 0.936, 1.069, 1.095, 0.84, 0.856, 0.912, 0.918},
-                   {1,     1.14,  1.05,  1.021, 0.804, 1.257, 0.917, 0.984, 0.888, 1.081, 1.213,
-                    0.825, 1.146, 1.038, 0.859, 1,     1,     1,     0.999, 0.885, 1.008, 1}}}}}};
+       .stream_edge = 18.977,
+       .stream_feature = 2.216,
+       .stream_power = 1.663,
+       .stream_factors = {{0.97, 0.982, 0.949, 0.992, 0.995, 0.95, 0.952},
+                          {1.039, 1.086, 1.134, 1.03, 1.03, 1.032, 1}},
+       .factors = {{1,     1,     1.2,   1.011, 0.968, 1.122, 0.856, 1.085, 0.767, 0.94,  1.187,
+                    0.846, 1.088, 0.985, 0.958, 0.929, 1.069, 1.091, 0.751, 0.833, 0.907, 0.92},
+                   {1,     1.14, 1.05,  1.022, 0.816, 1.251, 0.889, 0.958, 0.856, 1.084, 1.21,
+                    0.824, 1.14, 1.039, 0.864, 1,     1,     1,     0.987, 0.888, 1.007, 1}}}}}};
 
 /// Blocks that a processor holds at once, by the registers that nvcc 13.0 gives the kernels for
 /// sm_90 (plain ones: edges in the order of CSR, one head, no scales).
@@ -143,7 +148,12 @@ double waiting_us(const SddmmProblem& problem, const EdgesPolicy& policy, const 
   const double rounds =
       shape.chunks * static_cast<double>(problem.heads) * policy.edges / policy.batch;
   const double others = std::max(0.0, waves_of(problem, policy, fit, traits) - fit.first_wave);
-  return rounds * (latency_us + round_us * others);
+  const double targets_per_edge =
+      std::min(1.0, static_cast<double>(problem.graph.num_rows()) /
+                        static_cast<double>(std::max<EdgeOffset>(1, problem.graph.num_edges())));
+  const double longer = 1 + targets_per_edge * ((policy.keeps ? 0 : fit.both_ends) +
+                                                (shape.chunks > 1 ? fit.chunks_of_both : 0));
+  return longer * rounds * (latency_us + round_us * others);
 }
 
 /// How long issuing the instructions takes, if nothing else does.
