@@ -55,6 +55,10 @@ FITTED = set(
     "sbm?vertices=40000&communities=40&mean_degree=100&inside=0.9&seed=5",
     "sbm?vertices=50000&communities=400&mean_degree=20&inside=1&seed=131",
     "sbm?vertices=60000&communities=600&mean_degree=30&inside=1&seed=24",
+    "chung_lu?vertices=150000&edges=2500000&seed=21",
+    "erdos_renyi?vertices=500000&edges=4000000&seed=21",
+    "rmat?scale=17&edges=3000000&a=0.55&b=0.2&c=0.15&seed=21",
+    "sbm?vertices=120000&communities=3000&mean_degree=15&inside=0.6&seed=21",
 }
 
 

@@ -36,6 +36,7 @@ struct EdgesCoefficients {
   double by_panels;  ///< how many times what the model says edges ordered by panels take
   /// Streams of rows: what gathering takes, instructions per edge and per feature of a lane, and
   /// how many times what comes of both each policy takes.
+  double stream_start_us;  ///< more than others need to begin
   GatherRates stream_gathers;
   double stream_edge, stream_feature;
   double stream_power;
@@ -82,6 +83,7 @@ constexpr std::array<Fitted<EdgesCoefficients>, 1> coefficients = {
        .power = 1.973,
        .sums_per_us = 4e5,
        .by_panels = 1.45,
+       .stream_start_us = 1.5,
        .stream_gathers = {.near_bytes_per_us = 22e6,
                           .cached_bytes_per_us = 10.07e6,
                           .missed_bytes_per_us = 4.02e6,
@@ -250,7 +252,7 @@ double predict_stream_us(const SddmmProblem& problem, const StreamPolicy& policy
   const double sum = std::pow(gathering, fit.stream_power) + std::pow(issuing, fit.stream_power) +
                      std::pow(fit.moved_share * moved / fit.memory_bytes_per_us, fit.stream_power);
   const bool half = element_bytes(problem) == 2;
-  return fit.launch_us +
+  return fit.launch_us + fit.stream_start_us +
          fit.stream_factors.of(stream_policies, policy, half) * std::pow(sum, 1 / fit.stream_power);
 }
 
