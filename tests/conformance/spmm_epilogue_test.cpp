@@ -191,6 +191,20 @@ TEST_P(SpmmEpilogueTest, OddWidthsAndStrides) {
   }
 }
 
+/// Weights that are 0 in half of the edges, as dropout leaves them of sparse features.
+TEST_P(SpmmEpilogueTest, MostlyZeros) {
+  const Graph pattern =
+      generate::build(generate::ErdosRenyi{.vertices = 200, .edges = 12000, .seed = 3});
+  std::vector<float> values(static_cast<std::size_t>(pattern.num_edges()));
+  for (std::size_t e = 0; e < values.size(); ++e) {
+    values[e] = e % 2 == 0 ? 0.0f : static_cast<float>(e % 7 + 1) / 4;
+  }
+  const Graph graph = pattern.with_values(SharedArray<float>(values));
+  for (const SpmmEpilogue& epilogue : epilogues()) {
+    run_in_all_types({GetParam(), graph, Reduction::sum, 32, epilogue, 0});
+  }
+}
+
 TEST_P(SpmmEpilogueTest, EmptyRowsAndHubs) {
   const SpmmEpilogue all = epilogues().back();
   for (const testing::NamedGraph& odd : testing::odd_patterns()) {

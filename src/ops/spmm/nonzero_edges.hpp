@@ -46,7 +46,12 @@ class NonzeroEdges {
     rows_.row_offsets = offsets_;
     rows_.col_indices = cols_;
     rows_.num_edges = count;
-    rows_.y = static_cast<T*>(rows_.y) + all_range.row_begin * rows_.y_stride;
+    const std::int64_t first = all_range.row_begin * rows_.y_stride;
+    if (rows_.y_is_wide) {
+      rows_.y = static_cast<S*>(rows_.y) + first;
+    } else {
+      rows_.y = static_cast<T*>(rows_.y) + first;
+    }
   }
 
   const SpmmRows& rows() const { return rows_; }
