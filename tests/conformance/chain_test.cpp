@@ -395,6 +395,7 @@ TEST_P(ChainedOps, normalise_columns_far_from_0) {
     SCOPED_TRACE(rows);
     Matrix<float> far = input<float>(rows, 16, 1);
     for (std::int64_t i = 0; i < far.size(); ++i) far.data()[i] += 3000;
+    for (std::int64_t row = 0; row < rows; ++row) far(row, 5) = 1e6f / 3;
     DeviceMatrix<float> x(far, device, 0), y(rows, 16, device, 0), z(rows, 16, device, 0);
     DeviceMatrix<float> identity(16, 16, device, 0);
     Matrix<float> ones(16, 16, 0.0f);
@@ -417,6 +418,7 @@ TEST_P(ChainedOps, normalise_columns_far_from_0) {
         squares += apart * apart;
       }
       const double factor = 1 / std::sqrt(squares / static_cast<double>(rows) + 1e-5);
+      ASSERT_NEAR(static_cast<double>(deviation.values()(0, col)), factor, 1e-5 * factor) << col;
       for (std::int64_t row = 0; row < rows; row += 17) {
         const double expected = (static_cast<double>(far(row, col)) - middle) * factor;
         ASSERT_NEAR(static_cast<double>(got(row, col)), expected, 1e-4) << row << ", " << col;

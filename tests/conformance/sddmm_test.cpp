@@ -167,7 +167,7 @@ TEST_P(SddmmKernels, ComputeManyTilesInTurn) {
 
 /// Of a stream, which has no other rows: runs that end early, targets without edges, hubs.
 TEST_P(SddmmKernels, StreamRowsOfOddGraphs) {
-  if (!is_stream()) GTEST_SKIP() << "streams of rows, which run on GPUs";
+  if (!is_stream()) GTEST_SKIP() << "runs for streams of rows, by tools/gpu.sh test";
   must_compare();
   for (const NamedGraph& named : testing::odd_patterns()) {
     SCOPED_TRACE(named.name);

@@ -50,7 +50,7 @@ SIZES = [(1, 1, 1), (17, 3, 7), (300, 130, 64), (300, 64, 130), (9000, 40, 7), (
 
 def case_of(device, kind, rows, inputs, outputs):
     if device.type == "cpu" and rows > 300:
-        pytest.skip("sizes are the same to torch's products on a CPU")
+        pytest.skip("runs on a GPU: to torch's products on a CPU all sizes are the same")
     index = random_edges(rows, rows, 3 * rows, device)
     layer = layer_of(kind, inputs, outputs).to(device)
     return index, layer, torch.randn(rows, inputs, device=device), torch.randn(rows, outputs, device=device)
