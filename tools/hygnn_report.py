@@ -27,7 +27,7 @@ import logistic_cores
 import plan_loss
 
 # A kernel belongs to the kind of core that it runs on.
-KINDS = {"rows": "CUDA cores", "tall": "tensor cores", "short": "tensor cores", "nm": "sparse tensor cores",
+KINDS = {"rows": "CUDA cores", "tall": "tensor cores", "short": "tensor cores", "nm_split": "both, by columns", "nm": "tensor cores",
          "split": "both, by columns", "hybrid": "both, by windows", "ordered": "both, by windows in another order"}
 PURE = ("CUDA cores", "tensor cores")
 HYBRID = ("both, by columns", "both, by windows")
@@ -48,8 +48,8 @@ def swept_sources():
         yield (size, degree), source
 
 
-def measure(arguments):
-    """Records as plan_loss.py has them; those of the sweep with `community` and `degree`."""
+def measure(arguments, save):
+    """Records as plan_loss.py has them; those of the sweep with `community` and `degree`. `save` gets them after each graph."""
     records, problems = [], []
     begin = time.monotonic()
     jobs = [(name, source, {}) for name, source in plan_loss.sources_of(arguments)]
@@ -69,12 +69,13 @@ def measure(arguments):
             for op, details, candidates in choices:
                 records.append({"graph": pathlib.Path(name).stem, "op": op, "details": details, "candidates": candidates,
                                 "fitted": pathlib.Path(name).stem in plan_loss.FITTED, **more})
+            save(records, {})
             print(f"{name}: {len(choices)} plans", file=sys.stderr)
     return records, problems
 
 
-def measure_parts(arguments):
-    """What each part that was asked for measures, by the part's name."""
+def measure_parts(arguments, save):
+    """What each part that was asked for measures, by the part's name. `save` gets it after each graph."""
     parts, problems = {name: [] for name in arguments.parts.split(",") if name}, []
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -85,6 +86,7 @@ def measure_parts(arguments):
                     continue
                 try:
                     records += hygnn_parts.PARTS[part][0](arguments, pathlib.Path(name).stem, source, folder)
+                    save(parts)
                 except (RuntimeError, plan_loss.subprocess.TimeoutExpired) as error:
                     problems.append(f"{part} of {name}: {error}")
     return parts, problems
@@ -133,7 +135,7 @@ def hybrid_section(records):
         speeds.append(speed)
         chosen = min(record["candidates"], key=lambda one: one["predicted_us"])["kernel"].rsplit("/", 1)[-1]
         pure_there[speed] = kind_of(chosen) in PURE
-        if chosen.startswith(("hybrid", "split")):
+        if kind_of(chosen) in HYBRID:
             mixed.append(speed)
         lines.append(f"| {record['graph']} | {short(record['details'])} | "
                      + " | ".join(cell(best.get(kind)) for kind in (*PURE, *HYBRID)) + f" | {speed:.2f} | {chosen} |")
@@ -241,6 +243,8 @@ def main():
     parser.add_argument("--seconds-per-graph", type=float, default=60)
     parser.add_argument("--parts", default=",".join(hygnn_parts.PARTS),
                         help="which of " + ", ".join(hygnn_parts.PARTS) + " to measure (default all)")
+    parser.add_argument("--orders", help="a folder that keeps graphs in other orders, so that they are made once")
+    parser.add_argument("--pictures", action="store_true", help="draw each graph before and after LOA (Figure 5)")
     parser.add_argument("--no-choices", action="store_true", help="the parts alone")
     parser.add_argument("--no-sweep", action="store_true", help="without the sweep of sparsity")
     parser.add_argument("--commit", default="unknown")
@@ -260,14 +264,17 @@ def main():
         unknown = set(filter(None, arguments.parts.split(","))) - set(hygnn_parts.PARTS)
         if unknown:
             sys.exit(f"hygnn_report: no part '{unknown.pop()}': there are {', '.join(hygnn_parts.PARTS)}")
-        records, problems = ([], []) if arguments.no_choices else measure(arguments)
-        parts, more_problems = measure_parts(arguments)
+
+        def save(records, parts):
+            text = json.dumps({"commit": arguments.commit, "records": records, "parts": parts}, indent=0)
+            out.with_suffix(".json").write_text(text, encoding="utf-8")
+
+        records, problems = ([], []) if arguments.no_choices else measure(arguments, save)
+        parts, more_problems = measure_parts(arguments, lambda parts: save(records, parts))
         problems += more_problems
         commits = [arguments.commit]
         if not records and not any(parts.values()):
             sys.exit("hygnn_report: nothing was measured: " + "; ".join(problems))
-        out.with_suffix(".json").write_text(json.dumps({"commit": arguments.commit, "records": records, "parts": parts}, indent=0),
-                                            encoding="utf-8")
     notes = pathlib.Path(arguments.notes).read_text(encoding="utf-8").strip() if arguments.notes else ""
     out.with_suffix(".md").write_text(page(records, parts, problems, commits, arguments.machine, notes), encoding="utf-8")
     print(out.with_suffix(".md").read_text(encoding="utf-8"))
