@@ -51,8 +51,7 @@ TEST_P(Dense, gemm_agrees_with_the_reference) {
     for (const test::ProductShape& shape : shapes) {
       for (const Transpose turn_a : {Transpose::no, Transpose::yes}) {
         for (const Transpose turn_b : {Transpose::no, Transpose::yes}) {
-          test::check_gemm<T>(shape, turn_a, turn_b, 0, 0, device());
-          test::check_gemm<T>(shape, turn_a, turn_b, 0.5, 3, device());
+          test::check_gemm<T>(shape, turn_a, turn_b, {{0, 0}, {0.5, 3}}, device());
         }
       }
     }

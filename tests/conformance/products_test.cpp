@@ -27,8 +27,8 @@ TEST_F(ProductsOnGpu, many_rows_with_a_small_matrix) {
   for (const std::int64_t rows : {32768, 32801}) {
     for (const std::int64_t cols : {1, 31, 33, 64}) {
       for (const std::int64_t inner : {1, 8, 17, 64, 66, 130}) {
-        test::check_gemm<float>({rows, cols, inner}, no, yes, 0, 0, gpu);
-        test::check_gemm<float>({rows, cols, inner}, no, no, 0.5, 3, gpu);
+        test::check_gemm<float>({rows, cols, inner}, no, yes, {{0, 0}}, gpu);
+        test::check_gemm<float>({rows, cols, inner}, no, no, {{0.5, 3}}, gpu);
       }
     }
   }
@@ -44,10 +44,8 @@ TEST_F(ProductsOnGpu, gradients_of_weights_over_many_rows) {
                                             {64, 81, inner},
                                             {96, 64, inner},
                                             {64, 96, inner}}) {
-      test::check_gemm<float>(shape, yes, no, 0, 0, gpu);
-      test::check_gemm<float>(shape, yes, no, 1, 3, gpu);
-      test::check_gemm<Bfloat16>(shape, yes, no, 0, 0, gpu);
-      test::check_gemm<Bfloat16>(shape, yes, no, 1, 8, gpu);
+      test::check_gemm<float>(shape, yes, no, {{0, 0}, {1, 3}}, gpu);
+      test::check_gemm<Bfloat16>(shape, yes, no, {{0, 0}, {1, 8}}, gpu);
     }
   }
 }
@@ -61,10 +59,8 @@ TEST_F(ProductsOnGpu, few_columns_by_many_rows) {
                                           {3, 64, inner},
                                           {4, 41, inner},
                                           {4, 64, inner}}) {
-    for (const std::int64_t margin : {0, 3}) {
-      test::check_gemm<float>(shape, yes, no, 0, margin, gpu);
-      test::check_gemm<Bfloat16>(shape, yes, no, 0, margin, gpu);
-    }
+    test::check_gemm<float>(shape, yes, no, {{0, 0}, {0, 3}}, gpu);
+    test::check_gemm<Bfloat16>(shape, yes, no, {{0, 0}, {0, 3}}, gpu);
   }
 }
 
@@ -74,10 +70,10 @@ TEST_F(ProductsOnGpu, tf32_where_it_is_allowed) {
        {test::ProductShape{4100, 257, 130}, {130, 129, 9000}, {40000, 97, 33}}) {
     for (const Transpose turn_a : {no, yes}) {
       for (const Transpose turn_b : {no, yes}) {
-        test::check_gemm<float>(shape, turn_a, turn_b, 0, 0, gpu, Precision::tf32);
+        test::check_gemm<float>(shape, turn_a, turn_b, {{0, 0}}, gpu, Precision::tf32);
       }
     }
-    test::check_gemm<float>(shape, no, yes, 1, 3, gpu, Precision::tf32);
+    test::check_gemm<float>(shape, no, yes, {{1, 3}}, gpu, Precision::tf32);
   }
 }
 
@@ -85,8 +81,8 @@ TEST_F(ProductsOnGpu, small_products_at_the_edges_of_tiles) {
   for (const std::int64_t rows : {1, 127, 129, 700}) {
     for (const std::int64_t cols : {8, 15, 17, 33, 65}) {
       for (const std::int64_t inner : {15, 31, 33, 700}) {
-        test::check_gemm<float>({rows, cols, inner}, no, yes, 0, 3, gpu);
-        test::check_gemm<float>({rows, cols, inner}, yes, no, 0, 0, gpu);
+        test::check_gemm<float>({rows, cols, inner}, no, yes, {{0, 3}}, gpu);
+        test::check_gemm<float>({rows, cols, inner}, yes, no, {{0, 0}}, gpu);
       }
     }
   }
