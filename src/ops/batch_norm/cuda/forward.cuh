@@ -39,12 +39,13 @@ struct Statistics {
             0};
   }
 
+  __device__ double inverse_deviation(double variance) const { return rsqrt(variance + epsilon); }
+
   /// For the pass that follows: y = (x - a) * b + c. The mean is rounded to fp32; what it lost goes
   /// into c.
   __device__ cuda::ColumnNumbers numbers(const Column& known, double mean, double variance) const {
-    const double inverse_deviation = 1 / sqrt(variance + epsilon);
     const auto rounded = static_cast<float>(mean);
-    const auto factor = static_cast<float>(known.gamma * inverse_deviation);
+    const auto factor = static_cast<float>(known.gamma * inverse_deviation(variance));
     // An infinite mean loses nothing that could be told.
     const double lost = isfinite(mean) ? mean - static_cast<double>(rounded) : 0;
     const double shift = known.beta - lost * static_cast<double>(factor);
@@ -68,7 +69,7 @@ struct Statistics {
     if (rows > 1) move(running_variance, known.running_variance, variance * count / (count - 1));
     if (saved_mean != nullptr) saved_mean[col] = static_cast<float>(mean);
     if (saved_inverse_deviation != nullptr) {
-      saved_inverse_deviation[col] = static_cast<float>(1 / sqrt(variance + epsilon));
+      saved_inverse_deviation[col] = static_cast<float>(inverse_deviation(variance));
     }
   }
 };

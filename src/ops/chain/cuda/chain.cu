@@ -30,9 +30,9 @@ bool is_narrow(const ConstOperand& matrix) {
 bool is_narrow_or_absent(const ConstOperand& matrix) {
   return matrix.absent() || is_narrow(matrix);
 }
-/// Whether two matrices of as many columns are one or have nothing to do with each other.
+/// Whether two matrices are one or have nothing to do with each other.
 bool same_or_apart(const ConstOperand& a, const ConstOperand& b) {
-  return a.data != b.data || a.stride == b.stride;
+  return a.data != b.data || (a.stride == b.stride && a.cols == b.cols);
 }
 
 /// Whether the shape of a call is one for a chain.
@@ -47,9 +47,9 @@ struct Suits {
     // The threads of a row read all of it while others write.
     const bool is_apart = call.grad_x.absent() ||
                           (call.grad_x.data != call.grad_y.data && call.grad_x.data != call.x.data);
-    return has_results && is_apart && is_narrow(call.x) && is_narrow(call.grad_y) &&
-           is_narrow_or_absent(call.weight) && is_narrow_or_absent(call.grad_x) &&
-           call.of_x.columns.absent() && call.normed.absent();
+    return has_results && is_apart && same_or_apart(call.x, call.grad_y) && is_narrow(call.x) &&
+           is_narrow(call.grad_y) && is_narrow_or_absent(call.weight) &&
+           is_narrow_or_absent(call.grad_x) && call.of_x.columns.absent() && call.normed.absent();
   }
   bool operator()(const BatchNormCall& call) const {
     return is_narrow(call.x) && is_narrow(call.y) && same_or_apart(call.x, call.y) &&
@@ -74,6 +74,7 @@ class LaunchMaker {
   /// `room`: bytes of shared memory for matrices.
   LaunchMaker(std::int64_t rows, int blocks, int room, std::byte* memory) : room_(room) {
     launch_.rows = static_cast<int>(rows);
+    launch_.share_of_row = 1 / static_cast<double>(rows);
     launch_.rows_per_block = (launch_.rows + blocks - 1) / blocks;
     launch_.workspace = cuda::workspace_in(memory);
   }
@@ -149,7 +150,7 @@ class LaunchMaker {
                                               values_of<T>(call.grad_sums),
                                               call.targets->times.data(),
                                               call.targets->labels.data(),
-                                              call.targets->count,
+                                              1 / call.targets->count,
                                               call.value};
   }
 

@@ -41,19 +41,20 @@ __device__ void run_step(int number, const ChainLaunch<T>& launch, const ChainBl
       break;
     case ChainKind::loss: add_cross_entropies(step.loss, block, memory.labels, totals); break;
   }
-  if (step.left_sums > 0) leave_totals(totals, memory.shares, left);
   const bool is_norm = step.kind == ChainKind::norm;
   const bool is_gradient = step.kind == ChainKind::norm_gradient;
-  if (is_norm && step.norm.training) {
-    add_moments_in_team(step.norm, block, launch.rows, totals, team, memory.shares, memory.sums);
-  } else if (is_gradient) {
-    add_in_team(totals, team, memory.shares, memory.sums);
+  const bool exchanges = is_gradient || (is_norm && step.norm.training);
+  if (exchanges || step.left_sums > 0) share_totals(totals, memory.shares);
+  if (exchanges) {
+    add_in_team(launch, step, block, team, memory.shares, memory.sums);
+  } else if (step.left_sums > 0 && threadIdx.x < chain_sums) {
+    leave_sum(left, static_cast<int>(threadIdx.x), memory.shares.total());
   }
   if (is_norm) {
-    find_norm(step.norm, number, launch.rows, block.cols(step.norm.x), memory.sums, memory.columns);
+    find_norm(step.norm, number, block.cols(step.norm.x), memory.sums, memory.columns);
     normalise_rows(step.norm, block, memory.columns.numbers);
   } else if (is_gradient) {
-    write_norm_gradients(step.norm_gradient, block, launch.rows, memory.sums,
+    write_norm_gradients(step.norm_gradient, block, launch.share_of_row, memory.sums,
                          memory.columns.numbers);
   }
 }
@@ -81,7 +82,7 @@ __device__ void finish_sum(const ChainLaunch<T>& launch, int number, double tota
   T* const sums = is_loss ? step.loss.sums : step.product.sums;
   const int cols = launch.matrix[is_loss ? step.loss.logits : step.product.y].cols;
   if (row == 0 && col < cols && sums != nullptr) sums[col] = value;
-  if (is_loss && sum == chain_width) *step.loss.value = total / step.loss.count;
+  if (is_loss && sum == chain_width) *step.loss.value = total * step.loss.share;
 }
 
 template <class T, class Team>

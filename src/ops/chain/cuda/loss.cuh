@@ -38,7 +38,7 @@ __device__ inline double cross_entropy_of_row(float (&values)[4], int first_col,
     sum += static_cast<double>(values[i]);
   }
   sum = across_row(sum, [](double a, double b) { return a + b; });
-  const auto factor = static_cast<float>(1 / sum);
+  const float factor = 1 / static_cast<float>(sum);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     values[i] = (values[i] * factor - (first_col + i == label ? 1.0f : 0.0f)) * share;
@@ -79,7 +79,7 @@ __device__ void add_cross_entropies(const LossStep<T>& step, const ChainBlock<T>
       four = logits.load(row, first_col);
       const double loss =
           cross_entropy_of_row(four.values, first_col, logits.cols(), labels.labels[row],
-                               static_cast<float>(times / step.count));
+                               static_cast<float>(times * step.share));
       if (first_col == 0) totals.values[4] += times * loss;
     }
     if (has_gradient) gradient.store(four.values, row, first_col);

@@ -54,6 +54,14 @@ __device__ double norm_shift(const ChainRows<T>& x, const ChainBlock<T>& block, 
   return isfinite(first) ? static_cast<double>(first) : 0;
 }
 
+/// 1 / count, without what a division in double costs.
+__device__ inline double reciprocal(int count) {
+  auto found = static_cast<double>(1.0f / static_cast<float>(count));
+#pragma unroll
+  for (int i = 0; i < 2; ++i) found = fma(found, fma(-static_cast<double>(count), found, 1), found);
+  return found;
+}
+
 /// Distances from the shifts, and their squares.
 template <class T>
 __device__ void add_moments(const NormStep<T>& step, const ChainBlock<T>& block,
@@ -73,61 +81,78 @@ __device__ void add_moments(const NormStep<T>& step, const ChainBlock<T>& block,
   });
 }
 
-/// Sums of all rows, and squares of their distances from the mean. Blocks publish sums, and squares
-/// of distances from their own means; how far those are from the mean of all follows by what was
-/// published.
+/// What a block publishes of its sums of distances: the mean of its rows, and squares of distances
+/// from that.
+template <class T>
+__device__ double moment_of_block(const NormStep<T>& step, const ChainBlock<T>& block, double own) {
+  const int col = static_cast<int>(threadIdx.x) % chain_width;
+  const double distances = __shfl_sync(~0u, own, col);
+  const double mean = distances * reciprocal(max(1, block.rows()));
+  return is_first_sum() ? norm_shift(block.matrix(step.x), block, col) + mean
+                        : fma(-mean, distances, own);
+}
+
+/// Adds up the shares of all blocks; `all` is in shared memory, those of the first kind come first.
+/// Of a batch norm it gets means and variances: the means of blocks lie around that of the first
+/// one, by which the sums of their distances and squares keep their digits.
 template <class T, class Team>
-__device__ void add_moments_in_team(const NormStep<T>& step, const ChainBlock<T>& block, int rows,
-                                    const ChainTotals& totals, Team& team, ChainShares& shares,
-                                    double (&all)[chain_sums]) {
-  share_totals(totals, shares);
+__device__ void add_in_team(const ChainLaunch<T>& launch, const ChainStep<T>& step,
+                            const ChainBlock<T>& block, Team& team, ChainShares& shares,
+                            double (&all)[chain_sums]) {
+  const bool of_norm = step.kind == ChainKind::norm;
   const int col = static_cast<int>(threadIdx.x) % chain_width;
   const double own = shares.total();
-  const double distances = __shfl_sync(~0u, own, col);
-  const auto count = static_cast<double>(block.rows());
-  const bool is_sum = threadIdx.x % chain_sums < chain_width;
-  const double squares = count > 0 ? own - distances * distances / count : 0;
-  team.publish(is_sum ? distances + count * norm_shift(block.matrix(step.x), block, col) : squares);
+  team.publish(of_norm ? moment_of_block(step.norm, block, own) : own);
   team.meet();
-  const double sum_of_rows =
-      add_over_blocks([&](int of, int) { return team.published(of, col); }, shares);
-  __syncthreads();
-  const double mean = sum_of_rows / rows;
-  const double squares_of_rows = add_over_blocks(
-      [&](int of, int) {
-        const auto rows_there = static_cast<double>(block.rows_of(of));
-        if (rows_there == 0) return 0.0;
-        const double distance = team.published(of, col) / rows_there - mean;
-        return team.published(of, chain_width + col) + rows_there * distance * distance;
+  double shift = 0;
+  if (of_norm) {
+    const double first = team.published(0, col);
+    if (isfinite(first)) shift = first;
+  }
+  double total = add_over_blocks<Team>(
+      [&](int of, int sum) {
+        const double published = team.published(of, sum);
+        if (!of_norm) return published;
+        const double distance = team.published(of, col) - shift;
+        const double distances = block.rows_of(of) * distance;
+        return is_first_sum() ? distances : fma(distances, distance, published);
       },
       shares);
-  if (threadIdx.x < chain_sums) all[threadIdx.x] = is_sum ? sum_of_rows : squares_of_rows;
+  if (of_norm) {
+    const double distances = __shfl_sync(~0u, total, col);
+    const double mean = distances * launch.share_of_row;
+    total = is_first_sum() ? shift + mean : fma(-mean, distances, total) * launch.share_of_row;
+  }
+  if (threadIdx.x < chain_sums) all[threadIdx.x] = total;
   __syncthreads();
 }
 
-/// Finds the numbers of the columns by the sums of all blocks, or by what ran along before.
+/// Finds the numbers of the columns by means and variances, or by what ran along before. The second
+/// warp writes what is kept of them meanwhile.
 template <class T>
-__device__ void find_norm(const NormStep<T>& step, int number, int rows, int cols,
-                          const double (&sums)[chain_sums], ChainColumns<T>& columns) {
-  const int col = static_cast<int>(threadIdx.x);
+__device__ void find_norm(const NormStep<T>& step, int number, int cols,
+                          const double (&moments)[chain_sums], ChainColumns<T>& columns) {
+  const int col = static_cast<int>(threadIdx.x) % 32;
+  const auto warp = threadIdx.x / 32;
   if (col < cols) {
     const auto& known = columns.known[number][col];
+    double mean = known.running_mean - known.added, variance = known.running_variance;
     if (step.training) {
-      const auto count = static_cast<double>(rows);
-      const double mean = sums[col] / count;
-      const double found = sums[chain_width + col] / count;
+      mean = moments[col];
       // Rounding may take a variance of 0 below it; a not-a-number stays.
-      const double variance = found < 0 ? 0 : found;
-      columns.numbers[col] = step.statistics.numbers(known, mean, variance);
-      columns.normed[number][col] = {
-          static_cast<float>(mean),
-          static_cast<float>(1 / sqrt(variance + step.statistics.epsilon)), 0, 0};
-      if (blockIdx.x == 0) step.statistics.update(col, known, mean, variance);
-    } else {
-      columns.numbers[col] =
-          step.statistics.numbers(known, known.running_mean - known.added, known.running_variance);
+      const double found = moments[chain_width + col];
+      variance = found < 0 ? 0 : found;
     }
-  } else if (col < chain_width) {
+    if (warp == 0) {
+      const Statistics<T>& statistics = step.statistics;
+      columns.numbers[col] = statistics.numbers(known, mean, variance);
+      columns.normed[number][col] = {static_cast<float>(mean),
+                                     static_cast<float>(statistics.inverse_deviation(variance)), 0,
+                                     0};
+    } else if (warp == 1 && blockIdx.x == 0 && step.training) {
+      step.statistics.update(col, known, mean, variance);
+    }
+  } else if (warp == 0 && col < chain_width) {
     columns.numbers[col] = {};
   }
   __syncthreads();
@@ -196,10 +221,10 @@ __device__ void add_norm_gradients(const NormGradStep<T>& step, int number,
   for (int i = 0; i < 8; ++i) totals.values[i] = static_cast<double>(sums[i]);
 }
 
-/// Takes the means over all rows from the sums of all blocks.
+/// Takes the means over all rows, of which each has such a share, from the sums of all blocks.
 template <class T>
 __device__ void write_norm_gradients(const NormGradStep<T>& step, const ChainBlock<T>& block,
-                                     int rows, const double (&sums)[chain_sums],
+                                     double share, const double (&sums)[chain_sums],
                                      const cuda::ColumnNumbers* numbers) {
   const int thread = static_cast<int>(threadIdx.x), first_col = block.first_col();
   if (blockIdx.x == 0 && thread < block.cols(step.x)) {
@@ -213,7 +238,6 @@ __device__ void write_norm_gradients(const NormGradStep<T>& step, const ChainBlo
           0.0f * static_cast<float>(gradient + weighted) * numbers[thread].b * numbers[thread].c));
     }
   }
-  const double share = 1 / static_cast<double>(rows);
   float means[4], weighted[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {

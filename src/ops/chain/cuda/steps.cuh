@@ -98,7 +98,7 @@ struct LossStep {
   T* sums;       ///< of its columns; may be null
   const std::int32_t* times;
   const std::int32_t* labels;
-  double count;
+  double share;  ///< 1 / how many rows are counted
   double* value;
 };
 
@@ -122,6 +122,7 @@ struct ChainStep {
 template <class T>
 struct ChainLaunch {
   int rows = 0, rows_per_block = 0;
+  double share_of_row = 0;  ///< 1 / rows
   int count = 0;
   int matrices = 0, given = 0;
   int factors = 0;

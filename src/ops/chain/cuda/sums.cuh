@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include "ops/chain/cuda/rows.cuh"
 
 /// Sums over all rows of a chain, in double and in an order that is fixed.
@@ -53,13 +55,17 @@ __device__ inline void share_totals(const ChainTotals& totals, ChainShares& shar
 }
 static_assert(8 * chain_lanes == 32);
 
+/// Whether a thread stands for a sum of the first kind.
+__device__ inline bool is_first_sum() { return threadIdx.x % chain_sums < chain_width; }
+
 /// Adds up `value(block, sum)` of all blocks.
-template <class Value>
+template <class Team, class Value>
 __device__ double add_over_blocks(Value&& value, ChainShares& shares) {
+  constexpr int at_once = std::min(8, Team::most_blocks / ChainShares::count);
   const int sum = static_cast<int>(threadIdx.x) % chain_sums;
   const int share = static_cast<int>(threadIdx.x) / chain_sums;
   double total = 0;
-#pragma unroll 8
+#pragma unroll at_once
   for (int block = share; block < static_cast<int>(gridDim.x); block += ChainShares::count) {
     total += value(block, sum);
   }
@@ -68,31 +74,11 @@ __device__ double add_over_blocks(Value&& value, ChainShares& shares) {
   return shares.total();
 }
 
-/// Adds up what the threads of all blocks have; `all` is in shared memory, those of the first kind
-/// come first.
-template <class Team>
-__device__ void add_in_team(const ChainTotals& totals, Team& team, ChainShares& shares,
-                            double (&all)[chain_sums]) {
-  share_totals(totals, shares);
-  team.publish(shares.total());
-  team.meet();
-  const double total =
-      add_over_blocks([&](int block, int sum) { return team.published(block, sum); }, shares);
-  if (threadIdx.x < chain_sums) all[threadIdx.x] = total;
-  __syncthreads();
-}
-
 /// Where the blocks' parts of a sum lie that is left until the end.
 __device__ inline double* parts_of(double* left, int sum) { return left + sum * gridDim.x; }
 
 __device__ inline void leave_sum(double* left, int sum, double value) {
   __stcg(parts_of(left, sum) + blockIdx.x, value);
-}
-
-/// Leaves what the threads of a block have.
-__device__ inline void leave_totals(const ChainTotals& totals, ChainShares& shares, double* left) {
-  share_totals(totals, shares);
-  if (threadIdx.x < chain_sums) leave_sum(left, static_cast<int>(threadIdx.x), shares.total());
 }
 
 /// Calls `finish(sum, total)` for each of `count` sums that all blocks have left, in one lane: the

@@ -12,6 +12,7 @@ namespace tessera::ops {
 /// The blocks of one cluster, by shared memory.
 class ClusterTeam {
  public:
+  static constexpr int most_blocks = most_cluster_chain_blocks;
   struct Memory {
     double sums[2][most_cluster_chain_blocks][chain_sums];
   };
@@ -54,6 +55,7 @@ class ClusterTeam {
 /// Blocks that all run at once, by global memory: behind the sums that steps leave.
 class GridTeam {
  public:
+  static constexpr int most_blocks = most_grid_chain_blocks;
   struct Memory {};
 
   __device__ GridTeam(const cuda::Workspace& workspace, bool, Memory&)
