@@ -20,6 +20,7 @@
 #include "start_device.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/core/memory.hpp"
 #include "tessera/core/printable.hpp"
 #include "tessera/graph/partition.hpp"
 #include "tessera/train/bit_batches.hpp"
@@ -181,7 +182,7 @@ const char* metric_name(const train::Prediction& prediction) {
 
 std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
                     const train::Checkpoint& checkpoint, const train::Prediction& prediction,
-                    const std::optional<Quantised>& quantised) {
+                    const std::optional<Quantised>& quantised, std::int64_t peak_bytes) {
   Table table("ll");
   table.add({"model", nn::describe(checkpoint.model)});
   const train::BestEpoch best = train::best_epoch(checkpoint);
@@ -225,6 +226,7 @@ std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
       table.add({"lost", fmt::format("{:.2f} points against all bits", *quantised->loss * 100)});
     }
   }
+  table.add({"peak memory", human_bytes(peak_bytes)});
   if (!arguments.output.empty()) table.add({"written", arguments.output});
   if (!arguments.quantised.empty()) table.add({"model written", arguments.quantised});
   return headline(dataset) + "\n" + table.text();
@@ -232,7 +234,7 @@ std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
 
 Json to_json(const PredictArguments& arguments, const Dataset& dataset,
              const train::Checkpoint& checkpoint, const train::Prediction& prediction,
-             const std::optional<Quantised>& quantised) {
+             const std::optional<Quantised>& quantised, std::int64_t peak_bytes) {
   Json json{{"verb", "predict"}, {"source", arguments.data.source}};
   json.update(brief_json(dataset));
   json["checkpoint"] = arguments.checkpoint;
@@ -264,6 +266,7 @@ Json to_json(const PredictArguments& arguments, const Dataset& dataset,
       json["bits"]["full_activation_bytes"] = prediction.memory->full_activations;
     }
   }
+  json["peak_memory_bytes"] = peak_bytes;
   if (!arguments.output.empty()) json["output"] = arguments.output;
   if (!arguments.quantised.empty()) json["quantised"] = arguments.quantised;
   return json;
@@ -322,7 +325,10 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
   }
   options.parts_per_batch = arguments.parts_per_batch;
   session.stage("predicting");
+  const Device device = options.placement.device();
+  reset_memory_peak(device);
   const train::Prediction prediction = train::predict(checkpoint, data.dataset, options);
+  const std::int64_t peak_bytes = memory_use(device).peak_bytes;
   if (!arguments.output.empty()) {
     session.stage("writing");
     train::save(prediction, arguments.output);
@@ -337,8 +343,8 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
     train::save(train::quantised(checkpoint, bits, prediction.ranges, quantised->loss),
                 arguments.quantised);
   }
-  session.deliver(to_text(arguments, data.dataset, checkpoint, prediction, quantised),
-                  to_json(arguments, data.dataset, checkpoint, prediction, quantised));
+  session.deliver(to_text(arguments, data.dataset, checkpoint, prediction, quantised, peak_bytes),
+                  to_json(arguments, data.dataset, checkpoint, prediction, quantised, peak_bytes));
   return ExitCode::ok;
 }
 

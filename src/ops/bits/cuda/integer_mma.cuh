@@ -57,6 +57,22 @@ __device__ inline void wgmma_count(std::int32_t (&d)[count], std::uint64_t a, st
 }
 #undef TESSERA_COUNT
 
+#define TESSERA_COUNT_HELD(width, count, operands)              \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" width        \
+               "k256.s32.b1.b1.and.popc "                       \
+               "{" TESSERA_PLACES_##count "}, " operands ", 1;" \
+               : TESSERA_INTEGERS_##count(d, 0)                 \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+
+/// The same with `a` in registers, in the fragments of `count_16x8`, 16 rows for each warp.
+template <int count>
+__device__ inline void wgmma_count(std::int32_t (&d)[count], const std::uint32_t (&a)[4],
+                                   std::uint64_t b) {
+  static_assert(count == 64);
+  TESSERA_COUNT_HELD("128", 64, "{%64, %65, %66, %67}, %68");
+}
+#undef TESSERA_COUNT_HELD
+
 #define TESSERA_BYTES(width, count, operands)                   \
   asm volatile("wgmma.mma_async.sync.aligned.m64n" width        \
                "k32.s32.u8.u8 "                                 \

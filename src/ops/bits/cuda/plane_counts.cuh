@@ -19,7 +19,8 @@ enum class PlanesOrder {
   runs,  ///< four chunks meet one plane, then the next; what was counted doubles in between
 };
 
-template <int groups_, int width_, PlanesOrder order_, int a_slots_, int b_slots_>
+template <int groups_, int width_, PlanesOrder order_, int a_slots_, int b_slots_,
+          bool holds_a_ = false>
 struct PlanesPolicy {
   static constexpr PlanesOrder order = order_;
   static constexpr int groups = groups_;  ///< warp groups
@@ -29,6 +30,9 @@ struct PlanesPolicy {
   static constexpr int run = order == PlanesOrder::runs ? 4 : 1;
   static constexpr int a_slots = a_slots_;  ///< chunks of A in shared memory
   static constexpr int b_slots = b_slots_;  ///< chunks of one plane of B in shared memory
+  /// Whether warps keep the chunks of a run in registers: shared memory then gives B alone to all
+  /// planes but the first.
+  static constexpr bool holds_a = holds_a_;
 };
 
 inline constexpr int chunk_words = 32;
@@ -123,6 +127,35 @@ class PlaneCounts {
     }
   }
 
+  /// Takes a chunk of A into registers, for all turns of its run.
+  __device__ void hold(int chunk, std::uint32_t a_slot) {
+    using Layout = cuda::RowLayout<chunk_bytes>;
+    const auto lane = static_cast<int>(threadIdx.x) % 32;
+    const int row = static_cast<int>(threadIdx.x) / 32 * 16 + lane % 16;
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+      cuda::load_fragment(held_[chunk][step], a_slot + Layout::offset(row, step * 2 + lane / 16));
+    }
+  }
+  /// Starts the products of a chunk in registers; those of the turn before are done.
+  __device__ void add_held(int chunk, std::uint32_t b_slot) {
+    const std::uint64_t b = cuda::RowLayout<chunk_bytes>::descriptor(b_slot);
+    keep_in_place(sums);
+    cuda::wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+      wgmma_count(sums, held_[chunk][step], b + step * cuda::row_step);
+    }
+    cuda::wgmma_commit();
+    wgmma_wait_for<1>();
+  }
+  /// Ends a plane of a run: all of its products are done.
+  __device__ void end_held(int plane) {
+    wgmma_wait_for<0>();
+    keep_in_place(sums);
+    end_plane(plane);
+  }
+
   /// Now `sums` are complete.
   __device__ void finish() {
     wgmma_wait_for<0>();
@@ -165,6 +198,7 @@ class PlaneCounts {
 
   // Counts of the higher plane, or of runs that are over.
   std::int32_t others_[twin || runs ? count : 1] = {};
+  std::uint32_t held_[Policy::holds_a ? Policy::run : 1][4][4];
 };
 
 }  // namespace tessera::ops

@@ -6,6 +6,7 @@
 #include "cuda/bulk_copy.cuh"
 #include "cuda/cluster.cuh"
 #include "cuda/overlap.cuh"
+#include "cuda/share_registers.cuh"
 #include "ops/bits/cuda/plane_counts.cuh"
 #include "ops/bits/cuda/store.cuh"
 
@@ -24,7 +25,8 @@ template <class Policy>
 class SharedPlanes {
  public:
   static constexpr int consumers = Policy::groups * 4;  ///< warps
-  static constexpr int threads = (consumers + 1) * 32;
+  /// One warp asks for operands. Where warps hold A it is one of four, whose registers they take.
+  static constexpr int threads = (consumers + (Policy::holds_a ? 4 : 1)) * 32;
 
   __device__ SharedPlanes(const BitProduct& product, const PlaneMaps& maps, std::uint32_t barriers,
                           std::uint32_t memory)
@@ -53,10 +55,14 @@ class SharedPlanes {
     cuda::wait_for_cluster();
     cuda::wait_for_previous();
     if (warp < consumers) {
+      if constexpr (Policy::holds_a) cuda::take_registers<232>();
       consume();
-    } else if (asks) {
-      start(!product_.a_stays, true);
-      produce();
+    } else {
+      if constexpr (Policy::holds_a) cuda::give_registers<40>();
+      if (asks) {
+        start(!product_.a_stays, true);
+        produce();
+      }
     }
     // No block may be gone while others write to it.
     cuda::arrive_in_cluster();
@@ -136,26 +142,77 @@ class SharedPlanes {
 
   __device__ void consume() const {
     PlaneCounts<Policy> counts;
-    const auto lane = static_cast<int>(threadIdx.x) % 32;
-    Turn turn = first_turn();
-    int slot = 0;
-    int parity = 0;
-    int before = 0;
-    for (int i = 0; i < turns_; ++i) {
-      cuda::wait_for_barrier(full(slot), parity);
-      counts.add(turn, range_.count, slots_.a_slot(turn.at()), slots_.b_slot(slot));
-      // The products of the turn before are done.
-      if (i > 0 && lane < ranks_) cuda::arrive_at(empty(before), lane);
-      turn.advance(range_.count, product_.b.planes);
-      before = slot;
-      if (++slot == slots) {
-        slot = 0;
-        parity ^= 1;
+    if constexpr (Policy::holds_a) {
+      count_held(counts);
+    } else {
+      const auto lane = static_cast<int>(threadIdx.x) % 32;
+      Turn turn = first_turn();
+      int slot = 0;
+      int parity = 0;
+      int before = 0;
+      for (int i = 0; i < turns_; ++i) {
+        cuda::wait_for_barrier(full(slot), parity);
+        counts.add(turn, range_.count, slots_.a_slot(turn.at()), slots_.b_slot(slot));
+        // The products of the turn before are done.
+        if (i > 0 && lane < ranks_) cuda::arrive_at(empty(before), lane);
+        turn.advance(range_.count, product_.b.planes);
+        before = slot;
+        if (++slot == slots) {
+          slot = 0;
+          parity ^= 1;
+        }
       }
     }
     counts.finish();
     store_tile<Policy::width>(product_, first_row_ + static_cast<int>(threadIdx.x) / 128 * 64,
                               first_col_, counts.sums);
+  }
+
+  /// Where the next turn's B lies.
+  struct Place {
+    int slot = 0;
+    int parity = 0;
+
+    __device__ void advance() {
+      if (++slot < slots) return;
+      slot = 0;
+      parity ^= 1;
+    }
+  };
+
+  __device__ void count_held(PlaneCounts<Policy>& counts) const {
+    Place place;
+    for (int first = 0; first < range_.count; first += Policy::run) {
+      const int chunks = min(Policy::run, range_.count - first);
+      int plane = product_.b.planes - 1;
+      count_plane<true>(counts, first, chunks, plane, place);
+      while (--plane >= 0) count_plane<false>(counts, first, chunks, plane, place);
+    }
+  }
+
+  /// One plane of a run. With the first one A comes into registers.
+  template <bool is_first>
+  __device__ void count_plane(PlaneCounts<Policy>& counts, int first, int chunks, int plane,
+                              Place& place) const {
+    int before = 0;
+#pragma unroll
+    for (int chunk = 0; chunk < Policy::run; ++chunk) {
+      if (chunk == chunks) break;
+      cuda::wait_for_barrier(full(place.slot), place.parity);
+      if constexpr (is_first) counts.hold(chunk, slots_.a_slot(first + chunk));
+      counts.add_held(chunk, slots_.b_slot(place.slot));
+      leave(before, chunk > 0);
+      before = place.slot;
+      place.advance();
+    }
+    counts.end_held(plane);
+    leave(before, true);
+  }
+
+  /// The products of a turn are done: none of this warp's reads its slot any more, in no block.
+  __device__ void leave(int slot, bool done) const {
+    const auto lane = static_cast<int>(threadIdx.x) % 32;
+    if (done && lane < ranks_) cuda::arrive_at(empty(slot), lane);
   }
 
   const BitProduct& product_;
