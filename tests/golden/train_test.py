@@ -141,6 +141,7 @@ class Train(cli.CliTest):
             quantised = self.json("predict", "embedded:citation", "-c", full, "--bits", bits,
                                   "--quantised", later, "--force")
             self.assertEqual(quantised["quantised"], later)
+            self.assertGreater(quantised["peak_memory_bytes"], quantised["bits"]["feature_bytes"])
             bytes_of[bits] = quantised["bits"]["feature_bytes"]
             after = self.json("info", later)["bits"]
             self.assertAlmostEqual(after["lost"], quantised["bits"]["lost"])
