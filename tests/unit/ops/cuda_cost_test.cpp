@@ -136,27 +136,27 @@ std::array<double, strategies.size()> predictions(const Case& each, const Device
 /// A change of these figures is a change of which kernels plans choose: fit again, and say so.
 TEST(CudaCostTest, PredictionsForTheH200AreThoseThatWereFitted) {
   constexpr std::array<std::array<double, strategies.size()>, 6> expected = {{
-      {322.89521054157393, 160.60607405207557, 19.221720552243024, 18.514428770503788,
+      {322.89521054157393, 159.74308136251051, 19.221720552243024, 18.514428770503788,
        28.455963232652415, 791.86197018497592, 16.760153396825398, 7.0882506666666663,
        17.953444571428573, 123.18783999999999, 16.839581538461537, 17.974396876190479,
        29.361415749999999, 59.979156457942281},
-      {342.60089539641768, 150.82996742022874, 17.544909385190195, 12.883050175236741,
+      {342.60089539641768, 150.16841514977938, 17.544909385190195, 12.883050175236741,
        25.426524973327972, 896.45789371192802, 16.355555555555554, 6.9680080000000002,
        17.953444571428573, 123.18783999999999, 21.679163076923075, 17.974396876190479,
        25.165345187500002, 62.246312915884552},
-      {309.71418363563726, 82.778530787504863, 11.606903894464468, 10.80693211126894,
+      {309.71418363563726, 82.599707985860448, 11.606903894464468, 10.80693211126894,
        23.642703744388072, 975.76772570007188, 19.135416666666668, 4.2000000000000002,
        17.579428571428572, 37.360999999999997, 13.772307692307692, 15.278285714285714,
        23.415235625000001, 57.597459550378758},
-      {1999.11392579379, 214.38735614941208, 41.250058866417142, 45.802201614583339,
+      {1999.11392579379, 213.29513900863043, 41.250058866417142, 45.802201614583339,
        62.341709866541635, 1960.4151188067535, 20.296163419913423, 33.480000000000004,
        42.906285714285715, 348.72499999999997, 39.692307692307693, 37.673668571428571,
        46.211468750000002, 68.556811644742197},
-      {210.49115617612611, 77.000154720099758, 9.9119394868569231, 9.5922612007575747,
+      {210.49115617612611, 76.922170454780868, 9.9119394868569231, 9.5922612007575747,
        19.044545593099805, 606.8936479406949, 14.200520833333334, 3.1080000000000001,
        14.209371428571428, 26.661999999999999, 13.092923076923077, 13.563066666666666,
        15.163933638297873, 17.535446456496153},
-      {269.77859532003686, 93.084550930569662, 10.758101207354073, 13.912613280303031,
+      {269.77859532003686, 92.810469933558565, 10.758101207354073, 13.912613280303031,
        21.646841941423887, 805.3657011592328, 14.200520833333334, 3.6240000000000001,
        15.210285714285714, 47.109999999999999, 15.415384615384616, 15.987866666666667,
        16.867910638297872, 18.0829296813734},
@@ -191,6 +191,39 @@ TEST(CudaCostTest, MixedWindowsAreLeftToBothCores) {
   }
   EXPECT_GT(predict_hybrid_us(problem, hybrid_policies[0], h200_traits()), by_rows)
       << "all windows go to the same cores";
+}
+
+/// Three columns that a third of the rows use have many rows in common, so that quads stay half
+/// empty; of columns that a twelfth uses four fit together.
+TEST(CudaCostTest, QuadsPayOnlyWhereColumnsFitTogether) {
+  const auto sparse_over_dense = [](double mean_degree) {
+    SpmmProblem problem;
+    problem.graph = generate::build(generate::BlockModel{
+        .vertices = 8000, .communities = 4, .mean_degree = mean_degree, .inside = 1, .seed = 3});
+    problem.features = 128;
+    problem.precision = Precision::bf16;
+    double sparse = 0, dense = 0;
+    for (const TallPolicy& policy : tall_policies) {
+      if (policy.min_uses == 1 || policy.warps) continue;
+      (policy.quads ? sparse : dense) += predict_tall_us(problem, policy, h200_traits());
+    }
+    return sparse / dense;
+  };
+  EXPECT_GT(sparse_over_dense(700), 1.2 * sparse_over_dense(160));
+}
+
+/// Each half of the features takes as long as the other where the cache has all of X, and longer
+/// where it has not.
+TEST(CudaCostTest, WindowsThatShareLittleWaitForMemory) {
+  SpmmProblem problem;
+  problem.graph = generate::build(generate::ErdosRenyi{.vertices = 60000, .edges = 600000});
+  problem.precision = Precision::bf16;
+  const auto tall_us = [&](std::int64_t features) {
+    problem.features = features;
+    return predict_tall_us(problem, tall_policies[0], h200_traits());
+  };
+  EXPECT_LT(tall_us(256), 2.02 * tall_us(128));  // 31 MB
+  EXPECT_GT(tall_us(1024), 2.2 * tall_us(512));  // 123 and 61 MB
 }
 
 TEST(CudaCostTest, QuadsCostMoreWithValuesAndWithWiderFeatures) {

@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "graph/degrees.hpp"
+#include "ops/gathers.hpp"
+#include "ops/spmm/cuda/tall/rest_rows.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
 #include "ops/tuning.hpp"
 #include "tiles/sample.hpp"
@@ -43,6 +45,11 @@ struct TallCoefficients {
   double power;
   /// What rows of tall windows share: a window of 128 rows takes 1.5 times the tiles of one of 64.
   double shared_of_groups;
+  /// Rows that three columns of a window have in common where half of its quads have empty places.
+  double common_rows;
+  /// Rows of X that windows ask for again after they left the second-level cache.
+  double cached_bytes;
+  double missed_bytes_per_us;
   double third_plane;  ///< more work
   double rest_launch_us;
   double rest_least_bytes;  ///< rows of fewer are gathered no faster
@@ -68,6 +75,7 @@ struct TallCoefficients {
   TallCoefficients scaled(DeviceRatio ratio) const {
     TallCoefficients scaled = *this;
     scaled.moved_bytes_per_us *= ratio.memory;
+    scaled.missed_bytes_per_us *= ratio.memory;
     scaled.packed_values_per_us *= ratio.memory;
     scaled.residual_bytes_per_us *= ratio.memory;
     scaled.slot_bytes_per_us *= ratio.processors;
@@ -82,13 +90,17 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
           "2026-11-15",
           "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features; splits "
           "by columns on 2026-11-17, reddit- and proteins-size at 128, the latter at 32; low "
-          "degrees and blocks of four groups on 2026-11-17, five generated graphs at 128"),
+          "degrees and blocks of four groups on 2026-11-17, five generated graphs at 128; quads on "
+          "2026-11-17, reddit- and proteins-size and their communities at 64 to 512"),
       {.start_us = 8.655,
        .start_us_per_byte = 0.001986,
        .moved_bytes_per_us = 3.6e6,
        .block_tile_share = 1.5,
        .power = 1.6,
        .shared_of_groups = 0.5,
+       .common_rows = 5,
+       .cached_bytes = 44.6e6,
+       .missed_bytes_per_us = 3.67e6,
        .third_plane = 0.36,
        .rest_launch_us = 3,
        .rest_least_bytes = 160,
@@ -103,7 +115,7 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
        .some_windows = 0.32,
        .half = {{0.074, 0.00079}, {0.064, 0.00246}, 9e6, 0.22},
        .full = {{0.054, 0.0012}, {0.09, 0.00261}, 9.5e6, 0.36},
-       .factors = {0.971, 0.977, 1.03, 1, 1.38, 1, 1.4, 1.4, 1.3, 1.12, 1.34, 1.13}}}}};
+       .factors = {0.971, 0.977, 1.03, 1, 1.28, 1, 1.4, 1.4, 1.3, 1, 1.34, 1}}}}};
 
 double factor_of(const TallCoefficients& fit, const TallPolicy& policy) {
   for (std::size_t i = 0; i < tall_policies.size(); ++i) {
@@ -140,6 +152,18 @@ struct TallShape {
   double window_us = 0;
 };
 
+/// How many places a window has in quads for each of its columns. Columns share a quad unless three
+/// of them have a row in common, which is the rarer the fewer rows use a column: where `edges` are
+/// spread evenly, three columns have density^3 of a window's rows in common.
+double places_per_column(const TallPolicy& policy, const tiles::WindowSample& sample, double edges,
+                         const TallCoefficients& fit) {
+  if (!policy.quads) return 1;
+  const double density =
+      std::min(1.0, (edges - sample.rest_edges) / std::max(1.0, sample.columns * policy.height));
+  const double common = policy.height * density * density * density;
+  return 1 + common / (common + fit.common_rows);
+}
+
 /// What all windows of a launch take where a tile takes `tile_us`.
 double work_us_of(const TallShape& shape, const TallPolicy& policy, const TallWork& work,
                   double tile_us, double processors, const TallCoefficients& fit) {
@@ -165,6 +189,21 @@ double work_us_of(const TallShape& shape, const TallPolicy& policy, const TallWo
 
 double start_us_of(const TallShape& shape, const TallCoefficients& fit) {
   return fit.start_us + fit.start_us_per_byte * shape.chunk_bytes;
+}
+
+/// What gathering takes that windows leave to CUDA cores, in parts of rows that the cache has room
+/// for where there are such.
+double rest_us_of(const TallShape& shape, double edges, double sources, const DeviceTraits& traits,
+                  const TallCoefficients& fit) {
+  const double row_bytes = shape.features * shape.element_bytes;
+  const auto part_features =
+      static_cast<double>(rest_width(static_cast<std::int64_t>(shape.features), sources,
+                                     shape.half ? 2 : 4, static_cast<double>(traits.l2_bytes)));
+  const double part_bytes = sources * part_features * shape.element_bytes;
+  const double missed = std::max(0.0, 1 - fit.cached_bytes / std::max(1.0, part_bytes));
+  return std::hypot(
+      edges * std::max(row_bytes, fit.rest_least_bytes) / shape.rates.rest_bytes_per_us,
+      missed * edges * row_bytes / fit.missed_bytes_per_us);
 }
 
 }  // namespace
@@ -203,8 +242,17 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
                          sample.longest_columns, vertices * row_bytes};
   const double tiles = sample.columns / 64;
   const double values_us = shape.rates.values_us + fit.value_us * edges / std::max(1.0, tiles);
-  double work_us = work_us_of(shape, policy, work, shape.tile_us + (policy.valued ? values_us : 0),
-                              traits.processors, fit);
+  const double tile_us = shape.tile_us * places_per_column(policy, sample, edges, fit) +
+                         (policy.valued ? values_us : 0);
+  double work_us = work_us_of(shape, policy, work, tile_us, traits.processors, fit);
+  // Where all columns are gathered by windows, those that few of them share come from memory.
+  if (policy.min_uses == 1) {
+    const double missed =
+        gather_shares(problem.graph, tile_side(problem.pass), 0, fit.cached_bytes / row_bytes)
+            .missed;
+    const double missed_us = missed * edges * row_bytes / fit.missed_bytes_per_us;
+    work_us = std::hypot(work_us, missed_us);
+  }
   if (policy.valued && problem.edge_values_expected) {
     work_us += fit.pack_launch_us + edges / fit.packed_values_per_us;
   }
@@ -215,8 +263,7 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
   const auto degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
   const auto longest_row = static_cast<double>(degrees->longest());
   return windows_us + fit.rest_launch_us + rows * shape.features * 8 / fit.moved_bytes_per_us +
-         std::max(sample.rest_edges * std::max(row_bytes, fit.rest_least_bytes) /
-                      shape.rates.rest_bytes_per_us,
+         std::max(rest_us_of(shape, sample.rest_edges, vertices - rows, traits, fit),
                   longest_row * (fit.rest_edge_us + fit.rest_edge_us_per_byte * row_bytes));
 }
 
