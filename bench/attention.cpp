@@ -35,6 +35,17 @@ ops::AttentionOptions options_of(const Problem& problem, AttentionForm form, boo
   return options;
 }
 
+/// Each row divided by its length.
+Matrix<double> unit_rows(Matrix<double> rows) {
+  for (std::int64_t i = 0; i < rows.rows(); ++i) {
+    double squares = 0;
+    for (std::int64_t f = 0; f < rows.cols(); ++f) squares += rows(i, f) * rows(i, f);
+    const double length = std::max(std::sqrt(squares), 1e-12);
+    for (std::int64_t f = 0; f < rows.cols(); ++f) rows(i, f) /= length;
+  }
+  return rows;
+}
+
 /// The same problem on some rows, in double, with the operands of those rows.
 struct SampledInputs {
   RowSample sample;
@@ -57,8 +68,8 @@ class Forward : public Trial {
             random_placed<T>(problem.graph.num_cols(), score_width(), seed_ + 1, problem.device)),
         value_(random_placed<T>(problem.graph.num_cols(), problem.features, seed_ + 2,
                                 problem.device)),
-        vector_(random_placed<T>(form == AttentionForm::gatv2 ? 1 : 0, problem.features, seed_ + 3,
-                                 problem.device)),
+        vector_(random_placed<T>(has_vector() ? 1 : 0, is_cosine() ? 1 : problem.features,
+                                 seed_ + 3, problem.device)),
         output_(problem.graph.num_rows(), problem.features, problem.device),
         log_sum_(problem.graph.num_rows(), problem.heads, problem.device) {}
 
@@ -76,17 +87,39 @@ class Forward : public Trial {
 
  protected:
   std::int64_t width() const { return plan_.options().features / plan_.options().heads; }
+  bool is_cosine() const { return plan_.options().form == AttentionForm::cosine; }
+  bool has_vector() const { return is_cosine() || plan_.options().form == AttentionForm::gatv2; }
+  /// A cosine has no scores beside its values.
   std::int64_t score_width() const {
+    if (is_cosine()) return 0;
     return plan_.options().form == AttentionForm::gat ? plan_.options().heads
                                                       : plan_.options().features;
   }
-  AttentionInputs inputs() { return {target_, source_, value_, vector_, scale_, Random(0)}; }
+  AttentionInputs inputs() {
+    if (is_cosine()) return {{}, {}, value_, vector_, 1, Random(0)};
+    return {target_, source_, value_, vector_, scale_, Random(0)};
+  }
+
+  /// What the reference computes: the cosines of sampled rows, which are no longer a square graph,
+  /// as products of rows of length 1.
+  ops::AttentionOptions sampled_options() const {
+    ops::AttentionOptions options = plan_.options();
+    if (is_cosine()) options.form = AttentionForm::dot;
+    return options;
+  }
 
   SampledInputs sampled(RowSample sample) const {
     SampledInputs result;
+    result.value = value_.input_rows(sample.cols);
+    if (is_cosine()) {
+      result.target = unit_rows(value_.input_rows(sample.rows));
+      result.source = unit_rows(value_.input_rows(sample.cols));
+      result.scale = vector_.input_rows(spread_rows(1, 1))(0, 0);
+      result.sample = std::move(sample);
+      return result;
+    }
     result.target = target_.input_rows(sample.rows);
     result.source = source_.input_rows(sample.cols);
-    result.value = value_.input_rows(sample.cols);
     result.vector = vector_.input_rows(spread_rows(vector_.rows(), 1));
     result.scale = scale_;
     result.sample = std::move(sample);
@@ -102,8 +135,17 @@ class Forward : public Trial {
         {.stored = plan_.options().precision,
          .strict = plan_.kernel().strict,
          .terms = longest_row(plan_.graph()),
-         .more = 8 * unit * largest_score +
+         .more = 8 * unit * largest_score + 2 * cosine_error() +
                  2 * ops::attention_weight_error(plan_.kernel().name, plan_.options())});
+  }
+  /// Kernels may round the rows of length 1 whose products cosines are.
+  double cosine_error() const {
+    if (!is_cosine()) return 0;
+    switch (plan_.options().precision) {
+      case Precision::bf16: return 2 * 0x1p-9;
+      case Precision::fp16: return 2 * 0x1p-12;
+      default: return 0;
+    }
   }
 
   Gate check_output() {
@@ -111,9 +153,10 @@ class Forward : public Trial {
     const Matrix<double> computed = output_.result_rows(sample.sample.rows);
     Matrix<double> expected(computed.rows(), computed.cols());
     Matrix<double> magnitude(computed.rows(), computed.cols());
-    ops::reference::attention(sample.sample.graph, plan_.options(), sample.inputs(), {expected});
+    const ops::AttentionOptions options = sampled_options();
+    ops::reference::attention(sample.sample.graph, options, sample.inputs(), {expected});
     sample.value = absolute(std::move(sample.value));
-    ops::reference::attention(sample.sample.graph, plan_.options(), sample.inputs(), {magnitude});
+    ops::reference::attention(sample.sample.graph, options, sample.inputs(), {magnitude});
     const ErrorMeasure errors = measure();
     return {errors.largest_error(computed.view(), expected, magnitude), errors.bound(),
             computed.rows(), output_.rows()};
@@ -251,6 +294,15 @@ Suite suite_of(const std::string& name, const std::string& summary, AttentionFor
           [form](const Problem& problem) { return prepare_stored<TrialOf>(problem, form); }};
 }
 
+/// One head, square graphs alone.
+Suite cosine_suite() {
+  Suite suite =
+      suite_of<Forward>("attention_cosine", "fused AGNN attention", AttentionForm::cosine);
+  suite.usual_heads = 0;
+  suite.on_request = true;
+  return suite;
+}
+
 }  // namespace
 
 std::vector<Suite> attention_suites() {
@@ -258,6 +310,7 @@ std::vector<Suite> attention_suites() {
       suite_of<Forward>("attention_gat", "fused GAT attention", AttentionForm::gat),
       suite_of<Forward>("attention_gatv2", "fused GATv2 attention", AttentionForm::gatv2),
       suite_of<Forward>("attention_dot", "fused dot-product attention", AttentionForm::dot),
+      cosine_suite(),
       suite_of<Step>("attention_gat_step", "GAT attention, forward and backward",
                      AttentionForm::gat),
       suite_of<Step>("attention_gatv2_step", "GATv2 attention, forward and backward",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 
 #include <fmt/format.h>
@@ -162,6 +163,17 @@ void measure_source(Session& session, const BenchArguments& arguments,
   }
 }
 
+/// What an exception says for the results that came before it.
+std::string message_of(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "unknown exception";
+  }
+}
+
 ExitCode run_bench(Session& session, BenchArguments arguments) {
   check_arguments(arguments);
   open_plans(arguments.planning);
@@ -171,20 +183,30 @@ ExitCode run_bench(Session& session, BenchArguments arguments) {
   const bench::Workload workload = workload_of(arguments);
   const int threads_before = num_threads();
   Report report;
+  // What was measured took its time, and is as good as if nothing had been left to do.
   bool interrupted = false;
+  std::exception_ptr failure;
   try {
     for (const std::string& source : workload.sources) {
       measure_source(session, arguments, workload, source, report);
     }
   } catch (const Interrupted&) {
     if (report.measured() == 0) throw;
-    // What was measured took its time, and is as good as if nothing had been left to do.
     interrupted = true;
+  } catch (...) {
+    if (report.measured() == 0) throw;
+    failure = std::current_exception();
   }
   if (report.measured() > 0) session.results_are_complete();
-  save_plans(arguments.planning);
   Json json = bench_header(commit_of(arguments));
-  json["copy_bytes_per_second"] = bandwidth_json(arguments.threads, device);
+  if (failure) {
+    // A device that failed may do nothing more.
+    json["error"] = message_of(failure);
+    json["copy_bytes_per_second"] = Json::object();
+  } else {
+    save_plans(arguments.planning);
+    json["copy_bytes_per_second"] = bandwidth_json(arguments.threads, device);
+  }
   set_num_threads(threads_before);
   json["records"] = report.records();
   json["failures"] = report.failures();
@@ -199,6 +221,7 @@ ExitCode run_bench(Session& session, BenchArguments arguments) {
   if (interrupted) json["interrupted"] = true;
   session.deliver(report.text() + (interrupted ? "interrupted: the rest was not measured\n" : ""),
                   json);
+  if (failure) std::rethrow_exception(failure);
   if (interrupted) return ExitCode::interrupted;
   return report.failed() ? ExitCode::check_failed : ExitCode::ok;
 }
@@ -311,7 +334,8 @@ Action setup(Arguments& app) {
              "with the data's own features; inductive, a step whose graph is processed and planned "
              "anew; clusters and graphs, a step on one of 16 parts of a "
              "graph or on 128 graphs; spmm_weighted and spmm_edge_values, sums with a weight for "
-             "every edge, fixed or new in each run; translate, making tiles; process and planning, "
+             "every edge, fixed or new in each run; attention_cosine, AGNN's attention; translate, "
+             "making tiles; process and planning, "
              "making graphs of edges and plans of graphs; batches, inference over parts of a "
              "graph, in bits too as in batches_gcn_4. "
              "Or: compare A.json B.json")

@@ -57,6 +57,26 @@ class Bench(cli.CliTest):
         self.assertGreater(len(found["records"]), 0)
         self.assertLess(len(found["records"]), 384)
 
+    def test_what_was_measured_before_an_error_is_written(self):
+        report = self.folder / "report.json"
+        broken = self.folder / "broken.txt"
+        broken.write_text("7\n")
+        measured = ["bench", "spmm", "--data", "embedded:karate", "--features", "8", "--quick", "--json", report]
+        failed = self.fail_with(3, *measured, "--data", broken)
+        self.assertIn("broken.txt", failed.err)
+        self.assertIn("spmm", failed.out)
+        found = json.loads(report.read_text())
+        self.assertEqual([each["graph"] for each in found["records"]], ["karate"])
+        self.assertIn("broken.txt", found["error"])
+        self.fail_with(3, "bench", "spmm", "--data", broken, "--features", "8", "--quick", "--json", self.folder / "none.json")
+        self.assertFalse((self.folder / "none.json").exists())
+
+    def test_cosines(self):
+        found = self.json("bench", "attention_cosine", "--data", "embedded:karate", "--features", "7,32", "--quick",
+                          "--precision", "fp32,fp64,bf16")
+        self.assertEqual([(each["features"], each["heads"]) for each in found["records"]], [(7, 1), (32, 1)] * 3)
+        self.assertEqual(found["failures"], [])
+
     def test_records_are_whole(self):
         found = self.json("bench", "spmm", "gemm", "--data", "embedded:karate", "--features", "7,16",
                           "--threads", "1,2", "--precision", "fp32,bf16", "--quick", "--commit", "abc")

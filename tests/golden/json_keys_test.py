@@ -87,8 +87,8 @@ class Keys(cli.CliTest):
         self.succeed("bench", "spmm", "--data", KARATE, "--features", "4", "--quick", "--json", at("bench.json"))
         yield "bench compare", ["bench", "compare", at("bench.json"), at("bench.json")]
 
-    # What needs a GPU, a failing kernel, a signal or an op with figures of its own.
-    NOT_HERE = {"bench": {"records[].chain_us", "records[].figures.*", "interrupted"}, "check": {"checks[].reason"},
+    # What needs a GPU, a failing kernel, a signal, an error or an op with figures of its own.
+    NOT_HERE = {"bench": {"records[].chain_us", "records[].figures.*", "interrupted", "error"}, "check": {"checks[].reason"},
                 "reorder": {"nm.obstacle"}}
 
     def test_page_and_program_agree(self):
