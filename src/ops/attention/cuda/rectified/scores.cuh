@@ -45,7 +45,8 @@ class RectifiedScores {
 #pragma unroll
     for (int i = 0; i < lane_pairs; ++i) {
       const T* const from = vector + Rows::unit_of_lane(i / 4) * 8 + i % 4 * 2;
-      const T both[2] = {__ldg(from), __ldg(from + 1)};
+      // Read-only loads could move ahead of the wait for the kernel that wrote them.
+      const T both[2] = {from[0], from[1]};
       memcpy(vector_ + i, both, sizeof both);
     }
   }

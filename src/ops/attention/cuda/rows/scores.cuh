@@ -235,9 +235,10 @@ class CosineScore {
   __device__ bool has(int i) const { return lanes_.exists(i); }
 
  private:
-  /// Of a vertex, or of none.
+  /// Of a vertex, or of none. The kernel before may have written them: a read-only load could move
+  /// ahead of the wait for it.
   __device__ float inverse_length(VertexId vertex, bool wanted) const {
-    return wanted ? __ldg(launch_.inverse_lengths + vertex) : 0.0f;
+    return wanted ? launch_.inverse_lengths[vertex] : 0.0f;
   }
 
   const RowsAttentionLaunch& launch_;
