@@ -8,9 +8,9 @@
 Writes attention_peers.md and attention_peers.json (the records, and the rows of peers that count) to docs/results. Where
 several files have a case, the last one counts. A peer counts where its result was right on that graph; its fp16 stands
 beside bf16 here, its tf32 beside fp32, and GAT with a slope of 0.01 beside GAT, as a slope takes no time. GAT with self
-loops is measured on a file NAME-loops of the graph with them. The peers' launches were queued behind one another, so that
-the time of a launch in a captured chain counts here where there is one. --notes FILE goes below the table. Exits with 1
-where a peer is faster.
+loops is measured on a file NAME-loops of the graph with them. Layers are those that keep the width, forward and backward.
+The peers' launches were queued behind one another, so that the time of a launch in a captured chain counts here where there
+is one. --notes FILE goes below the table. Exits with 1 where a peer is faster.
 """
 import argparse
 import csv
@@ -23,14 +23,20 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FORMS = ["gat", "gat_loops", "gatv2", "dot"]
+FORMS = ["gat", "gat_loops", "gatv2", "dot", "cosine", "layer_gat", "layer_gcn"]
 LOOPS = "-loops"  # how a graph is named that has all of them
-# What a run of the program measures: heads, then widths of all of them together by form.
-SHAPES = [(8, {64: ["gat"], 128: ["gat", "dot"]}), (4, {128: ["dot", "gatv2"]}),
-          (1, {64: ["gat", "gatv2", "dot"], 128: ["gatv2", "dot"]})]
+# What a run of the program measures: ops, heads, widths of all heads together, precisions.
+ATTENTION = ["attention_{}", "attention_{}_step"]
+RUNS = [([op.format("gat") for op in ATTENTION], 8, "64,128", "fp32,bf16"),
+        ([op.format(form) for form in ("dot", "gatv2") for op in ATTENTION], 4, "128", "fp32,bf16"),
+        ([op.format("dot") for op in ATTENTION], 8, "128", "fp32,bf16"),
+        ([op.format("gat") for op in ATTENTION], 1, "64", "fp32,bf16"),
+        ([op.format(form) for form in ("dot", "gatv2") for op in ATTENTION], 1, "64,128", "fp32,bf16"),
+        (["attention_cosine"], None, "32", "fp32"),
+        (["layer_gat"], 8, "64,128", "fp32"), (["layer_gat"], 1, "64", "fp32"), (["layer_gcn"], None, "128", "fp32")]
 # Of peers, and what they are compared with.
 PRECISIONS = {"fp32": "fp32", "tf32": "fp32", "fp16": "bf16"}
-SAME_FORM = {"gat001": "gat"}
+SAME_FORM = {"gat001": "gat", "agnn": "cosine"}
 
 
 def arguments():
@@ -53,13 +59,11 @@ def measure(options):
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
         data = [word for source in options.sources for word in ("--data", source)]
-        for heads, widths in SHAPES:
-            for width, forms in widths.items():
-                ops = [f"attention_{form}{kind}" for form in forms for kind in ("", "_step")]
-                subprocess.run([options.program, "bench", *ops, *data, "--device", "cuda", "--features", str(width),
-                                "--heads", str(heads), "--precision", "fp32,bf16", "--json",
-                                str(report), "--force"], check=True, stdout=subprocess.DEVNULL)
-                records += json.loads(report.read_text())["records"]
+        for ops, heads, widths, precisions in RUNS:
+            with_heads = ["--heads", str(heads)] if heads else []
+            subprocess.run([options.program, "bench", *ops, *data, "--device", "cuda", "--features", widths, *with_heads,
+                            "--precision", precisions, "--json", str(report), "--force"], check=True, stdout=subprocess.DEVNULL)
+            records += json.loads(report.read_text())["records"]
     return records
 
 
@@ -69,7 +73,7 @@ def key_of(record):
     form = name.removesuffix("_step")
     if form not in FORMS or "heads" not in record:
         return None
-    direction = "fwd+bwd" if name.endswith("_step") else "fwd"
+    direction = "fwd+bwd" if name.endswith("_step") or form.startswith("layer") else "fwd"
     graph = record["graph"]
     if graph.endswith(LOOPS):
         form, graph = f"{form}_loops", graph.removesuffix(LOOPS)
@@ -137,7 +141,7 @@ def page(cases, commit, where):
     yield (f"Made by `tools/attention_peers.py`{where}, commit {commit or 'unknown'}. Microseconds on one NVIDIA H200: "
            "here / the fastest right public kernel, and how many times faster. Ours are per launch in a captured chain where "
            "one was measured, else medians of single runs; theirs were queued behind one another. Their fp16 stands "
-           "beside bf16, their tf32 beside fp32, a slope of 0.01 beside 0.2. –: not measured by both.")
+           "beside bf16, their tf32 beside fp32, a slope of 0.01 beside 0.2; cosines are AGNN's. –: not measured by both.")
     yield ""
     worst = min(ratios, key=ratios.get)
     without = f" ({geometric_mean(others):.2f} x over the {len(others)} whose fastest peer is not PyG)" if others else ""

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tools/fusegnn_report.py sets beside tessera: GCN and GAT of two layers in PyG, without dropout.
 
-    fusegnn_torch.py --device cuda --hidden 16,64 --json pyg.json cora.npz
+    fusegnn_torch.py --device cuda --hidden 16,64 --json pyg.json cora.npz pubmed.npz
     ncu --profile-from-start off --metrics dram__bytes_read.sum fusegnn_torch.py --device cuda --aggregate 256 cora.npz
 
 Records `step_MODEL` by hidden width (`figures`: what processing the graph, forward, backward and the optimiser take one by
@@ -35,7 +35,7 @@ def arguments():
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--aggregate", type=int, metavar="WIDTH")
     parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("source", metavar="FILE.npz")
+    parser.add_argument("sources", nargs="+", metavar="FILE.npz")
     options = parser.parse_args()
     options.hidden = [int(width) for width in options.hidden.split(",")]
     return options
@@ -170,32 +170,42 @@ class Aggregation:
         return scatter(gathered, self.edges[1], dim_size=self.vertices, reduce="sum")
 
 
-def main():
-    options = arguments()
-    clock = Clock(options)
-    data = Data(options.source, options.device)
-    name = pathlib.Path(options.source).stem
-    if options.aggregate:
-        run = Aggregation(data, options.aggregate)
-        run()
-        torch.cuda.synchronize()
-        torch.cuda.cudart().cudaProfilerStart()
-        run()
-        torch.cuda.synchronize()
-        torch.cuda.cudart().cudaProfilerStop()
-        return
-    records = []
+def profile(data, width):
+    run = Aggregation(data, width)
+    run()
+    torch.cuda.synchronize()
+    torch.cuda.cudart().cudaProfilerStart()
+    run()
+    torch.cuda.synchronize()
+    torch.cuda.cudart().cudaProfilerStop()
+
+
+def measured(data, name, options, clock):
     for hidden in options.hidden:
         for kind in options.models.split(","):
             try:
-                records.append(step_record(kind, data, hidden, name, clock))
+                yield step_record(kind, data, hidden, name, clock)
             except torch.OutOfMemoryError:
                 print(f"{name}, {kind}, {hidden}: out of memory")
         try:
-            records.append({"op": "spmm", "graph": name, "hidden": hidden, "mean_us": clock.queued(Aggregation(data, hidden))})
+            yield {"op": "spmm", "graph": name, "hidden": hidden, "mean_us": clock.queued(Aggregation(data, hidden))}
         except torch.OutOfMemoryError:
             print(f"{name}, spmm, {hidden}: out of memory")
-    pathlib.Path(options.json).write_text(json.dumps({"records": records}, indent=1) + "\n")
+
+
+def main():
+    options = arguments()
+    clock = Clock(options)
+    records = []
+    for source in options.sources:
+        data = Data(source, options.device)
+        if options.aggregate:
+            profile(data, options.aggregate)
+            continue
+        for record in measured(data, pathlib.Path(source).stem, options, clock):
+            records.append(record)
+            # Each time, as whoever asked may not wait for all of them.
+            pathlib.Path(options.json).write_text(json.dumps({"records": records}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
