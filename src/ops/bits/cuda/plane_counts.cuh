@@ -27,7 +27,7 @@ struct PlanesPolicy {
   static constexpr int rows = groups * 64;
   static constexpr int width = width_;  ///< columns of a block
   /// Chunks that meet one plane before the next plane comes.
-  static constexpr int run = order == PlanesOrder::runs ? 4 : 1;
+  static constexpr int run = order == PlanesOrder::runs ? 4 : holds_a_ ? 2 : 1;
   static constexpr int a_slots = a_slots_;  ///< chunks of A in shared memory
   static constexpr int b_slots = b_slots_;  ///< chunks of one plane of B in shared memory
   /// Whether warps keep the chunks of a run in registers: shared memory then gives B alone to all
@@ -127,6 +127,11 @@ class PlaneCounts {
     }
   }
 
+  /// Before the first turn: counts are 0 before any product begins.
+  __device__ void begin() {
+    keep_in_place(sums);
+    keep_in_place(others_);
+  }
   /// Takes a chunk of A into registers, for all turns of its run.
   __device__ void hold(int chunk, std::uint32_t a_slot) {
     using Layout = cuda::RowLayout<chunk_bytes>;
@@ -137,23 +142,28 @@ class PlaneCounts {
       cuda::load_fragment(held_[chunk][step], a_slot + Layout::offset(row, step * 2 + lane / 16));
     }
   }
-  /// Starts the products of a chunk in registers; those of the turn before are done.
+  /// Starts the products of a chunk in registers with one of the highest or of another plane. When
+  /// it returns those of all turns before are done.
+  template <bool highest>
   __device__ void add_held(int chunk, std::uint32_t b_slot) {
     const std::uint64_t b = cuda::RowLayout<chunk_bytes>::descriptor(b_slot);
-    keep_in_place(sums);
-    cuda::wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < 4; ++step) {
-      wgmma_count(sums, held_[chunk][step], b + step * cuda::row_step);
+    if constexpr (twin && highest) {
+      multiply(others_, held_[chunk], b);
+    } else {
+      multiply(sums, held_[chunk], b);
     }
-    cuda::wgmma_commit();
     wgmma_wait_for<1>();
   }
-  /// Ends a plane of a run: all of its products are done.
-  __device__ void end_held(int plane) {
-    wgmma_wait_for<0>();
-    keep_in_place(sums);
-    end_plane(plane);
+  /// Ends a plane of a run of held chunks. Whether all products are done then.
+  __device__ bool end_held(int plane) {
+    if constexpr (twin) {
+      return false;
+    } else {
+      wgmma_wait_for<0>();
+      keep_in_place(sums);
+      end_plane(plane);
+      return true;
+    }
   }
 
   /// Now `sums` are complete.
@@ -179,6 +189,17 @@ class PlaneCounts {
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
       wgmma_count(counts, a + step * cuda::row_step, b + step * cuda::row_step, 1);
+    }
+    cuda::wgmma_commit();
+  }
+
+  __device__ static void multiply(std::int32_t (&counts)[count], const std::uint32_t (&a)[4][4],
+                                  std::uint64_t b) {
+    keep_in_place(counts);
+    cuda::wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+      wgmma_count(counts, a[step], b + step * cuda::row_step);
     }
     cuda::wgmma_commit();
   }

@@ -168,12 +168,14 @@ class SharedPlanes {
                               first_col_, counts.sums);
   }
 
-  /// Where the next turn's B lies.
+  /// Where the next turn's B lies, and which turn's may be read still.
   struct Place {
     int slot = 0;
     int parity = 0;
+    int read = -1;
 
     __device__ void advance() {
+      read = slot;
       if (++slot < slots) return;
       slot = 0;
       parity ^= 1;
@@ -182,37 +184,42 @@ class SharedPlanes {
 
   __device__ void count_held(PlaneCounts<Policy>& counts) const {
     Place place;
+    counts.begin();
     for (int first = 0; first < range_.count; first += Policy::run) {
       const int chunks = min(Policy::run, range_.count - first);
-      int plane = product_.b.planes - 1;
-      count_plane<true>(counts, first, chunks, plane, place);
-      while (--plane >= 0) count_plane<false>(counts, first, chunks, plane, place);
+      if constexpr (Policy::order == PlanesOrder::twin) {
+        count_plane<true>(counts, first, chunks, 1, place);
+        count_plane<false>(counts, first, chunks, 0, place);
+      } else {
+        int plane = product_.b.planes - 1;
+        count_plane<true>(counts, first, chunks, plane, place);
+        while (--plane >= 0) count_plane<false>(counts, first, chunks, plane, place);
+      }
     }
   }
 
-  /// One plane of a run. With the first one A comes into registers.
-  template <bool is_first>
+  /// One plane of a run. With the highest one A comes into registers.
+  template <bool highest>
   __device__ void count_plane(PlaneCounts<Policy>& counts, int first, int chunks, int plane,
                               Place& place) const {
-    int before = 0;
 #pragma unroll
     for (int chunk = 0; chunk < Policy::run; ++chunk) {
       if (chunk == chunks) break;
       cuda::wait_for_barrier(full(place.slot), place.parity);
-      if constexpr (is_first) counts.hold(chunk, slots_.a_slot(first + chunk));
-      counts.add_held(chunk, slots_.b_slot(place.slot));
-      leave(before, chunk > 0);
-      before = place.slot;
+      if constexpr (highest) counts.hold(chunk, slots_.a_slot(first + chunk));
+      counts.template add_held<highest>(chunk, slots_.b_slot(place.slot));
+      leave(place.read);
       place.advance();
     }
-    counts.end_held(plane);
-    leave(before, true);
+    if (!counts.end_held(plane)) return;
+    leave(place.read);
+    place.read = -1;
   }
 
-  /// The products of a turn are done: none of this warp's reads its slot any more, in no block.
-  __device__ void leave(int slot, bool done) const {
+  /// None of this warp's products reads a slot any more; in no block, since B goes to all of them.
+  __device__ void leave(int slot) const {
     const auto lane = static_cast<int>(threadIdx.x) % 32;
-    if (done && lane < ranks_) cuda::arrive_at(empty(slot), lane);
+    if (slot >= 0 && lane < ranks_) cuda::arrive_at(empty(slot), lane);
   }
 
   const BitProduct& product_;
