@@ -22,9 +22,11 @@ struct TallLoader {
   using Plain = std::conditional_t<copied, Copy, Convert>;
   using Multiplied = typename std::conditional_t<key.warps, std::type_identity<OnWarps<Plain>>,
                                                  std::type_identity<Plain>>::type;
-  using Type =
-      typename std::conditional_t<key.epilogue, std::type_identity<WithEpilogue<Multiplied>>,
+  using Gathered =
+      typename std::conditional_t<key.own_rest, std::type_identity<WithOwnRest<Multiplied>>,
                                   std::type_identity<Multiplied>>::type;
+  using Type = typename std::conditional_t<key.epilogue, std::type_identity<WithEpilogue<Gathered>>,
+                                           std::type_identity<Gathered>>::type;
 };
 
 template <TallKey key>

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/tall/instances.cuh"
+
+namespace tessera::ops {
+
+template struct TallKernels<TallKey{.precision = Precision::fp16, .height = 128, .own_rest = true}>;
+template struct TallKernels<TallKey{
+    .precision = Precision::fp16, .height = 128, .epilogue = true, .own_rest = true}>;
+
+}  // namespace tessera::ops
