@@ -156,7 +156,7 @@ class PlaneCounts {
   }
   /// Ends a plane of a run of held chunks. Whether all products are done then.
   __device__ bool end_held(int plane) {
-    if constexpr (twin) {
+    if constexpr (!runs) {
       return false;
     } else {
       wgmma_wait_for<0>();
