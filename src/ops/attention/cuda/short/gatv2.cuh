@@ -3,85 +3,149 @@
 
 #include <utility>
 
-#include "ops/attention/cuda/short/gatv2_scores.cuh"
-#include "ops/attention/cuda/short/softmax.cuh"
+#include "ops/attention/cuda/short/gatv2_row_scores.cuh"
+#include "ops/attention/cuda/short/results.cuh"
+#include "ops/attention/cuda/short/step_feed.cuh"
 #include "ops/attention/cuda/short/workers.cuh"
+#include "ops/attention/cuda/tall/window.cuh"
 
 /// GATv2 over windows of 16 rows: a warp takes a window by itself, 16 columns at a time.
 namespace tessera::ops {
 
 template <class T, int width>
-class ShortGatV2 : public ShortSoftmax<T, width> {
-  using Softmax = ShortSoftmax<T, width>;
-  using Scores = GatV2Scores<T, width, 2>;
-  using Walk = StepWalk<ExchangedColumns>;
+class ShortGatV2 {
+  using Own = OwnRows<width>;
+  using Tile = StepTile<width>;
+  static constexpr int turn_bytes = 2 * Tile::bytes;  ///< rows for scores, then values
 
  public:
-  static constexpr int shared_bytes = Scores::shared_bytes;
+  static constexpr int shared_bytes = 2 * (Own::bytes + turn_bytes) + StepFeed::bytes;
 
   __device__ ShortGatV2(const TallAttentionLaunch& launch, char* memory)
-      : Softmax(launch),
-        scores_(launch, memory),
-        value_rows_(launch.value, launch.value_stride, width, WarpLane::group() * 8) {}
+      : launch_(launch),
+        tiles_(memory),
+        own_(memory + 2 * turn_bytes, launch.target, launch.target_stride),
+        scores_(launch),
+        score_rows_(launch.source, launch.source_stride, width, Tile::unit_of_lane() * 8),
+        value_rows_(launch.value, launch.value_stride, width, Tile::unit_of_lane() * 8),
+        values_are_sources_(launch.value == launch.source &&
+                            launch.value_stride == launch.source_stride) {}
 
-  /// Pieces [begin, end), be they of one window or another: while a step's weights are found, rows
-  /// that the scores of the next are made of are on their way, and during a window the own rows of
-  /// the next.
+  /// Pieces [begin, end), be they of one window or another: while a step is computed, the rows of
+  /// the next are on their way, and during a window the own rows of the next.
   __device__ void run(std::int32_t begin, std::int32_t end) {
     if (begin == end) return;
-    Walk walk(this->launch_, begin, end);
-    Walk::Step step, next;
+    StepFeed feed(launch_, begin, end, tiles_ + 2 * (turn_bytes + Own::bytes));
     start_own(begin, end);
-    if (walk.advance(step)) scores_.load(step);
-    next = step;
-    walk.advance(next);
+    settle_copies();
+    ask(feed);
     for (std::int32_t i = begin; i < end; ++i) {
-      Softmax::clear();
-      cuda::wait_for_copies<0>();
-      scores_.begin(i % 2);
-      start_own(i + 1, end);
+      settle_copies();
+      scores_.begin(own_, i % 2);
+      sums_ = {};
+      const int num_steps = launch_.pieces[i].num_steps;
 #pragma unroll 1
-      for (int left = this->launch_.pieces[i].num_steps; left > 0; --left) {
-        add(step, next, i % 2);
-        step = next;
-        walk.advance(next);
+      for (int left = num_steps; left > 0; --left) {
+        settle_copies();
+        const std::uint32_t bits = feed.bits();
+        const int turn = feed.turn();
+        ask(feed);
+        if (left == num_steps) start_own(i + 1, end);
+        add(bits, turn);
       }
-      // Asked for again: registers are scarce during steps.
-      const tiles::Piece piece = this->launch_.pieces[i];
-      Softmax::finish(piece);
+      if (num_steps == 0) start_own(i + 1, end);
+      finish(launch_.pieces[i]);
     }
   }
 
  private:
-  __device__ void start_own(std::int32_t i, std::int32_t end) const {
-    if (i < end) {
-      const tiles::Piece piece = this->launch_.pieces[i];
-      scores_.start_own(piece, i % 2);
-    }
+  /// All that was asked for has come.
+  __device__ static void settle_copies() {
     cuda::commit_copies();
+    cuda::wait_for_copies<0>();
+    __syncwarp();
+  }
+  __device__ void start_own(std::int32_t i, std::int32_t end) const {
+    if (i < end) own_.start(launch_.pieces[i], i % 2);
+  }
+  __device__ Tile score_tile(int turn) const { return Tile(tiles_ + turn * turn_bytes); }
+  __device__ Tile value_tile(int turn) const {
+    return Tile(tiles_ + turn * turn_bytes + (values_are_sources_ ? 0 : Tile::bytes));
+  }
+  /// Asks for the rows of the next step, if there is one.
+  __device__ void ask(StepFeed& feed) const {
+    if (!feed.advance()) return;
+    const typename Tile::Share share(feed.columns());
+    score_tile(feed.turn()).start(score_rows_, share);
+    if (!values_are_sources_) value_tile(feed.turn()).start(value_rows_, share);
   }
 
-  /// One step, and what the next will need first.
-  __device__ void add(const Walk::Step& step, const Walk::Step& next, int turn) {
+  __device__ void add(std::uint32_t bits, int turn) {
     StepCells cells;
-    scores_.find(cells, used_rows(step.bits), turn);
-    const StepColumns columns = step;
-    WeightedRows values[chunks];
+    scores_.find(cells, score_tile(turn));
+    const StepWeights<T> weights = settle(cells, bits);
+    const Tile values = value_tile(turn);
 #pragma unroll
-    for (int chunk = 0; chunk < chunks; ++chunk) values[chunk].load(value_rows_, columns, chunk);
-    scores_.load(next);
-    Softmax::settle(cells, step.bits);
-    const StepOperands<T> weights(cells);
-#pragma unroll
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      this->sums_.add(weights, chunk, values[chunk].held);
+    for (int group = 0; group < width / 8; group += 2) {
+      std::uint32_t blocks[4];
+      values.load_columns(blocks, group);
+      sums_.multiply(group, weights, blocks[0], blocks[1]);
+      sums_.multiply(group + 1, weights, blocks[2], blocks[3]);
     }
   }
 
-  static constexpr int chunks = width / 64;
+  /// Scores become weights, of which cells without an edge have none; bases make room for the
+  /// largest score of each row.
+  __device__ StepWeights<T> settle(StepCells& cells, std::uint32_t bits) {
+    float top[2] = {-cuda::infinity, -cuda::infinity};
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        float& cell = cells.of[i][k];
+        cell = StepCells::exists(bits, i, k) ? cell : -cuda::infinity;
+        top[k / 2] = fmaxf(top[k / 2], cell);
+      }
+    }
+    if (__any_sync(~0u, sums_.must_rise(0, top[0]) || sums_.must_rise(1, top[1])) != 0) {
+      sums_.make_room(top);
+    }
+    StepWeights<T> weights;
+#pragma unroll
+    for (int place = 0; place < 4; ++place) {
+      const int row = place % 2;
+      const float* const pair = cells.of[place / 2] + 2 * row;
+      const float even = power_of_2(pair[0] - sums_.base[row]);
+      const float odd = power_of_2(pair[1] - sums_.base[row]);
+      sums_.sum[row] += even + odd;
+      weights.set(place, even, odd);
+    }
+    return weights;
+  }
 
-  Scores scores_;
-  FeatureRows value_rows_;
+  __device__ void finish(const tiles::Piece piece) const {
+    const ShortResults<T, width> results(launch_, piece);
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const int place = WarpLane::group() + 8 * row;
+      const float factor =
+          results.settle(place, sums_.base[row], sums_.total(row), WarpLane::quarter() == 0);
+#pragma unroll
+      for (int group = 0; group < width / 8; ++group) {
+        results.store(place, group * 8 + WarpLane::quarter() * 2, sums_.features[group][2 * row],
+                      sums_.features[group][2 * row + 1], factor);
+      }
+    }
+    results.finish();
+  }
+
+  const TallAttentionLaunch& launch_;
+  char* tiles_;
+  Own own_;
+  GatV2RowScores<T, width> scores_;
+  HeadSums<T, width> sums_;
+  FeatureRows score_rows_, value_rows_;
+  bool values_are_sources_;  ///< as in layers: then one tile serves as both
 };
 
 /// Warps that an SM should hold, as registers allow.

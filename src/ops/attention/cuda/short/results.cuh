@@ -61,6 +61,17 @@ class ShortResults {
     }
   }
 
+  /// Two neighbouring features.
+  __device__ void store(int place, int feature, float low, float high, float factor) const {
+    if (is_cut()) {
+      float* const to = slot_row(piece_.slot, place) + first_feature() + feature;
+      *reinterpret_cast<float2*>(to) = {low, high};
+    } else if (place < piece_.num_rows) {
+      T* const to = output_at(std::int64_t{piece_.first_row} + place) + feature;
+      *reinterpret_cast<std::uint32_t*>(to) = packed<T>(low * factor, high * factor);
+    }
+  }
+
   /// After all rows of a piece: where the window is cut and this was its last piece, its results.
   __device__ void finish() const {
     if (!is_cut()) return;

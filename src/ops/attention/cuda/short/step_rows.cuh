@@ -8,7 +8,7 @@
 namespace tessera::ops {
 
 struct WarpLane {
-  __device__ static int number() { return static_cast<int>(threadIdx.x) % 32; }
+  __device__ static int number() { return static_cast<int>(threadIdx.x % 32); }
   __device__ static int group() { return number() / 4; }
   __device__ static int quarter() { return number() % 4; }
 };
