@@ -172,6 +172,47 @@ TEST_P(NarrowAttentionKernels, CutWindowsOfDotProducts) {
   });
 }
 
+/// Rows use the columns of their own parity alone. Scores with the others are far larger, or with a
+/// minus far smaller, and count for nothing.
+template <class T>
+void check_scores_without_edges(const std::string& kernel, std::int64_t width) {
+  if (!takes<T>(kernel, AttentionForm::dot, 1, width)) return;
+  std::vector<EdgeOffset> offsets = {0};
+  std::vector<VertexId> columns;
+  for (VertexId row = 0; row < 70; ++row) {
+    for (VertexId column = row % 2; column < 150; column += 2) columns.push_back(column);
+    offsets.push_back(static_cast<EdgeOffset>(columns.size()));
+  }
+  const Graph graph(70, 150, SharedArray<EdgeOffset>(std::move(offsets)),
+                    SharedArray<VertexId>(std::move(columns)));
+  for (const double scale : {1.0, -1.0}) {
+    SCOPED_TRACE("width " + std::to_string(width) + ", scale " + std::to_string(scale));
+    AttentionCase<T> run(graph, options_of(kernel, AttentionForm::dot, 1, width, 0), 2170);
+    run.scale = scale;
+    for (std::int64_t i = 0; i < 70; ++i)
+      run.target(i, 0) = static_cast<T>(i % 2 == 0 ? 12.0f : -12.0f);
+    for (std::int64_t j = 0; j < 150; ++j)
+      run.source(j, 0) = static_cast<T>(j % 2 == 0 ? -12.0f : 12.0f);
+    for (Matrix<T>* matrix : {&run.target, &run.source}) {
+      for (std::int64_t i = 0; i < matrix->rows(); ++i) {
+        for (std::int64_t f = 1; f < width; ++f) {
+          (*matrix)(i, f) = static_cast<T>(static_cast<float>((*matrix)(i, f)) / 8);
+        }
+      }
+    }
+    run.run_all();
+    expect_matches_reference(run);
+  }
+}
+
+TEST_P(NarrowAttentionKernels, ScoresWithoutEdges) {
+  for_instruction_sets([](const std::string& kernel) {
+    for (const std::int64_t width : {8, 64, 128})
+      check_scores_without_edges<Bfloat16>(kernel, width);
+    if (!on_cpu(kernel)) check_scores_without_edges<Float16>(kernel, 64);
+  });
+}
+
 template <class T>
 void check_slopes(const std::string& kernel, const Heads& heads) {
   if (!takes<T>(kernel, AttentionForm::gat, heads.count, heads.width)) return;

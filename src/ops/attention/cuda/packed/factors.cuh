@@ -54,7 +54,7 @@ class ColumnFactors16 {
   template <int heads>
   __device__ void put(PackedStage<heads>& stage, int h, const float (&r)[2], int num_columns,
                       bool begins, float slope) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int lane = static_cast<int>(threadIdx.x % 32);
     const bool exists[2] = {lane < num_columns, lane + 32 < num_columns};
     float top = fmaxf(exists[0] ? r[0] : -cuda::infinity, exists[1] ? r[1] : -cuda::infinity);
 #pragma unroll
@@ -137,7 +137,7 @@ struct RowTerms {
   /// i-th of them.
   static constexpr int lane_heads = heads > 4 ? heads / 4 : 1;
   __device__ static int head_of_lane(int i) {
-    const int q = static_cast<int>(threadIdx.x) % 4;
+    const int q = static_cast<int>(threadIdx.x % 4);
     return heads > 4 ? q * lane_heads + i : q * heads / 4;
   }
   /// The lane of its row that looks after a head.
@@ -188,9 +188,9 @@ struct RowTerms {
   }
 
  private:
-  __device__ static int pair() { return static_cast<int>(threadIdx.x) / 4; }
+  __device__ static int pair() { return static_cast<int>(threadIdx.x / 4); }
   __device__ static int place_of(int row) {
-    return static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4 +
+    return static_cast<int>(threadIdx.x / 32) * 16 + static_cast<int>(threadIdx.x % 32) / 4 +
            8 * row;
   }
 };

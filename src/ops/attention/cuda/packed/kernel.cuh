@@ -120,7 +120,7 @@ class PackedAttention {
     Rows::load_ids(tile.rows, columns_from(walk_.step), tile.num_columns);
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
-      const int column = static_cast<int>(threadIdx.x) % 32 + 32 * part;
+      const int column = static_cast<int>(threadIdx.x % 32) + 32 * part;
       if (column < tile.num_columns) tile.terms[part] = __ldg(columns_from(walk_.step) + column);
     }
     walk_.advance();
@@ -142,7 +142,7 @@ class PackedAttention {
     if (terms.fetched.num_columns == 0) return;
 #pragma unroll
     for (int i = 0; i < Form::share; ++i) {
-      const int h = static_cast<int>(threadIdx.x) / 32 + 4 * i;
+      const int h = static_cast<int>(threadIdx.x / 32) + 4 * i;
       if (h >= heads) break;
       const float r[2] = {terms.fetched.r(i, 0), terms.fetched.r(i, 1)};
       column_factors_[i].put(stage_of(turn), h, r, terms.fetched.num_columns, terms.begins,
@@ -166,7 +166,7 @@ class PackedAttention {
   /// What this thread has brought of a tile becomes fp16; returns whether that holds it.
   __device__ bool convert(int num_columns) const {
     cuda::wait_for_copies<num_stages - 2>();
-    const int place = static_cast<int>(threadIdx.x) % Rows::units;
+    const int place = static_cast<int>(threadIdx.x % unsigned{Rows::units});
     Fp16Range range;
 #pragma unroll
     for (int i = 0; i < Rows::share; ++i) {

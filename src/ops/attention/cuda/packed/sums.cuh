@@ -47,7 +47,7 @@ class PackedSums {
   /// A tile. The sums of weights are products with ones: each head has its columns of the result.
   __device__ void add(const PackedStage<heads>& stage, const RowTerms<heads>& rows,
                       std::uint32_t values, const TilePattern& pattern, int num_steps) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll 1
     for (int step = 0; step < num_steps; ++step) {
       const StepPattern cells(pattern, step);
@@ -78,11 +78,11 @@ class PackedSums {
   template <class T>
   __device__ void store(const TallAttentionLaunch& launch, const tiles::Piece& piece,
                         const PackedStage<heads>& last, const RowTerms<heads>& rows) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int lane = static_cast<int>(threadIdx.x % 32);
     const int first_head = static_cast<int>(blockIdx.y) * heads;
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const int place = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * row;
+      const int place = static_cast<int>(threadIdx.x / 32) * 16 + lane / 4 + 8 * row;
       const std::int64_t vertex = std::int64_t{piece.first_row} + place;
       const bool exists = place < piece.num_rows;
       float reciprocals[lane_heads];
@@ -118,7 +118,7 @@ class PackedSums {
   __device__ void store_piece(const TallAttentionLaunch& launch, const tiles::Piece& piece,
                               const PackedStage<heads>& last, const RowTerms<heads>& rows) const {
     const WindowResults<T, width, width * heads> results(launch);
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
     for (int i = 0; i < 2 * heads; ++i) {
       const int h = i / 2;
@@ -133,7 +133,7 @@ class PackedSums {
       const float total = of_head(totals, h);
       const float base = RowFactors16::base(rows.term(h, row), last.c[h], launch.slope);
       // The largest base of a row's pieces counts: one without edges must not take part.
-      results.store(piece, static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * row, h * width,
+      results.store(piece, static_cast<int>(threadIdx.x / 32) * 16 + lane / 4 + 8 * row, h * width,
                     pairs, total == 0 ? lowest_base : base, total * weight_unit);
     }
     results.finish(piece);
@@ -146,7 +146,7 @@ class PackedSums {
   /// What the lane of the row that looks after a head has of it.
   template <int count>
   __device__ static float of_head(const float (&of_lane)[count], int h) {
-    const int row = static_cast<int>(threadIdx.x) % 32 & ~3;
+    const int row = static_cast<int>(threadIdx.x % 32) & ~3;
     return __shfl_sync(~0u, of_lane[h % lane_heads], row + RowTerms<heads>::lane_of_head(h));
   }
 

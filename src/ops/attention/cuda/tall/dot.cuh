@@ -20,10 +20,10 @@ class DotTiles {
       : launch_(launch), first_head_(first_head), unit_(launch.scale * log2_of_e) {}
 
   __device__ void begin_window(const tiles::Piece& piece) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const int place = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * row;
+      const int place = static_cast<int>(threadIdx.x / 32) * 16 + lane / 4 + 8 * row;
       const T* const from = static_cast<const T*>(launch_.target) +
                             (std::int64_t{piece.first_row} + place) * launch_.target_stride +
                             std::int64_t{first_head_} * width;
@@ -38,7 +38,7 @@ class DotTiles {
 
   /// The rows of the next window should be near when it begins: each warp asks for its 16.
   __device__ void expect(const tiles::Piece& piece) const {
-    const int place = static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32;
+    const int place = static_cast<int>(threadIdx.x / 32) * 16 + static_cast<int>(threadIdx.x % 32);
     if (threadIdx.x % 32 >= 16 || place >= piece.num_rows) return;
     const T* const row = static_cast<const T*>(launch_.target) +
                          (std::int64_t{piece.first_row} + place) * launch_.target_stride +

@@ -3,6 +3,7 @@
 
 #include "ops/attention/cuda/tall/gathered_windows.cuh"
 #include "ops/attention/cuda/tall/gradient_results.cuh"
+#include "ops/attention/cuda/tall/group_dots.cuh"
 #include "ops/attention/cuda/tall/tile_products.cuh"
 
 /// The backward pass of dot products over windows of 64 rows, of bf16 or, in two parts,
@@ -14,7 +15,8 @@
 /// One sweep over windows of targets gives dQ, and leaves log_sum and D for the other, over windows
 /// of sources, which gives dK and dV. The two rows of each vertex of a window lie in shared memory;
 /// of the vertices it is joined to, two rows each are gathered. Both products of a cell are matrix
-/// products, and so is what it adds to the gradients, its weight in two parts.
+/// products, and so is what it adds to the gradients, its weight in two parts. With heads of 64 or
+/// 128 features of 16 bits groups of four warps multiply at once.
 namespace tessera::ops {
 
 /// Of targets, where they are the columns of a tile: log_sum in powers of two, and D.
@@ -22,19 +24,33 @@ template <int width, bool by_rows>
 using DotColumns =
     std::conditional_t<by_rows, NoColumns, StateColumns<float2, tall_block_heads(width)>>;
 
+/// Groups of warps that have one matrix of sums leave registers for a block more, and shared memory
+/// if one tile less is on its way.
 template <class T, int width, bool by_rows>
-class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, width, 2, 2,
-                                           DotColumns<width, by_rows>> {
-  using Windows = GatheredWindows<DotGradient, T, width, 2, 2, DotColumns<width, by_rows>>;
+inline constexpr int dot_gradient_stages = by_rows&& width == 64 ? 2 : gathered_stages<T, width>;
+
+template <class T, int width, bool by_rows>
+class DotGradient
+    : public GatheredWindows<DotGradient<T, width, by_rows>, T, width, 2, 2,
+                             DotColumns<width, by_rows>, dot_gradient_stages<T, width, by_rows>> {
+  using Windows = GatheredWindows<DotGradient, T, width, 2, 2, DotColumns<width, by_rows>,
+                                  dot_gradient_stages<T, width, by_rows>>;
 
  public:
   using Windows::heads;
+  static constexpr bool by_groups = sizeof(T) == 2 && MatrixRows<T, width>::by_groups;
+
   __device__ DotGradient(const TallAttentionLaunch& launch, char* shared)
       : Windows(launch, shared), unit_(launch.scale * log2_of_e) {}
 
   /// Each warp brings its own 16 rows, and by rows what belongs to them.
   __device__ void begin_piece(const tiles::Piece& piece) {
-    __syncwarp();
+    if constexpr (by_groups) {
+      // Whoever is behind still reads the rows of the last window.
+      __syncthreads();
+    } else {
+      __syncwarp();
+    }
     bring_own(0, piece, launch_.target, launch_.target_stride);
     bring_own(1, piece, launch_.own_values, launch_.own_values_stride);
     __syncwarp();
@@ -55,23 +71,10 @@ class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, wi
   }
 
   __device__ void add(int turn, const TilePattern& pattern, int num_steps) {
-#pragma unroll 1
-    for (int step = 0; step < num_steps; step += 2) {
-      const StepPattern cells[2] = {StepPattern(pattern, step), StepPattern(pattern, step + 1)};
-      if (!cells[0].has_edges() && !cells[1].has_edges()) continue;
-      // Rows that the tile does not have are no numbers to multiply by 0.
-      const int count = step + 1 < num_steps ? 2 : 1;
-#pragma unroll
-      for (int h = 0; h < heads; ++h) {
-        float scores[4][4], value_products[4][4];
-        products(scores, 0, turn, h, step);
-        products(value_products, 1, turn, h, step);
-#pragma unroll
-        for (int k = 0; k < 2; ++k) {
-          if (k >= count) break;
-          add_step(turn, h, step + k, cells[k], scores + 2 * k, value_products + 2 * k);
-        }
-      }
+    if constexpr (by_groups) {
+      with_constant_steps(num_steps, [&](auto steps) { add_tile<steps>(turn, pattern); });
+    } else {
+      add_steps(turn, pattern, num_steps);
     }
   }
 
@@ -111,6 +114,7 @@ class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, wi
   using typename Windows::Part;
   using typename Windows::Planes;
   using Products = TileProducts<T, width>;
+  using GroupProducts = MatrixRows<T, width>;
   using Windows::all_features;
   using Windows::bring_own;
   using Windows::columns_of;
@@ -130,7 +134,9 @@ class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, wi
                             int unit) const {
     const T* const from =
         static_cast<const T*>(matrix) + row * stride + first_feature() + unit * 8 + lane() % 4 * 2;
-    return {cuda::widen(__ldg(from)), cuda::widen(__ldg(from + 1))};
+    float pair[2];
+    cuda::Vector<T, 2 * static_cast<int>(sizeof(T))>::load(from).widen_to(pair);
+    return {pair[0], pair[1]};
   }
   __device__ void find_states(const tiles::Piece& piece) {
 #pragma unroll
@@ -172,10 +178,76 @@ class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, wi
                        rows_of(turn, matrix), h, step);
   }
 
-  /// One step of one head: its cells become weights and gradients of scores, then products.
+  __device__ void add_steps(int turn, const TilePattern& pattern, int num_steps) {
+#pragma unroll 1
+    for (int step = 0; step < num_steps; step += 2) {
+      const StepPattern cells[2] = {StepPattern(pattern, step), StepPattern(pattern, step + 1)};
+      if (!cells[0].has_edges() && !cells[1].has_edges()) continue;
+      // Rows that the tile does not have are no numbers to multiply by 0.
+      const int count = step + 1 < num_steps ? 2 : 1;
+#pragma unroll
+      for (int h = 0; h < heads; ++h) {
+        float scores[4][4], value_products[4][4];
+        products(scores, 0, turn, h, step);
+        products(value_products, 1, turn, h, step);
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+          if (k >= count) break;
+          add_step(turn, h, step + k, cells[k], scores + 2 * k, value_products + 2 * k);
+        }
+      }
+    }
+  }
+
+  /// By groups, two steps at a time: while what one pair adds to the gradients is under way, the
+  /// cells of the next are asked for.
+  template <int steps>
+  __device__ void add_tile(int turn, const TilePattern& pattern) {
+    using Dots = GroupDots<T, width>;
+#pragma unroll
+    for (int m = 0; m < num_matrices; ++m) GroupProducts::begin(group_sums(m));
+#pragma unroll
+    for (int step = 0; step < steps; step += 2) {
+      const auto first = static_cast<std::uint32_t>(step * tiles::step_columns * Dots::row_bytes);
+      TileCells<2> scores, value_products;
+      Dots::ask(scores, cuda::shared_address(own_memory(0)), rows_of(turn, 0) + first);
+      Dots::ask(value_products, cuda::shared_address(own_memory(1)), rows_of(turn, 1) + first);
+      Dots::wait(scores);
+      Dots::wait(value_products);
+#pragma unroll
+      for (int k = 0; k < (step + 1 < steps ? 2 : 1); ++k) {
+        StepWeights<Part> of_step[num_matrices];
+        find_step(of_step, turn, 0, step + k, StepPattern(pattern, step + k), scores.of + 2 * k,
+                  value_products.of + 2 * k);
+        GroupProducts::begin_step(of_step);
+#pragma unroll
+        for (int m = 0; m < num_matrices; ++m) {
+          GroupProducts::add(group_sums(m), of_step[m], rows_of(turn, m), 0, step + k);
+        }
+        GroupProducts::commit();
+      }
+    }
+#pragma unroll
+    for (int m = 0; m < num_matrices; ++m) GroupProducts::wait(group_sums(m));
+  }
+  __device__ auto& group_sums(int matrix) {
+    return reinterpret_cast<typename GroupProducts::Sums&>(sums_[matrix][0].features);
+  }
+
+  /// One step of one head.
   __device__ void add_step(int turn, int h, int step, const StepPattern& pattern,
                            const float (*scores)[4], const float (*value_products)[4]) {
-    StepWeights<Part> weights, gradients;
+    StepWeights<Part> of_step[num_matrices];
+    find_step(of_step, turn, h, step, pattern, scores, value_products);
+#pragma unroll
+    for (int m = 0; m < num_matrices; ++m) {
+      Products::add_rows(sums_[m][h], of_step[m], rows_of(turn, m), h, step);
+    }
+  }
+  /// Its cells become gradients of scores and, by columns, weights.
+  __device__ void find_step(StepWeights<Part> (&of_step)[num_matrices], int turn, int h, int step,
+                            const StepPattern& pattern, const float (*scores)[4],
+                            const float (*value_products)[4]) const {
 #pragma unroll
     for (int place = 0; place < 4; ++place) {
       float pair[2], gradient[2];
@@ -194,11 +266,9 @@ class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, wi
         pair[odd] = exists ? weight : 0.0f;
         gradient[odd] = exists ? weight * (value_products[place / 2][at] - states[odd].y) : 0.0f;
       }
-      gradients.set(place, gradient[0], gradient[1]);
-      if constexpr (!by_rows) weights.set(place, pair[0], pair[1]);
+      of_step[0].set(place, gradient[0], gradient[1]);
+      if constexpr (!by_rows) of_step[1].set(place, pair[0], pair[1]);
     }
-    Products::add_rows(sums_[0][h], gradients, rows_of(turn, 0), h, step);
-    if constexpr (!by_rows) Products::add_rows(sums_[1][h], weights, rows_of(turn, 1), h, step);
   }
 
   /// The gradient of the scale is the sum of Q times dQ / scale.
@@ -237,10 +307,9 @@ class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, wi
 
 /// Blocks that an SM should hold, as their registers and shared memory allow.
 template <class T, int width, bool by_rows>
-inline constexpr int dot_gradient_blocks = width == 128 ||
-                                                   (width == 64 && (!by_rows || sizeof(T) == 4))
-                                               ? 2
-                                               : 3;
+inline constexpr int dot_gradient_blocks = width == 128 || (width == 64 && sizeof(T) == 4) ? 2
+                                           : width == 64 && by_rows                        ? 4
+                                                                                           : 3;
 
 template <class T, int width, bool by_rows>
 __global__ __launch_bounds__(

@@ -17,8 +17,8 @@ namespace tessera::ops {
 template <class T>
 __device__ float own_gat_term(const TallAttentionLaunch& launch, const tiles::Piece& piece,
                               int head, int row) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int place = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4 + 8 * row;
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int place = static_cast<int>(threadIdx.x / 32) * 16 + lane / 4 + 8 * row;
   if (place >= piece.num_rows || head >= launch.heads) return 0;
   return log2_of_e *
          cuda::widen(__ldg(static_cast<const T*>(launch.target) +
@@ -66,14 +66,14 @@ class GatTiles {
   __device__ Fetched fetch(const VertexId (&vertices)[2], int num_columns) const {
     Fetched fetched;
     fetched.num_columns = num_columns;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
       const T* const from = static_cast<const T*>(launch_.source) +
                             std::int64_t{vertices[part]} * launch_.source_stride;
 #pragma unroll
       for (int i = 0; i < share; ++i) {
-        const int head = first_head_ + static_cast<int>(threadIdx.x) / 32 + 4 * i;
+        const int head = first_head_ + static_cast<int>(threadIdx.x / 32) + 4 * i;
         const bool wanted = lane + 32 * part < num_columns && head < launch_.heads;
         fetched.raw[i][part] = wanted ? __ldg(from + head) : cuda::narrow<T>(0.0f);
       }
@@ -82,10 +82,10 @@ class GatTiles {
   }
   __device__ void put(Stage& stage, const Fetched& fetched) const {
     const int num_columns = fetched.num_columns;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
     for (int i = 0; i < share; ++i) {
-      const int h = static_cast<int>(threadIdx.x) / 32 + 4 * i;
+      const int h = static_cast<int>(threadIdx.x / 32) + 4 * i;
       if (h >= heads) continue;
       const bool second = lane + 32 < num_columns;
       const float terms[2] = {fetched.r(i, 0), fetched.r(i, 1)};
@@ -160,7 +160,7 @@ class GatTiles {
     StepWeights<T> weights;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int column = step * 16 + half * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
+      const int column = step * 16 + half * 8 + static_cast<int>(threadIdx.x % 4) * 2;
       const float2 factor = *reinterpret_cast<const float2*>(&stage.factor[h][column]);
       const float2 sloped = *reinterpret_cast<const float2*>(&stage.sloped_factor[h][column]);
 #pragma unroll
@@ -211,7 +211,7 @@ class GatTiles {
   __device__ void each_score(const AnyStage& stage, int h, int step, Body&& body) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int column = step * 16 + half * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
+      const int column = step * 16 + half * 8 + static_cast<int>(threadIdx.x % 4) * 2;
       const float2 r = *reinterpret_cast<const float2*>(&stage.r[h][column]);
 #pragma unroll
       for (int row = 0; row < 2; ++row) {

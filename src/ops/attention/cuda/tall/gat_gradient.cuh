@@ -72,7 +72,7 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   __device__ void cut(int turn, int num_rows) {
     Windows::cut(turn, num_rows);
     if constexpr (!by_rows) {
-      const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
+      const int column = static_cast<int>(threadIdx.x % unsigned{tiles::tile_columns});
 #pragma unroll
       for (int i = 0; i < Windows::column_heads; ++i) {
         const int h = Windows::head_of_thread(i);

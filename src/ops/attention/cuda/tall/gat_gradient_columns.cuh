@@ -163,7 +163,7 @@ struct GatTargetColumns {
 
   /// The high parts of D as even columns of an operand, the low ones as odd columns.
   __device__ void load_numbers(std::uint32_t (&numbers)[2], int h, int step) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int lane = static_cast<int>(threadIdx.x % 32);
     const std::uint32_t* const from = d[h][lane / 4 % 2] + step * 8 + lane % 4;
     numbers[0] = from[0];
     numbers[1] = from[4];

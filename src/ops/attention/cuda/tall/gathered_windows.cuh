@@ -33,10 +33,16 @@ concept BringTerms = requires(Columns& columns) {
   columns.put(0, 0, 0.0f, 0.0f);  // which head and column, its term in powers of two, the slope
 };
 
+/// Tiles that are there or on their way.
+template <class T, int width>
+inline constexpr int gathered_stages =
+    width* tall_block_heads(width) * static_cast<int>(sizeof(T)) > 128 ? 2 : 3;
+
 /// `Pass` has `begin_piece`, `add`, `finish` and `end`, and may have a `cut` of its own. Of a
 /// column the rows of `gathered` matrices are brought, of the values alone or of sources before
 /// them. Behind the stages there is room for `own_matrices` matrices of the window's own rows.
-template <class Pass, class T, int width, int gathered, int own_matrices, class Columns>
+template <class Pass, class T, int width, int gathered, int own_matrices, class Columns,
+          int num_stages = gathered_stages<T, width>>
 class GatheredWindows {
  public:
   static constexpr int heads = tall_block_heads(width);
@@ -44,7 +50,6 @@ class GatheredWindows {
   using Planes = PlaneRows<T, features>;
   using Rows = typename Planes::Rows;
   using Part = typename Planes::Part;
-  static constexpr int num_stages = features * Planes::planes > 64 ? 2 : 3;
   /// Whether groups of warps multiply, on matrix units that read shared memory themselves.
   static constexpr bool by_groups = false;
   static constexpr bool has_columns = BringStates<Columns> || BringTerms<Columns>;
@@ -75,18 +80,21 @@ class GatheredWindows {
       const tiles::Piece piece = launch_.pieces[i];
       pass().begin_piece(piece);
       if (i + 1 < end) pass().expect(launch_.pieces[i + 1]);
-      for (int steps = piece.num_steps; steps > 0; steps -= tile_steps, ++turn) {
-        put_terms(turn + num_stages - 2);
+      for (int steps = piece.num_steps; steps > 0; steps -= tile_steps) {
+        const int next = turn == num_stages - 1 ? 0 : turn + 1;
+        const int last = turn == 0 ? num_stages - 1 : turn - 1;
+        put_terms(num_stages == 3 ? next : turn);
         cuda::wait_for_copies<num_stages - 2>();
         pass().cut(turn, steps * tiles::step_columns);
         if constexpr (Pass::by_groups) cuda::fence_shared_for_wgmma();
         __syncthreads();
-        start(turn + num_stages - 1, tile);
+        start(last, tile);
         const TilePattern pattern{words[0]};
         if constexpr (num_stages == 3) words[0] = words[1];
         words[num_stages - 2] = tile.word;
         tile = load_ids(walk);
         pass().add(turn, pattern, steps < tile_steps ? steps : tile_steps);
+        turn = next;
       }
       pass().finish(piece);
     }
@@ -103,11 +111,15 @@ class GatheredWindows {
   static constexpr int column_threads = tall_attention_threads / tiles::tile_columns;
   static constexpr int column_heads = (heads + column_threads - 1) / column_threads;
   __device__ static int head_of_thread(int i) {
-    return static_cast<int>(threadIdx.x) / tiles::tile_columns + i * column_threads;
+    return static_cast<int>(threadIdx.x / unsigned{tiles::tile_columns}) + i * column_threads;
   }
 
-  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
-  __device__ static int first_row() { return static_cast<int>(threadIdx.x) / 32 * 16; }
+  __device__ static int column_of_thread() {
+    return static_cast<int>(threadIdx.x % unsigned{tiles::tile_columns});
+  }
+
+  __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
+  __device__ static int first_row() { return static_cast<int>(threadIdx.x / 32 * 16); }
   __device__ static int first_head() { return static_cast<int>(blockIdx.y) * heads; }
   __device__ static int first_feature() { return static_cast<int>(blockIdx.y) * features; }
   __device__ int all_features() const { return static_cast<int>(launch_.heads) * width; }
@@ -145,9 +157,10 @@ class GatheredWindows {
     }
   }
 
-  /// The rows of columns: those that scores are of where there are two, then the others.
+  /// The rows of columns: those that scores are of where there are two, then the others. `turn` is
+  /// that of the stages, which are taken in a ring.
   __device__ char* memory_of(int turn, int matrix) const {
-    return shared_ + (turn % num_stages * gathered + matrix) * Rows::bytes;
+    return shared_ + (turn * gathered + matrix) * Rows::bytes;
   }
   __device__ std::uint32_t rows_of(int turn, int matrix) const {
     return cuda::shared_address(memory_of(turn, matrix));
@@ -157,7 +170,7 @@ class GatheredWindows {
     return shared_ + (num_stages * gathered + matrix) * Rows::bytes;
   }
   __device__ Columns& columns_of(int turn) const {
-    return reinterpret_cast<Columns*>(shared_ + columns_at)[turn % num_stages];
+    return reinterpret_cast<Columns*>(shared_ + columns_at)[turn];
   }
 
   /// Brings the 16 rows of this warp from a matrix.
@@ -195,7 +208,7 @@ class GatheredWindows {
     const VertexId* const columns = launch_.columns + std::int64_t{walk.step} * tiles::step_columns;
     Planes::load_ids(tile.rows, columns, tile.num_columns);
     if constexpr (has_columns) {
-      const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
+      const int column = column_of_thread();
       if (column < tile.num_columns) tile.column = __ldg(columns + column);
     }
     walk.advance();
@@ -206,7 +219,7 @@ class GatheredWindows {
       partners_[0].start(rows_of(turn, 0), tile.rows, tile.num_columns);
     }
     partners_[1].start(rows_of(turn, gathered - 1), tile.rows, tile.num_columns);
-    const int column = static_cast<int>(threadIdx.x) % tiles::tile_columns;
+    const int column = column_of_thread();
 #pragma unroll
     for (int i = 0; i < (has_columns ? column_heads : 0); ++i) {
       const int h = head_of_thread(i);
@@ -241,8 +254,8 @@ class GatheredWindows {
       for (int i = 0; i < column_heads; ++i) {
         const int h = head_of_thread(i);
         if (h >= heads) break;
-        columns_of(turn).put(h, static_cast<int>(threadIdx.x) % tiles::tile_columns,
-                             cuda::widen(terms_[i]) * log2_of_e, launch_.slope);
+        columns_of(turn).put(h, column_of_thread(), cuda::widen(terms_[i]) * log2_of_e,
+                             launch_.slope);
       }
     }
   }

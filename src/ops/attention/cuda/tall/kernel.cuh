@@ -117,7 +117,7 @@ class TallAttention {
     if constexpr (!gathers_scores) {
 #pragma unroll
       for (int part = 0; part < 2; ++part) {
-        const int column = static_cast<int>(threadIdx.x) % 32 + 32 * part;
+        const int column = static_cast<int>(threadIdx.x % 32) + 32 * part;
         if (column < ids.num_columns) ids.scores[part] = __ldg(columns + column);
       }
     }

@@ -56,6 +56,13 @@ struct MatrixRows {
       cuda::wgmma_fence();
     }
   }
+  /// The same for weights that became known while other products are under way.
+  template <class Weights, int count>
+  __device__ static void begin_step(Weights (&weights)[count]) {
+#pragma unroll
+    for (Weights& of : weights) keep(of);
+    if constexpr (by_groups) cuda::wgmma_fence();
+  }
   /// Adds those of one step of the tile whose rows lie at `rows`.
   template <class Weights>
   __device__ static void add(Sums& sums, const Weights& weights, std::uint32_t rows, int h,

@@ -49,7 +49,7 @@ struct PlaneRows<float, features> {
   using Share = TileRows<features>;
   static constexpr int share = Share::share;
 
-  __device__ static int unit_of_thread() { return static_cast<int>(threadIdx.x) % units; }
+  __device__ static int unit_of_thread() { return static_cast<int>(threadIdx.x % unsigned{units}); }
   __device__ static void load_ids(VertexId (&vertices)[share], const VertexId* columns,
                                   int num_columns) {
     Share::load_ids(vertices, columns, num_columns);

@@ -33,7 +33,7 @@ class WindowResults {
   __device__ void store(const tiles::Piece& piece, int place, int feature,
                         const float (&features)[groups][2], float base, float sum) const {
     if (!has(feature)) return;
-    const int lane = static_cast<int>(threadIdx.x) % 4;
+    const int lane = static_cast<int>(threadIdx.x % 4);
     const int at = first_feature_ + feature + 2 * lane;
     const bool speaks = lane == 0 && feature % width == 0;
     if (piece.slot >= 0) {

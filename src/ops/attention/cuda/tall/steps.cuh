@@ -56,7 +56,7 @@ __device__ void finish_piece(const TallAttentionLaunch& launch, const tiles::Pie
                              const HeadSums<T, width> (&sums)[heads]) {
   const WindowResults<Output, width, features> results(launch);
   const int first =
-      static_cast<int>(threadIdx.x) / 32 * 16 + static_cast<int>(threadIdx.x) % 32 / 4;
+      static_cast<int>(threadIdx.x / 32) * 16 + static_cast<int>(threadIdx.x % 32) / 4;
 #pragma unroll
   for (int row = 0; row < 2; ++row) {
 #pragma unroll

@@ -59,7 +59,7 @@ struct TileProducts {
   __device__ static void add_dots_of(float (&cells)[4][4], std::uint32_t own, int first_row,
                                      int own_plane, std::uint32_t rows, int plane, int h,
                                      int step) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int lane = static_cast<int>(threadIdx.x % 32);
     const int row = first_row + lane % 16;
     if constexpr (width == 8) {
       std::uint32_t a[4];

@@ -15,21 +15,22 @@ struct TileWalk {
   std::int32_t tile = 0;
   std::int32_t steps_left = 0;
   bool begins = false;  ///< whether the tile is the first of its piece
+  int4 ahead{};         ///< the head of the next piece, asked for a piece before
 
   __device__ TileWalk(const TallAttentionLaunch& launch, std::int32_t first, std::int32_t last)
-      : pieces(launch.pieces), piece(first), end(last) {}
+      : pieces(launch.pieces), piece(first), end(last) {
+    look_ahead();
+  }
 
   /// Whether there is a tile left, which `step` and `tile` then begin with.
   __device__ bool find() {
     while (steps_left <= 0 && piece < end) {
-      // In one load: what depends on a second one would wait twice.
-      if (piece + 8 < end) cuda::expect_in_l2(pieces + piece + 8);
-      const int4 raw = __ldg(reinterpret_cast<const int4*>(pieces + piece));
-      step = raw.x;
-      tile = raw.y;
-      steps_left = raw.z;
+      step = ahead.x;
+      tile = ahead.y;
+      steps_left = ahead.z;
       begins = true;
       ++piece;
+      look_ahead();
     }
     return steps_left > 0;
   }
@@ -43,6 +44,13 @@ struct TileWalk {
     tile += 1;
     steps_left -= tile_steps;
     begins = false;
+  }
+
+ private:
+  /// In one load: what depends on a second one would wait twice.
+  __device__ void look_ahead() {
+    if (piece < end) ahead = __ldg(reinterpret_cast<const int4*>(pieces + piece));
+    if (piece + 8 < end) cuda::expect_in_l2(pieces + piece + 8);
   }
 };
 
