@@ -28,8 +28,9 @@ import plan_loss
 
 # A kernel belongs to the kind of core that it runs on.
 KINDS = {"rows": "CUDA cores", "tall": "tensor cores", "short": "tensor cores", "nm_split": "both, by columns", "nm": "tensor cores",
-         "split": "both, by columns", "hybrid": "both, by windows", "ordered": "both, by windows in another order"}
+         "split": "both, by columns", "mixed": "both, by columns", "hybrid": "both, by windows", "ordered": "both, by windows in another order"}
 PURE = ("CUDA cores", "tensor cores")
+BOTH = 0.05  # of a graph's edges, from which on a kind of cores occurs in it
 HYBRID = ("both, by columns", "both, by windows")
 # Rows in communities: windows of 64 rows have at most as many columns, and a share of their places is used.
 SWEPT_VERTICES = 65536
@@ -118,13 +119,15 @@ def cell(one):
     return f"{one['measured_us']:.1f}" if one else ""
 
 
-def hybrid_section(records):
+def hybrid_section(records, windows):
+    """`windows` are the records of the part of that name, which say how many edges suit tensor cores."""
+    shares = {one["graph"]: one["tensor_edges"][0] for one in windows}
     lines = ["## Hybrid plans against one kind of core", "",
              "Microseconds of the fastest kernel of each kind; speed is that of the better pure kind over the better hybrid kind. "
              "\"Plan\" is what the cost model takes.", "",
              "| graph | features, precision | CUDA cores | tensor cores | both, by columns | both, by windows | speed | plan |",
              "|---|---|---:|---:|---:|---:|---:|---|"]
-    speeds, mixed, pure_there = [], [], {}
+    speeds, mixed, of_both, pure_there = [], [], [], {}
     for record in records:
         best = best_by_kind(record)
         pure = [best[kind]["measured_us"] for kind in PURE if kind in best]
@@ -137,11 +140,16 @@ def hybrid_section(records):
         pure_there[speed] = kind_of(chosen) in PURE
         if kind_of(chosen) in HYBRID:
             mixed.append(speed)
+        if BOTH <= shares.get(record["graph"], 0) <= 1 - BOTH:
+            of_both.append(speed)
         lines.append(f"| {record['graph']} | {short(record['details'])} | "
                      + " | ".join(cell(best.get(kind)) for kind in (*PURE, *HYBRID)) + f" | {speed:.2f} | {chosen} |")
     if speeds:
         taken = " (a plan takes the pure kernel there)" if pure_there[min(speeds)] else ""
         lines += ["", f"{len(speeds)} cases, geometric mean {geometric_mean(speeds):.3f}, worst {min(speeds):.2f}{taken}."]
+    if of_both:
+        lines += ["", f"Where both kinds of cores suit at least {100 * BOTH:.0f} % of the edges ({len(of_both)} cases): geometric mean "
+                  f"{geometric_mean(of_both):.3f}, or {geometric_mean([max(1, speed) for speed in of_both]):.3f} where the better kind alone is kept."]
     if mixed:
         lines += ["", f"Where plans take a hybrid kernel ({len(mixed)} cases): geometric mean {geometric_mean(mixed):.3f}, "
                   f"worst {min(mixed):.2f}."]
@@ -199,27 +207,51 @@ def sweep_section(records):
         lines.append(f"| {record['community']} | {record['degree']} | {sparsity:.1f} % | {short(record['details'])} | "
                      + " | ".join(cell(best.get(kind)) for kind in (*PURE, "both, by windows"))
                      + f" | {ranked[0] if ranked else ''} | {chosen} |")
-    return lines + [""] + logistic_cores.lines(cases_of_both_kinds(swept))
+    return lines
 
 
-def cases_of_both_kinds(swept):
-    """By precision: ((sparsity, columns), measured times of both pure kinds, predicted ones) of sums in the sweep."""
+def model_section(records):
+    groups = {"the sweep": [record for record in records if record.get("community")],
+              "graphs": [record for record in records if record.get("window")]}
+    lines = logistic_cores.lines({name: cases_of_both_kinds(members) for name, members in groups.items()})
+    return ["## The paper's model", ""] + lines if lines else []
+
+
+def cases_of_both_kinds(records):
+    """By precision: ((sparsity, columns), measured times of both pure kinds, predicted ones) of sums."""
     cases = {}
-    for record in swept:
+    for record in records:
         best = best_by_kind(record)
         if record["op"] == "spmm" and all(kind in best for kind in PURE):
             # The model chooses among all kernels of a kind, so that its best counts, not the prediction of the fastest.
             predicted = [min(one["predicted_us"] for one in timed(record) if kind_of(one["kernel"]) == kind) for kind in PURE]
+            window = record.get("window") or (1 - record["degree"] / record["community"], record["community"])
             cases.setdefault(plan_loss.precision_of(record["details"]), []).append(
-                ((1 - record["degree"] / record["community"], record["community"]), [best[kind]["measured_us"] for kind in PURE], predicted))
+                (window, [best[kind]["measured_us"] for kind in PURE], predicted))
     return cases
+
+
+def add_windows(records, arguments):
+    """The sparsity and the columns of windows of 64 rows, in the mean of each graph, where its file is at hand."""
+    sources = {pathlib.Path(name).stem: source for name, source in plan_loss.sources_of(arguments)}
+    found = {}
+    for record in records:
+        graph = record["graph"]
+        if record.get("community") or record.get("window") or graph not in sources:
+            continue
+        if graph not in found:
+            said = hygnn_parts.tessera(arguments, "tiles", "--data", sources[graph], "--height", 64)
+            tall = next(one for one in said["heights"] if one["height"] == 64)
+            columns = tall["distinct_columns"] / max(1, tall["windows"])
+            found[graph] = (1 - tall["reuse"] / 64, columns)
+        record["window"] = found[graph]
 
 
 def page(records, parts, problems, commits, machine, notes):
     lines = ["# Both kinds of cores", "",
              f"Made by `tools/hygnn_report.py` on commit {', '.join(f'`{commit}`' for commit in commits)}; {machine}. Times of a plan "
              "that times its candidates: medians of a few runs, in chains where they are short.", ""]
-    sections = [hybrid_section(records), choice_section(records), sweep_section(records)] if records else []
+    sections = [hybrid_section(records, parts.get("windows", [])), choice_section(records), sweep_section(records), model_section(records)] if records else []
     sections += [hygnn_parts.PARTS[part][1](found) for part, found in parts.items()]
     for section in sections + [hygnn_parts.candidate_lines(records)]:
         lines += section + ([""] if section else [])
@@ -275,6 +307,7 @@ def main():
         commits = [arguments.commit]
         if not records and not any(parts.values()):
             sys.exit("hygnn_report: nothing was measured: " + "; ".join(problems))
+    add_windows(records, arguments)
     notes = pathlib.Path(arguments.notes).read_text(encoding="utf-8").strip() if arguments.notes else ""
     out.with_suffix(".md").write_text(page(records, parts, problems, commits, arguments.machine, notes), encoding="utf-8")
     print(out.with_suffix(".md").read_text(encoding="utf-8"))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """HyGNN's own model of which cores suit a window, beside the cost models, for tools/hygnn_report.py.
 
-A logistic regression on the sparsity and the columns of windows says which of the two kinds of cores is faster. It is fitted to all cases of the
-sweep but one and asked about that one, each in turn; the cost models had no part of the sweep in their fits.
+A logistic regression on the sparsity and the columns of windows says which of the two kinds of cores is faster. It is fitted to all cases of a
+group but one and asked about that one, each in turn; the cost models had no part of the sweep in their fits.
 """
 import math
 
@@ -38,19 +38,17 @@ def regrets(cases):
     return losses
 
 
-def lines(cases_by_precision):
-    """The lines of the page, from cases by precision."""
-    text = ["### The paper's model", "",
-            "A logistic regression on sparsity and columns, fitted to all other cases of the sweep, the cost models, and the kind that wins most of the "
-            "others: what each loses when it chooses between the fastest kernel of either kind.", "",
-            "| precision | cases | way to choose | mean loss | worst | right where they differ by over 10 % |", "|---|---:|---|---:|---:|---:|"]
-    for precision, cases in sorted(cases_by_precision.items()):
-        if len(cases) < 4:
-            continue
+def lines(groups):
+    """The lines of the page, from cases by group and precision."""
+    text = ["A logistic regression on sparsity and columns of windows of 64 rows, fitted to all other cases of the group, the cost models, and the kind "
+            "that wins most of the others: what each loses when it chooses between the fastest kernel of either kind.", "",
+            "| cases of | precision | cases | way to choose | mean loss | worst | right where they differ by over 10 % |", "|---|---|---:|---|---:|---:|---:|"]
+    measured = [(group, precision, cases) for group, found in groups.items() for precision, cases in sorted(found.items()) if len(cases) >= 4]
+    for group, precision, cases in measured:
         differ = [max(times) > 1.1 * min(times) for _, times, _ in cases]
         for way, losses in regrets(cases).items():
             right = [loss == 1 for loss, counts in zip(losses, differ) if counts]
-            share = f"{100 * sum(right) / len(right):.0f} %" if right else ""
+            share = f"{sum(right)} of {len(right)}" if right else ""
             mean = math.exp(sum(map(math.log, losses)) / len(losses))
-            text.append(f"| {precision} | {len(cases)} | {way} | {mean:.3f} | {max(losses):.2f} | {share} |")
-    return text if len(text) > 6 else []
+            text.append(f"| {group} | {precision} | {len(cases)} | {way} | {mean:.3f} | {max(losses):.2f} | {share} |")
+    return text if measured else []
