@@ -70,11 +70,10 @@ bool wants_two_vectors(const AttentionProblem& problem, AttentionSweep sweep) {
   if (sweep == AttentionSweep::backward) return edges >= 500'000;
   if (edges < 1'000'000) return false;
   const bool low_degree = edges < EdgeOffset{16} * problem.graph.num_rows();
-  // In wide heads of GATv2 many lanes exchange what their scores are made of.
+  // In wide heads many lanes exchange what their scores are made of.
   const AttentionOptions& options = problem.options;
-  const bool wide_gatv2 =
-      options.form == AttentionForm::gatv2 && options.features / options.heads > 64;
-  return options.form == AttentionForm::gat || wide_gatv2 || low_degree;
+  const bool wide = options.features / options.heads > 64;
+  return options.form == AttentionForm::gat || wide || low_degree;
 }
 
 std::int64_t most_lane_features(const AttentionProblem& problem) {

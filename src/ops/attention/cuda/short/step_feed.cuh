@@ -61,10 +61,10 @@ class StepFeed {
     // Sixteen lanes bring four columns each, eight as many words.
     const int lane = WarpLane::number();
     const auto* const from =
-        lane < 16 ? static_cast<const void*>(launch_.columns +
-                                             std::int64_t{step_} * tiles::step_columns + lane * 4)
-                  : static_cast<const void*>(launch_.words + std::int64_t{tile_} * 32 +
-                                             (lane - 16) * 4);
+        lane < 16
+            ? static_cast<const void*>(launch_.columns + std::int64_t{step_} * tiles::step_columns +
+                                       lane * 4)
+            : static_cast<const void*>(launch_.words + std::int64_t{tile_} * 32 + (lane - 16) * 4);
     if (lane < 16 ? lane / 4 < coming_steps_ : lane < 24 && coming_steps_ > 0) {
       cuda::copy_16_async(cuda::shared_address(memory_ + (slot_ ^ 1) * slot_bytes + lane * 16),
                           from);
