@@ -6,13 +6,13 @@ import statistics
 import subprocess
 import tempfile
 
-GROUP = ["1:2:4", "1:2:8", "1:2:16", "16:2:8", "32:2:8", "16:2:16", "32:2:16"]
+GROUP = ["1:2:4", "1:2:8", "4:2:8", "8:2:8", "16:2:8", "32:2:8", "1:2:16", "4:2:16", "8:2:16", "16:2:16", "32:2:16"]
 PAPER = ["1:2:4"]
 CLASSES = [("small", 0, 1_000), ("medium", 1_000, 10_000), ("large", 10_000, 1 << 31)]
 
 HEAD = """# Orders that fit sparse tensor cores
 
-Made by `tools/nm_report.py FOLDER` at commit {commit} with {count} matrices, one thread, on {machine}. Small matrices have less than 1,000 rows, medium
+Made by `tools/nm_report.py FOLDER` at commit {commit}{later} with {count} matrices, one thread, on {machine}. Small matrices have less than 1,000 rows, medium
 ones less than 10,000. Edges count in both directions, self loops do not. Counterpart of SOGRE's Tables 7 and 8.
 A matrix is *possible* unless its longest row or the number of its entries forbids the pattern (docs/reorder.md).
 """
@@ -151,13 +151,18 @@ def work_rows(windows):
         yield w["matrix"], w["edges"], cells
 
 
+def marked(value, condensed):
+    """Bold where it is less than what condensed tiles have."""
+    return f"**{value:,.0f}**" if value < condensed else f"{value:,.0f}"
+
+
 def work_table(windows):
     names = ["condensed", "2:4 windows", *WORK_PATTERNS]
     yield "| matrix | edges | " + " | ".join(f"{name}: gathers | work" for name in names) + " |"
     yield "|---|" + "---:|" * (1 + 2 * len(names))
     rows = list(work_rows(windows))
     for name, edges, cells in rows:
-        texts = [f"{c[0]:,} | {c[1]:,.0f}" if c else "– | –" for c in cells]
+        texts = [" | ".join(marked(c[k], cells[0][k]) for k in range(2)) if c else "– | –" for c in cells]
         yield f"| {name} | {edges:,} | " + " | ".join(texts) + " |"
     means = []
     for i in range(len(names)):
@@ -179,8 +184,18 @@ def matrix_table(records):
         yield f"| {name} | {runs[0]['rows']:,} | " + " | ".join(cells) + " |"
 
 
+def later_commits(records, commit):
+    """In brackets, what was measured at others: records that say so."""
+    patterns = {}
+    for record in records:
+        if record.get("commit", commit) != commit:
+            patterns.setdefault(record["commit"], {})[record["pattern"]] = None
+    return "".join(f" ({', '.join(found)} at {other})" for other, found in patterns.items())
+
+
 def write(records, padded, windows, machine, commit, output):
-    lines = [HEAD.format(count=len({r["matrix"] for r in records}), machine=machine, commit=commit), "## How many conform", "",
+    head = HEAD.format(count=len({r["matrix"] for r in records}), machine=machine, commit=commit, later=later_commits(records, commit))
+    lines = [head, "## How many conform", "",
              *conforming_table(records), "", "## 1:2:4", "", *quality_table(records), "",
              "Impossible at 1:2:4, and with the fewest empty vertices that the longest row needs:", "",
              *padding_table(padded), "", "## What conforming costs", "",
@@ -191,7 +206,8 @@ def write(records, padded, windows, machine, commit, output):
              *window_table(windows), "", "## Work of orders, matrix by matrix", "",
              "Windows of 16 rows: rows of features that are gathered, and the work of tensor cores in dense products of 16 columns (a "
              f"sparse one of 32 counts {SPARSE_STEP}; products that are not full count as parts). *Condensed* are tiles of distinct columns in the order of the data, *2:4 windows* the "
-             "same with columns arranged inside of each window; the others are symmetric orders of the vertices. –: does not conform.", "",
+             "same with columns arranged inside of each window; the others are symmetric orders of the vertices. Bold where there is less than in condensed tiles: "
+             "everywhere else the order loses to them. –: does not conform.", "",
              *work_table(windows), "", "## Matrix by matrix", "",
              "✓ where the matrix conforms, else the violating meta-blocks that are left; ∅ marks impossible ones.", "",
              *matrix_table(records), ""]

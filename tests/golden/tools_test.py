@@ -7,6 +7,7 @@ import tempfile
 import types
 import unittest
 from unittest import mock
+from xml.etree import ElementTree
 
 import cli
 
@@ -47,6 +48,9 @@ class Tools(unittest.TestCase):
         self.assertIn("at commit new", page)
         self.assertIn("that windows share. Measured at old.", page)
         self.assertTrue(page.endswith("By hand.\n"))
+        self.assertIn("(nm_cuda.svg)", page)
+        dots = [title.text for title in ElementTree.parse(output.with_suffix(".svg")).iter("{http://www.w3.org/2000/svg}title")]
+        self.assertEqual(dots, ["a, 128: 3.00"])
 
     def test_a_damaged_report_is_one_that_did_not_end_well(self):
         records = qgtc_records.Records(types.SimpleNamespace(output=self.folder, commit="one"), "qgtc")
