@@ -122,7 +122,7 @@ def cell(one):
 def hybrid_section(records, windows):
     """`windows` are the records of the part of that name, which say how many edges suit tensor cores."""
     shares = {one["graph"]: one["tensor_edges"][0] for one in windows}
-    lines = ["## Hybrid plans against one kind of core", "",
+    lines = ["## Hybrid plans against one kind of core (Figure 10)", "",
              "Microseconds of the fastest kernel of each kind; speed is that of the better pure kind over the better hybrid kind. "
              "\"Plan\" is what the cost model takes.", "",
              "| graph | features, precision | CUDA cores | tensor cores | both, by columns | both, by windows | speed | plan |",
@@ -194,7 +194,7 @@ def sweep_section(records):
     swept = [record for record in records if record.get("community")]
     if not swept:
         return []
-    lines = ["## Sweep of sparsity", "",
+    lines = ["## Sweep of sparsity (Figure 1, Table 10)", "",
              f"{SWEPT_VERTICES:,} vertices in communities of 64 or 512, all edges inside: a window of 64 rows has the columns of its "
              "community, and sparsity is the share of places without an edge.", "",
              "| community | degree | sparsity | features, precision | CUDA cores | tensor cores | both, by windows | faster | plan |",
@@ -253,6 +253,7 @@ def page(records, parts, problems, commits, machine, notes):
              "that times its candidates: medians of a few runs, in chains where they are short.", ""]
     sections = [hybrid_section(records, parts.get("windows", [])), choice_section(records), sweep_section(records), model_section(records)] if records else []
     sections += [hygnn_parts.PARTS[part][1](found) for part, found in parts.items()]
+    sections.append(hygnn_parts.overhead_lines(parts.get("windows", []), parts.get("steps", [])))
     for section in sections + [hygnn_parts.candidate_lines(records)]:
         lines += section + ([""] if section else [])
     if notes:
