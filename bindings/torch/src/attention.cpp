@@ -55,7 +55,7 @@ AttentionTensors::AttentionTensors(const Tensor& of_target, const Tensor& of_sou
   value = with_rows(value);
   target = with_rows(in_type(target, value.scalar_type()));
   source = with_rows(in_type(source, value.scalar_type()));
-  if (of_vector) vector = torch::stable::contiguous(in_type(*of_vector, value.scalar_type()));
+  if (of_vector) vector = in_one_piece(in_type(*of_vector, value.scalar_type()));
 }
 
 /// The seed lies on the device: its first number takes the place of a step's.

@@ -140,7 +140,7 @@ void Dense::add_product(Tensor& out, const Tensor& start, const Tensor& a, const
               place_.device, place_.stream, &workspace_->memory, arithmetic_);
     return;
   }
-  const Tensor bias = torch::stable::contiguous(start);
+  const Tensor bias = in_one_piece(start);
   if (left.transpose == ops::Transpose::no && right.transpose == ops::Transpose::yes) {
     const std::scoped_lock lock(workspace_->queueing);
     ops::linear(left.matrix(), right.matrix(), row_operand(bias), operand(out), place_.device,
@@ -153,7 +153,7 @@ void Dense::add_product(Tensor& out, const Tensor& start, const Tensor& a, const
 }
 
 Tensor Dense::with_bias(const Tensor& matrix, const Tensor& bias) const {
-  const Tensor rows = with_rows(matrix), row = torch::stable::contiguous(bias);
+  const Tensor rows = with_rows(matrix), row = in_one_piece(bias);
   const Tensor result = empty_beside(matrix, rows.size(0), rows.size(1), rows.scalar_type());
   if (result.numel() == 0) return result;
   ops::bias_activation_dropout(operand(rows), row_operand(row), {}, operand(result), place_.device,

@@ -74,7 +74,7 @@ std::int64_t heads_of(const std::optional<Tensor>& weight) {
 /// The caller's weights in the order of rows, a column for each head, of the type of the features.
 Tensor weights_in_rows(const Structure& structure, const Tensor& weight, ScalarType type) {
   const std::array<std::int64_t, 2> given{structure.caller_edges(), heads_of(weight)};
-  const Tensor columns = torch::stable::view(torch::stable::contiguous(weight), given);
+  const Tensor columns = torch::stable::view(in_one_piece(weight), given);
   return in_type(structure.in_rows(columns), type);
 }
 
@@ -116,7 +116,7 @@ MatrixView<VertexId> winners_of(const Tensor& winners) {
 class Row {
  public:
   Row(const std::optional<Tensor>& vector, ScalarType type) {
-    if (vector) kept_ = torch::stable::contiguous(in_type(*vector, type));
+    if (vector) kept_ = in_one_piece(in_type(*vector, type));
   }
   operator ops::ConstOperand() const { return kept_ ? row_operand(*kept_) : ops::ConstOperand{}; }
 

@@ -134,6 +134,10 @@ Tensor with_rows(const Tensor& tensor) {
   return has_rows(tensor) ? tensor : torch::stable::contiguous(tensor);
 }
 
+Tensor in_one_piece(const Tensor& tensor) {
+  return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
+}
+
 ops::Operand operand(const Tensor& tensor) {
   const std::int64_t stride =
       tensor.size(0) <= 1 ? tensor.size(1) : std::max(tensor.stride(0), tensor.size(1));
@@ -165,7 +169,7 @@ Tensor view_of(const Tensor& tensor, const std::array<std::int64_t, 2>& sizes,
 
 Tensor as_row(const Tensor& tensor) {
   const std::int64_t size = tensor.numel();
-  return view_of(torch::stable::contiguous(tensor), {1, size}, {size, 1}, 0);
+  return view_of(in_one_piece(tensor), {1, size}, {size, 1}, 0);
 }
 
 Tensor transposed(const Tensor& matrix) {

@@ -58,6 +58,9 @@ void check_one_type(const Tensor& first, std::initializer_list<Tensor> others, c
 bool has_rows(const Tensor& matrix);
 /// A matrix whose rows may lie apart, as kernels take it; another layout is copied first.
 Tensor with_rows(const Tensor& tensor);
+/// Itself where its numbers lie in one piece, otherwise a copy. Asking torch for that would go
+/// through its dispatcher even where there is nothing to do.
+Tensor in_one_piece(const Tensor& tensor);
 /// A matrix with such rows as an operand.
 ops::Operand operand(const Tensor& tensor);
 /// All numbers of a tensor that lies in one piece, as an operand of one row.

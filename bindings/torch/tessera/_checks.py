@@ -11,10 +11,16 @@ from ._library import has_cuda
 from ._shapes import caller_edges
 from .graph import Graph
 
+is_compiling = torch.compiler.is_compiling
 FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
 def check_features(name: str, tensor: Tensor, graph: Graph, rows: int | None) -> None:
+    # What every call is asked for, in the fewest questions: where it fits, nothing else is asked.
+    if (isinstance(tensor, Tensor) and tensor.dtype in FLOATS and tensor.dim() == 2
+            and tensor.device == graph.index.device and (not tensor.is_cuda or has_cuda())
+            and (rows is None or is_compiling() or tensor.size(0) == rows)):
+        return
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name} is a {type(tensor).__name__}, not a tensor")
     if tensor.dtype not in FLOATS:
@@ -27,8 +33,7 @@ def check_features(name: str, tensor: Tensor, graph: Graph, rows: int | None) ->
         raise ValueError(
             f"{name} lies on {tensor.device}, the graph on {graph.device}: move one of them"
         )
-    if rows is not None and not torch.compiler.is_compiling() and tensor.size(0) != rows:
-        raise ValueError(f"{name} has {tensor.size(0)} rows for {rows} vertices")
+    raise ValueError(f"{name} has {tensor.size(0)} rows for {rows} vertices")
 
 
 def check_type(name: str, tensor: Tensor | None, features: Tensor, cast: bool) -> None:
@@ -61,7 +66,7 @@ def _edges_of(name: str, numbers: Tensor, graph: Graph, loops: int) -> int | Non
         raise TypeError(f"{name} has type {numbers.dtype}: use a float")
     if numbers.device != graph.device:
         raise ValueError(f"{name} lies on {numbers.device}, the graph on {graph.device}")
-    if torch.compiler.is_compiling():
+    if is_compiling():
         return None
     return caller_edges(graph.index, graph.num_targets, graph.num_sources, loops)
 

@@ -16,6 +16,7 @@ from ._operators import spmm_gradient
 from ._shapes import CAST, joined
 
 _CASTS = sum(CAST.values())
+_is_grad_enabled = torch.is_grad_enabled
 
 
 def _layer(name: str, derived: int, keep, gradients) -> tuple[Any, Callable[..., Tensor]]:
@@ -29,8 +30,10 @@ def _layer(name: str, derived: int, keep, gradients) -> tuple[Any, Callable[...,
         ctx.mark_non_differentiable(*output[1:])
         keep(ctx, inputs[:tensors], tuple(inputs[tensors:]), output)
 
+    # What has no derivative goes in one piece: torch looks at each argument.
     def forward(ctx, *arguments):
-        *given, rest = arguments
+        others, rest = arguments[derived]
+        given = arguments[:derived] + others
         output = run(*given, *rest)
         keep(ctx, given, rest, output)
         return output[0]
@@ -40,10 +43,11 @@ def _layer(name: str, derived: int, keep, gradients) -> tuple[Any, Callable[...,
     def called(*arguments):
         if type(arguments[0]) not in PLAIN or transforms_at_work():
             return op(*arguments[:-1], *arguments[-1])[0]
-        if torch.is_grad_enabled():
-            for argument in arguments[:derived]:
+        if _is_grad_enabled():
+            may_have = arguments[:derived]
+            for argument in may_have:
                 if argument is not None and argument.requires_grad:
-                    return apply(*arguments)
+                    return apply(*may_have, (arguments[derived:-1], arguments[-1]))
         return run(*arguments[:-1], *arguments[-1])[0]
 
     return op, called

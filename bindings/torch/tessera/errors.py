@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 import torch
 
+_is_compiling = torch.compiler.is_compiling
+
 _KINDS: dict[str, type[Exception]] = {
     "invalid_argument": ValueError,
     "bad_data": ValueError,
@@ -56,6 +58,9 @@ def direct(function: Any, *arguments: Any) -> Any:
 
 def run(operator: Any, *arguments: Any) -> Any:
     """Calls an operator of :mod:`tessera._operators`; compiled code calls it as it is."""
-    if torch.compiler.is_compiling():
+    if _is_compiling():
         return operator.op(*arguments)
-    return direct(operator.eager, *arguments)
+    try:
+        return operator.eager(*arguments)
+    except RuntimeError as error:
+        reraise(error)

@@ -44,7 +44,7 @@ def autocast_dtype(features: Tensor) -> torch.dtype | None:
 def _autocast(first: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...]:
     dtype = autocast_dtype(first)
     if dtype is None:
-        return first, *others
+        return (first, *others)
     return tuple(None if tensor is None else tensor.to(dtype) for tensor in (first, *others))
 
 
@@ -304,9 +304,10 @@ def _checked_graph(graph: Any, target: Tensor | None, source: Tensor | None, val
     check_features("target", target, graph, graph.num_targets)
     check_features("source", source, graph, graph.num_sources)
     check_features("value", value, graph, graph.num_sources)
-    cast = autocast_dtype(value) is not None
-    for name, tensor in (("target", target), ("source", source), ("vector", vector)):
-        check_type(name, tensor, value, cast)
+    if not value.dtype == target.dtype == source.dtype == (value if vector is None else vector).dtype:
+        cast = autocast_dtype(value) is not None
+        for name, tensor in (("target", target), ("source", source), ("vector", vector)):
+            check_type(name, tensor, value, cast)
     check_heads(heads, value.size(1))
     if (vector is not None) != (form == "v2"):
         raise ValueError("a vector belongs to the forms v2 and cosine, and to no other")

@@ -6,16 +6,16 @@ Whatever the kernels cannot do is left to PyG's own ``forward``, and the reason 
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch_geometric.inspector import Inspector
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from .._derivatives import other_derivatives
+from .._derivatives import other_derivatives, transforms_at_work
 from .._library import has_cpu, has_cuda
 from ..functional import FLOATS, TUNE
 from ..graph import SOURCE_TARGET, TARGET_SOURCE, Graph
@@ -40,11 +40,13 @@ _HOOKS = (
 )
 
 
-class _Tally(threading.local):
-    """How often layers ran on the kernels, and how often on PyG's code."""
+class _Tally:
+    """How often layers ran on the kernels, and how often on PyG's code: for tests. Threads may lose counts."""
 
-    kernels = 0
-    fallbacks = 0
+    __slots__ = ("kernels", "fallbacks")
+
+    def __init__(self) -> None:
+        self.kernels = self.fallbacks = 0
 
 
 tally = _Tally()
@@ -88,11 +90,10 @@ class Accelerated:
         """The way of an earlier call, if this one can take it."""
         if _is_compiling():
             return None
-        own = self.__dict__
-        route = own.get("_tessera_route")
-        if route is None or other_derivatives() is not None or not route.fits(x, edge_index):
+        route = self.__dict__.get("_tessera_route")
+        if (route is None or transforms_at_work() or forward_ad._current_level >= 0
+                or not route.fits(x, edge_index)):
             return None
-        own["tessera_fallback"] = None
         tally.kernels += 1
         return route
 
@@ -240,10 +241,12 @@ class Accelerated:
     def _notice(self, obstacle: str | None) -> bool:
         """Counts a call, and says whether the kernels run it."""
         if not _is_compiling():
-            self.__dict__["tessera_fallback"] = obstacle  # a module's own way to set it takes longer
+            own = self.__dict__  # a module's own way to set attributes takes longer
+            own["tessera_fallback"] = obstacle
             if obstacle is None:
                 tally.kernels += 1
             else:
+                own.pop("_tessera_route", None)  # so that calls that take it find no obstacle noted
                 tally.fallbacks += 1
         return obstacle is None
 

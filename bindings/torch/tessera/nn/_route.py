@@ -13,10 +13,12 @@ from torch import Tensor
 from .. import errors
 from .._derivatives import PLAIN
 from .._layer_operators import gat, gatv2, gin, spmm_linear
+from .._shapes import CAST
 from ..functional import dropout_seed
-from ._fused import GLOBAL_HOOKS, LINEAR, autocast_flag, sums_go_first, tf32_flag
+from ._fused import GLOBAL_HOOKS, sums_go_first, tf32_flag
 
-_is_tracing = torch.jit.is_tracing
+_tracing_state, _is_autocast_enabled = torch._C._get_tracing_state, torch.is_autocast_enabled
+_STRIDED = torch.strided
 
 #: What runs a layer: features, edges and flags of the operator.
 Call = Callable[[Tensor, Tensor, int], Tensor]
@@ -36,7 +38,7 @@ class Route:
     route when an attribute of it is set.
     """
 
-    __slots__ = ("_edges", "_shape", "_dtype", "_device", "_hooks", "_modules", "_kinds", "_linears",
+    __slots__ = ("_edges", "_shape", "_dtype", "_device", "_kind", "_hooks", "_modules", "_kinds",
                  "_parameters", "_biases", "_sequence", "_scales", "_call", "_steps", "_flags")
 
     def __init__(
@@ -59,18 +61,18 @@ class Route:
         the first of ``linears`` is the first of, if it is the first of any; ``then`` comes after the call."""
         self._edges = weakref.ref(edge_index)
         self._shape, self._dtype, self._device = x.shape, x.dtype, x.device
-        self._linears = tuple(linears)
+        self._kind = x.device.type
         parts = () if sequence is None else tuple(sequence._modules.values())
-        watched = self._linears if sequence is None else (*self._linears, sequence, *parts[1:])
+        watched = tuple(linears) if sequence is None else (*linears, sequence, *parts[1:])
         self._hooks = (*hooks, *(hook for module in watched for hook in _hooks_of(module)),
                        *GLOBAL_HOOKS)
-        self._modules = (layer._modules, tuple(layer._modules.values()))
+        self._modules = layer._modules, tuple(layer._modules.items())
         self._kinds = tuple((module.__dict__, module, type(module)) for module in watched)
         self._parameters = (*((linear._parameters, "weight") for linear in linears),
                             *((layer._parameters, name) for name in vectors))
         self._biases = tuple((module._parameters, module._parameters["bias"] is None)
                              for module in (layer, *linears) if "bias" in module._parameters)
-        self._scales = layer._buffers if scaled else {}
+        self._scales = layer._buffers if scaled else None
         self._sequence = None if sequence is None else (sequence._modules, parts)
         self._call, self._steps, self._flags = call, tuple(map(_step_of, then)), flags
 
@@ -82,17 +84,17 @@ class Route:
         return _nothing, ()
 
     def fits(self, x: Any, edge_index: Any) -> bool:
+        # Asked for at every call, so that every question counts.
         if (self._edges() is not edge_index or type(x) is not Tensor or x.dtype is not self._dtype
-                or x.shape != self._shape or x.device != self._device
-                or x.layout is not torch.strided or any(self._hooks) or _is_tracing()):
+                or x.shape != self._shape or x.device != self._device or x.layout is not _STRIDED
+                or any(self._hooks) or _tracing_state() is not None):
             return False
-        if tuple(self._modules[0].values()) != self._modules[1]:
-            return False
+        modules, known = self._modules
+        for name, module in known:
+            if modules.get(name) is not module:
+                return False
         for own, module, kind in self._kinds:
             if type(module) is not kind or "forward" in own:
-                return False
-        for linear in self._linears:
-            if type(linear) not in LINEAR:
                 return False
         for own, name in self._parameters:
             if type(own.get(name)) not in PLAIN:
@@ -100,15 +102,18 @@ class Route:
         for own, absent in self._biases:
             if "bias" not in own or (own["bias"] is None) is not absent:
                 return False
-        sequence = self._sequence
-        if sequence is not None and tuple(sequence[0].values()) != sequence[1]:
+        if self._sequence is not None and tuple(self._sequence[0].values()) != self._sequence[1]:
             return False
+        if self._scales is None:
+            return True
         eps = self._scales.get("eps")
-        return eps is None or not eps.requires_grad
+        return eps is not None and not eps.requires_grad
 
     def run(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        flags = self._flags | autocast_flag(x)
-        if x.is_cuda:
+        kind, flags = self._kind, self._flags
+        if _is_autocast_enabled(kind) and self._dtype is not torch.float64:
+            flags |= CAST.get(torch.get_autocast_dtype(kind), 0)
+        if kind == "cuda":
             flags |= tf32_flag()
         try:
             out = self._call(x, edge_index, flags)
