@@ -49,7 +49,19 @@ __device__ inline void add_across_block(double (&values)[count], int lanes) {
 }
 
 /// Rows of which a thread has read its part before it works on the first of them.
-constexpr int rows_in_flight(int width) { return width == 1 ? 4 : 2; }
+template <int width, class Function>
+constexpr int rows_in_flight = width == 1 ? 4 : Function::rows_ahead;
+
+/// Columns that a thread has, where it keeps several numbers of each: more of them take the
+/// registers of threads that could read meanwhile.
+inline constexpr int columns_at_once = 4;
+
+/// What a thread reads of a row ahead, as it lies: in fp32 it would take more registers.
+template <int width, bool aligned, class T>
+__device__ Pack<T, width> fetch_pack(const Elements<width, aligned>& place, Rows<const T> from) {
+  static_assert(aligned || width == 1);
+  return *reinterpret_cast<const Pack<T, width>*>(from.data + place.row * from.stride + place.col);
+}
 
 /// Blocks on a multiprocessor: what a thread keeps of its columns takes registers.
 constexpr int resident_blocks(int width) { return width <= 4 ? 3 : 2; }
@@ -62,17 +74,19 @@ struct ColumnSplit {
   std::int64_t rows_per_part = 0;
   std::int64_t parts = 1;
 
-  static ColumnSplit of(std::int64_t rows, std::int64_t cols, int width, int num_sums) {
+  template <int width, class Function>
+  static ColumnSplit of(std::int64_t rows, std::int64_t cols) {
     ColumnSplit split{rows, cols};
     const std::int64_t vectors = (cols + width - 1) / width;
     split.lanes = static_cast<int>(
         std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(vectors, 1, 32))));
     const std::int64_t blocks = split.column_blocks(width);
-    const std::int64_t rows_at_once = rows_in_flight(width) * (sum_threads / split.lanes);
+    const std::int64_t rows_at_once = rows_in_flight<width, Function> * (sum_threads / split.lanes);
     const std::int64_t useful = (rows + rows_at_once - 1) / rows_at_once;
-    const std::int64_t room = blocks > workspace_counters
-                                  ? 1
-                                  : workspace_partials / std::max<std::int64_t>(1, cols * num_sums);
+    const std::int64_t room =
+        blocks > workspace_counters
+            ? 1
+            : workspace_partials / std::max<std::int64_t>(1, cols * Function::num_sums);
     const std::int64_t wanted = wanted_blocks / 4 * resident_blocks(width);
     split.parts = std::max<std::int64_t>(
         1, std::min({useful, room, wanted / std::max<std::int64_t>(1, blocks)}));
@@ -110,9 +124,10 @@ __device__ void finish_columns(const ColumnSplit& split, const Function& functio
 }
 
 /// `Function` has `num_sums` and `Term`, how many sums there are and the type of what is added;
-/// `columns(place)`, what a thread keeps of its columns; `fetch(place, columns)`, what it reads of
-/// a row; `row(place, columns, fetched, terms)`, which computes the terms of these columns and may
-/// write as well; and `finish(col, totals)`. Without sums there is nothing to finish.
+/// `rows_ahead`, of how many rows a thread reads chunks at once; `columns(place)`, what it keeps of
+/// its columns; `fetch(place, columns)`, what it reads of a row; `row(place, columns, fetched,
+/// terms)`, which computes the terms of these columns and may write as well; and `finish(col,
+/// totals)`. Without sums there is nothing to finish.
 template <int width, bool aligned, class Function>
 __global__ __launch_bounds__(sum_threads,
                              resident_blocks(width)) void over_columns(const ColumnSplit split,
@@ -121,7 +136,9 @@ __global__ __launch_bounds__(sum_threads,
   begin_overlapped();
   constexpr int sums = Function::num_sums;
   constexpr int slots = sums > 0 ? sums : 1;
-  constexpr int in_flight = rows_in_flight(width);
+  constexpr int in_flight = rows_in_flight<width, Function>;
+  // Short rows are soon read: to make doubles of all their terms would take longer.
+  constexpr bool adds_rows_first = in_flight > 2;
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t row_lane = thread / split.lanes;
   const std::int64_t rows_at_once = sum_threads / split.lanes;
@@ -143,6 +160,7 @@ __global__ __launch_bounds__(sum_threads,
         place.row = first + i * rows_at_once;
         if (place.row < end) fetched[i] = function.fetch(place, columns);
       }
+      typename Function::Term of_rows[slots][width] = {};
 #pragma unroll
       for (int i = 0; i < in_flight; ++i) {
         place.row = first + i * rows_at_once;
@@ -151,7 +169,17 @@ __global__ __launch_bounds__(sum_threads,
         function.row(place, columns, fetched[i], terms);
 #pragma unroll
         for (int j = 0; j < sums * width; ++j) {
-          totals[j] += static_cast<double>(terms[j / width][j % width]);
+          if constexpr (adds_rows_first) {
+            of_rows[j / width][j % width] += terms[j / width][j % width];
+          } else {
+            totals[j] += static_cast<double>(terms[j / width][j % width]);
+          }
+        }
+      }
+      if constexpr (adds_rows_first) {
+#pragma unroll
+        for (int j = 0; j < sums * width; ++j) {
+          totals[j] += static_cast<double>(of_rows[j / width][j % width]);
         }
       }
     }
@@ -192,7 +220,7 @@ void for_long_columns(const Extent& extent, const Function& function, const Work
   if (extent.cols == 0) return;
   const auto run = [&](auto chosen_width, auto aligned) {
     constexpr int w = decltype(chosen_width)::value;
-    const ColumnSplit split = ColumnSplit::of(extent.rows, extent.cols, w, Function::num_sums);
+    const auto split = ColumnSplit::of<w, Function>(extent.rows, extent.cols);
     const dim3 grid(num_blocks(split.column_blocks(w), 1), static_cast<unsigned>(split.parts));
     launch_overlapped(over_columns<w, decltype(aligned)::value, Function>, grid, sum_threads,
                       stream, split, workspace, function);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda/elements.cuh"
+#include "cuda/sums.cuh"
 #include "ops/cuda/operands.cuh"
 #include "tessera/ops/gradient_factors.hpp"
 
@@ -14,9 +14,7 @@ struct MatrixGradient {
   cuda::Rows<const T> matrix;
 
   template <int width>
-  struct Fetched {
-    float values[width];
-  };
+  using Fetched = cuda::Pack<T, width>;
 
   cuda::Extent extend(const cuda::Extent& extent) const {
     return cuda::Extent(extent).with(matrix);
@@ -24,15 +22,13 @@ struct MatrixGradient {
 
   template <int width, bool aligned>
   __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place) const {
-    Fetched<width> fetched;
-    place.load(matrix, fetched.values);
-    return fetched;
+    return cuda::fetch_pack(place, matrix);
   }
   template <int width, bool aligned>
   __device__ void find(const cuda::Elements<width, aligned>&, const Fetched<width>& fetched,
                        float (&values)[width]) const {
 #pragma unroll
-    for (int i = 0; i < width; ++i) values[i] = fetched.values[i];
+    for (int i = 0; i < width; ++i) values[i] = cuda::widen(fetched.values[i]);
   }
   template <int width, bool aligned>
   __device__ void load(const cuda::Elements<width, aligned>& place, float (&values)[width]) const {
@@ -50,7 +46,7 @@ struct ProductGradient {
 
   template <int width>
   struct Fetched {
-    float left[most_inner];
+    T left[most_inner];
   };
 
   explicit ProductGradient(const GradientFactors& factors)
@@ -65,7 +61,7 @@ struct ProductGradient {
     Fetched<width> fetched;
 #pragma unroll
     for (int k = 0; k < most_inner; ++k) {
-      fetched.left[k] = k < inner ? cuda::widen(left.data[place.row * left.stride + k]) : 0.0f;
+      fetched.left[k] = k < inner ? left.data[place.row * left.stride + k] : T{};
     }
     return fetched;
   }
@@ -82,7 +78,8 @@ struct ProductGradient {
       float of_right[width];
       place.load_columns(right.data + k * right.stride, of_right);
 #pragma unroll
-      for (int i = 0; i < width; ++i) values[i] = fmaf(fetched.left[k], of_right[i], values[i]);
+      for (int i = 0; i < width; ++i)
+        values[i] = fmaf(cuda::widen(fetched.left[k]), of_right[i], values[i]);
     }
   }
   template <int width, bool aligned>

@@ -23,6 +23,7 @@ struct ActivateBackward {
   DeviceFormula formula;
 
   static constexpr int num_sums = 1;
+  static constexpr int rows_ahead = 2;
   using Term = float;
 
   template <int width>

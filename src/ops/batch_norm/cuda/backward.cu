@@ -36,18 +36,20 @@ void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream str
   const cuda::Workspace parts = cuda::workspace_in(use.data());
   cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
-    constexpr int width = cuda::chunk<T>;
-    const auto run = [&](const auto& grad_y) {
+    constexpr int width = cuda::columns_at_once;
+    const auto run = [&](const auto& grad_y, const auto& formula) {
       using Gradient = std::decay_t<decltype(grad_y)>;
-      const Normalised<T, Gradient> normalised{rows_of<T>(x),
-                                               grad_y,
-                                               values_of<float>(call.saved_mean),
-                                               values_of<float>(call.saved_inverse_deviation),
-                                               values_of<float>(call.gamma),
-                                               values_of<float>(call.beta),
-                                               DeviceFormula(call.formula)};
+      using Formula = std::decay_t<decltype(formula)>;
+      const Normalised<T, Gradient, Formula> normalised{
+          rows_of<T>(x),
+          grad_y,
+          values_of<float>(call.saved_mean),
+          values_of<float>(call.saved_inverse_deviation),
+          values_of<float>(call.gamma),
+          values_of<float>(call.beta),
+          formula};
       const auto extent = grad_y.extend(cuda::Extent{x.rows, x.cols}.with(normalised.x));
-      const NormGradientSums<T, Gradient> sums{
+      const NormGradientSums<T, Gradient, Formula> sums{
           normalised,
           values_of<float>(call.grad_gamma),
           values_of<float>(call.grad_beta),
@@ -57,7 +59,7 @@ void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream str
           static_cast<GradientColumn*>(call.grad_columns.data)};
       const bool knows_sums = !call.sums.absent();
       if (knows_sums) {
-        cuda::launch_overlapped(columns_of_sums<NormGradientSums<T, Gradient>>,
+        cuda::launch_overlapped(columns_of_sums<NormGradientSums<T, Gradient, Formula>>,
                                 dim3(cuda::num_blocks(x.cols, 256)), 256, stream, x.cols,
                                 rows_of<double>(call.sums), sums);
       }
@@ -65,22 +67,30 @@ void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream str
         if (!knows_sums) cuda::for_long_columns<width>(extent, sums, parts, stream);
         return;
       }
-      const GradientOfInput<T, Gradient> gradient{normalised, rows_of<T>(call.grad_x),
-                                                  parts.columns};
+      const GradientOfInput<T, Gradient, Formula> gradient{normalised, rows_of<T>(call.grad_x),
+                                                           parts.columns};
       const auto with_result = cuda::Extent(extent).with(gradient.grad_x);
       if (knows_sums) {
         cuda::for_long_columns<width>(with_result, gradient, parts, stream);
-      } else if constexpr (std::is_same_v<Gradient, ProductGradient<T>>) {
+      } else if constexpr (std::is_same_v<Gradient, ProductGradient<T>> ||
+                           std::is_same_v<Formula, ShortFormula>) {
         cuda::for_long_columns<width>(with_result, sums, parts, stream);
         cuda::for_long_columns<width>(with_result, gradient, parts, stream);
       } else {
         cuda::for_columns_twice<width>(with_result, sums, gradient, parts, stream);
       }
     };
-    if (call.factors.absent()) {
-      run(MatrixGradient<T>{rows_of<T>(call.grad_y)});
+    const auto run_with = [&](const auto& formula) {
+      if (call.factors.absent()) {
+        run(MatrixGradient<T>{rows_of<T>(call.grad_y)}, formula);
+      } else {
+        run(ProductGradient<T>(call.factors), formula);
+      }
+    };
+    if (ShortFormula::suits(call.formula) && !cuda::fits_clusters(x.rows)) {
+      run_with(ShortFormula{call.formula.activation});
     } else {
-      run(ProductGradient<T>(call.factors));
+      run_with(DeviceFormula(call.formula));
     }
   });
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
+
 #include "cuda/sums.cuh"
 #include "ops/activation/cuda/formula.cuh"
+#include "ops/cuda/gradient_source.cuh"
 #include "ops/gemm/cuda/normed_launch.hpp"
 
 /// The two passes of batch norm's gradient over a matrix.
@@ -10,7 +13,7 @@ namespace tessera::ops {
 
 /// What both passes know of a column, and of a place in it. The activation's argument is computed
 /// again, which costs less than to read its result.
-template <class T, class Gradient, class Formula = DeviceFormula>
+template <class T, class Gradient, class Formula>
 struct Normalised {
   cuda::Rows<const T> x;
   Gradient grad_y;
@@ -20,13 +23,19 @@ struct Normalised {
   const float* beta;
   Formula formula;
 
+  /// Where the formula is short, there are registers for more.
+  static constexpr bool has_room = sizeof(T) == 2 && std::is_same_v<Formula, ShortFormula>;
+  static constexpr int rows_ahead = !has_room                                     ? 2
+                                    : std::is_same_v<Gradient, MatrixGradient<T>> ? 4
+                                                                                  : 3;
+
   template <int width>
   struct Columns {
     float mean[width], inverse_deviation[width], gamma[width], beta[width];
   };
   template <int width>
   struct Fetched {
-    float values[width];
+    cuda::Pack<T, width> x;
     typename Gradient::template Fetched<width> gradient;
   };
 
@@ -45,10 +54,7 @@ struct Normalised {
 
   template <int width, bool aligned>
   __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place) const {
-    Fetched<width> fetched;
-    place.load(x, fetched.values);
-    fetched.gradient = grad_y.fetch(place);
-    return fetched;
+    return {cuda::fetch_pack(place, x), grad_y.fetch(place)};
   }
 
   /// Normalised x, and the gradient before the activation.
@@ -58,7 +64,8 @@ struct Normalised {
                        float (&gradients)[width]) const {
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      normalised[i] = (fetched.values[i] - columns.mean[i]) * columns.inverse_deviation[i];
+      normalised[i] =
+          (cuda::widen(fetched.x.values[i]) - columns.mean[i]) * columns.inverse_deviation[i];
     }
     grad_y.find(place, fetched.gradient, gradients);
     formula.drop(place.element(), gradients);
@@ -71,7 +78,7 @@ struct Normalised {
 };
 
 /// The sums of the gradient and of the gradient * normalised x.
-template <class T, class Gradient, class Formula = DeviceFormula>
+template <class T, class Gradient, class Formula>
 struct NormGradientSums {
   Normalised<T, Gradient, Formula> normalised;
   float* grad_gamma;  ///< may be null, as the next two
@@ -82,6 +89,7 @@ struct NormGradientSums {
   GradientColumn* columns_left;  ///< for whoever makes dX; may be null
 
   static constexpr int num_sums = 2;
+  static constexpr int rows_ahead = Normalised<T, Gradient, Formula>::rows_ahead;
   using Term = float;
 
   template <int width, bool aligned>
@@ -140,13 +148,14 @@ struct NormGradientSums {
 };
 
 /// dX.
-template <class T, class Gradient, class Formula = DeviceFormula>
+template <class T, class Gradient, class Formula>
 struct GradientOfInput {
   Normalised<T, Gradient, Formula> normalised;
   cuda::Rows<T> grad_x;
   const cuda::ColumnNumbers* numbers;
 
   static constexpr int num_sums = 0;
+  static constexpr int rows_ahead = Normalised<T, Gradient, Formula>::rows_ahead;
   using Term = float;
 
   template <int width>

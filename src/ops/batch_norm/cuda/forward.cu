@@ -47,7 +47,7 @@ void CudaDenseOps::batch_norm(const BatchNormCall& call, Stream stream,
       call.columns.absent() ? parts.columns : static_cast<cuda::ColumnNumbers*>(call.columns.data);
   cuda::visit_type(x.type, [&](auto element) {
     using T = decltype(element);
-    constexpr int width = cuda::chunk<T>;
+    constexpr int width = cuda::columns_at_once;
     const Statistics<T> statistics{values_of<float>(call.gamma),
                                    values_of<float>(call.beta),
                                    values_of<T>(call.shift),

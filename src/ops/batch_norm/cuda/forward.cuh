@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
+
 #include "cuda/sums.cuh"
 #include "ops/activation/cuda/formula.cuh"
 
@@ -82,39 +84,37 @@ struct BatchMoments {
   Statistics<T> statistics;
 
   static constexpr int num_sums = 2;
-  using Term = double;
+  static constexpr int rows_ahead = sizeof(T) == 2 ? 4 : 2;
+  /// Distances of 16-bit numbers and their squares need no more than fp32.
+  using Term = std::conditional_t<sizeof(T) == 2, float, double>;
 
   template <int width>
   struct Shifts {
-    double values[width];
+    Term values[width];
   };
   template <int width>
-  struct Fetched {
-    float values[width];
-  };
+  using Fetched = cuda::Pack<T, width>;
 
   template <int width, bool aligned>
   __device__ Shifts<width> columns(const cuda::Elements<width, aligned>& place) const {
     Shifts<width> shifts;
 #pragma unroll
-    for (int i = 0; i < width; ++i) shifts.values[i] = shift(place.col + i);
+    for (int i = 0; i < width; ++i) shifts.values[i] = static_cast<Term>(shift(place.col + i));
     return shifts;
   }
 
   template <int width, bool aligned>
   __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place,
                                   const Shifts<width>&) const {
-    Fetched<width> fetched;
-    place.load(x, fetched.values);
-    return fetched;
+    return cuda::fetch_pack(place, x);
   }
 
   template <int width, bool aligned>
   __device__ void row(const cuda::Elements<width, aligned>&, const Shifts<width>& shifts,
-                      const Fetched<width>& fetched, double (&terms)[2][width]) const {
+                      const Fetched<width>& fetched, Term (&terms)[2][width]) const {
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      const double distance = static_cast<double>(fetched.values[i]) - shifts.values[i];
+      const Term distance = static_cast<Term>(cuda::widen(fetched.values[i])) - shifts.values[i];
       terms[0][i] = distance;
       terms[1][i] = distance * distance;
     }
@@ -162,14 +162,15 @@ struct BatchMoments {
   }
 };
 
-template <class T, class Formula = DeviceFormula>
+template <class T>
 struct Normalise {
   cuda::Rows<const T> x;
   cuda::Rows<T> y;
   const cuda::ColumnNumbers* numbers;
-  Formula formula;
+  DeviceFormula formula;
 
   static constexpr int num_sums = 0;
+  static constexpr int rows_ahead = sizeof(T) == 2 ? 4 : 2;
   using Term = float;
 
   template <int width>
@@ -177,9 +178,7 @@ struct Normalise {
     cuda::ColumnNumbers of[width];
   };
   template <int width>
-  struct Fetched {
-    float values[width];
-  };
+  using Fetched = cuda::Pack<T, width>;
 
   template <int width, bool aligned>
   __device__ Numbers<width> columns(const cuda::Elements<width, aligned>& place) const {
@@ -198,9 +197,7 @@ struct Normalise {
   template <int width, bool aligned>
   __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place,
                                   const Numbers<width>&) const {
-    Fetched<width> fetched;
-    place.load(x, fetched.values);
-    return fetched;
+    return cuda::fetch_pack(place, x);
   }
 
   template <int width, bool aligned>
@@ -210,8 +207,12 @@ struct Normalise {
 #pragma unroll
     for (int i = 0; i < width; ++i) {
       const cuda::ColumnNumbers& column = kept.of[i];
-      values[i] = formula.value((fetched.values[i] - column.a) * column.b + column.c);
+      values[i] = (cuda::widen(fetched.values[i]) - column.a) * column.b + column.c;
     }
+    formula.activate([&](auto&& change) {
+#pragma unroll
+      for (int i = 0; i < width; ++i) change(values[i]);
+    });
     formula.drop(place.element(), values);
     place.store(values, y);
   }

@@ -83,12 +83,10 @@ bool streams_rows(const Product& product) {
          StreamLayout::bytes(product.inner, false) <= StreamLayout::most_bytes;
 }
 
-/// Few columns of two matrices with many rows: sums over the rows, faster without tiles. Chunks of
-/// 16-bit numbers have twice as many sums, of which shared memory holds those of two rows.
+/// Few columns of two matrices with many rows: sums over the rows, faster without tiles.
 template <class T>
 bool is_thin(const ProductOf<T>& product) {
-  return product.inner > many_rows &&
-         product.rows * cuda::chunk<T> <= thin_product_rows * cuda::chunk<float> &&
+  return product.inner > many_rows && product.rows <= thin_product_rows &&
          !product.left.inner_in_row && !product.right.inner_in_row && product.beta == 0 &&
          product.left.columns.numbers == nullptr && product.target.bias == nullptr &&
          product.cols <= cuda::workspace_columns;

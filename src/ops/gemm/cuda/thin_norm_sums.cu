@@ -20,6 +20,7 @@ struct ThinNormSums {
   cuda::Rows<double> sums;
 
   static constexpr int num_sums = 2 * count;
+  static constexpr int rows_ahead = 2;
   using Term = float;
 
   template <int width>
@@ -93,7 +94,8 @@ void run(const LinearGradCall& call, std::byte* memory, Stream stream) {
       rows_of<float>(call.grad_weight),
       rows_of<double>(call.norm_sums)};
   const auto extent = cuda::Extent{call.x.rows, call.x.cols}.with(function.x);
-  cuda::for_long_columns<cuda::chunk<float>>(extent, function, cuda::workspace_in(memory), stream);
+  cuda::for_long_columns<cuda::columns_at_once>(extent, function, cuda::workspace_in(memory),
+                                                stream);
 }
 
 }  // namespace

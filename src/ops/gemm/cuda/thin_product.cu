@@ -15,6 +15,7 @@ struct ThinSums {
   float alpha;
 
   static constexpr int num_sums = count;
+  static constexpr int rows_ahead = sizeof(T) == 2 && count <= 2 ? 4 : 2;
   using Term = float;
 
   template <int width>
@@ -23,7 +24,8 @@ struct ThinSums {
   };
   template <int width>
   struct Fetched {
-    float left[count], right[width];
+    T left[count];
+    cuda::Pack<T, width> right;
   };
 
   template <int width, bool aligned>
@@ -41,9 +43,9 @@ struct ThinSums {
     Fetched<width> fetched;
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      fetched.left[i] = cuda::widen(left.data[place.row * left.stride + i]);
+      fetched.left[i] = left.data[place.row * left.stride + i];
     }
-    place.load(right, fetched.right);
+    fetched.right = cuda::fetch_pack(place, right);
     return fetched;
   }
 
@@ -52,10 +54,13 @@ struct ThinSums {
                       const Fetched<width>& fetched, float (&terms)[count][width]) const {
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      const float x = reading.numbers == nullptr ? fetched.right[i]
-                                                 : reading.value(fetched.right[i], columns.of[i]);
+      const float right_value = cuda::widen(fetched.right.values[i]);
+      const float x =
+          reading.numbers == nullptr ? right_value : reading.value(right_value, columns.of[i]);
 #pragma unroll
-      for (int sum = 0; sum < count; ++sum) terms[sum][i] = fetched.left[sum] * x;
+      for (int sum = 0; sum < count; ++sum) {
+        terms[sum][i] = cuda::widen(fetched.left[sum]) * x;
+      }
     }
   }
 
@@ -73,7 +78,8 @@ void run_sums(const ProductOf<T>& product, std::byte* memory, Stream stream) {
   const ThinSums<count, T> function{product.left.matrix, product.right.matrix,
                                     product.right.columns, product.target, product.alpha};
   const auto extent = cuda::Extent{product.inner, product.cols}.with(function.right);
-  cuda::for_long_columns<cuda::chunk<T>>(extent, function, cuda::workspace_in(memory), stream);
+  cuda::for_long_columns<cuda::columns_at_once>(extent, function, cuda::workspace_in(memory),
+                                                stream);
 }
 
 }  // namespace

@@ -55,6 +55,7 @@ struct HeadDotsBackward {
   std::int64_t head_width;
 
   static constexpr int num_sums = 2;
+  static constexpr int rows_ahead = 2;
   using Term = float;
 
   template <int width>

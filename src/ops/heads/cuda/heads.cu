@@ -46,6 +46,7 @@ struct HeadDotBackward {
   std::int64_t head_width;
 
   static constexpr int num_sums = 1;
+  static constexpr int rows_ahead = 2;
   using Term = float;
 
   template <int width>
