@@ -18,6 +18,8 @@
 #include "support/placed.hpp"
 #include "support/placed_matrix.hpp"
 #include "support/random_coo.hpp"
+#include "support/slopes.hpp"
+#include "tessera/core/recording.hpp"
 
 #include "ops/attention/reference.hpp"
 
@@ -194,7 +196,7 @@ TEST_P(CosineKernels, AnyWidth) {
 }
 
 TEST_P(CosineKernels, Hubs) {
-  const Graph graph = testing::star_graph(20000);
+  const Graph graph = testing::star_graph(100000);
   check<float>(graph, options(8), 3200);
   check<float>(graph, options(33, 0.5), 3210);
 }
@@ -394,6 +396,63 @@ TEST_P(CosineKernels, WeightsAreThoseOfTheReference) {
   const CosineCase<double> reference = reference_of(run);
   ops::reference::attention_weights(graph, run.options, reference.inputs(), expected);
   expect_close(weights, expected, 1e-5, "weights");
+}
+
+TEST_P(CosineKernels, GradientsAreSlopesOfTheForwardPass) {
+  const Graph graph = testing::random_graph(150, 150, 900, 39, false);
+  for (const std::int64_t width : {8, 33, 64}) {
+    SCOPED_TRACE("width " + std::to_string(width));
+    CosineCase<float> run(graph, options(width), 3950);
+    if (!supports(run.options.kernel, run.options)) continue;
+    run.run_all();
+    const auto of_value = numbers_of(run.grad_value), of_factor = numbers_of(run.grad_factor);
+    const auto loss = [&] {
+      run.run_all();
+      return loss_between(run.output, run.grad_output);
+    };
+    expect_slope(loss, run.value, of_value, 0x1p-8, "value");
+    expect_slope(loss, run.factor, of_factor, 0x1p-6, "factor");
+  }
+}
+
+TEST_P(CosineKernels, RecordingsReadWhatHasChanged) {
+  if (on_cpu(GetParam())) GTEST_SKIP() << "only a GPU records; tools/gpu.sh test runs it";
+  const Graph graph = testing::random_graph(300, 300, 2500, 40, false);
+  for (const std::int64_t width : {16, 64, 200}) {
+    SCOPED_TRACE("width " + std::to_string(width));
+    CosineCase<float> run(graph, options(width), 3960), other(graph, options(width), 3970);
+    if (!supports(run.options.kernel, run.options)) continue;
+    const ops::AttentionPlan plan = ops::plan_attention(graph, run.options);
+    const Device device = run.options.device;
+    PlacedMatrix<float> value(run.value, device), factor(run.factor, device),
+        output(run.output, device), log_sum(run.log_sum, device),
+        grad_output(run.grad_output, device), grad_value(run.grad_value, device),
+        grad_factor(run.grad_factor, device);
+    const auto work = [&](Stream stream) {
+      ops::AttentionInputs inputs = run.inputs();
+      inputs.value = value.view();
+      inputs.vector = factor.view();
+      ops::run(plan, inputs, {output.view(), log_sum.view()}, stream);
+      ops::AttentionGradOutputs gradients;
+      gradients.value = grad_value.view();
+      gradients.vector = grad_factor.view();
+      ops::run_backward(plan, inputs, output.view(), log_sum.view(), grad_output.view(), gradients,
+                        stream);
+    };
+    work({});
+    const Recording recording = Recording::of(device, work);
+    std::copy(other.value.span().begin(), other.value.span().end(), run.value.span().begin());
+    std::copy(other.grad_output.span().begin(), other.grad_output.span().end(),
+              run.grad_output.span().begin());
+    other.factor(0, 0) = run.factor(0, 0) = 0.75f;
+    for (PlacedMatrix<float>* matrix : {&value, &factor, &grad_output}) matrix->send();
+    recording.replay();
+    for (PlacedMatrix<float>* matrix : {&output, &grad_value, &grad_factor}) matrix->fetch();
+    other.run_all();
+    EXPECT_TRUE(same_bits(run.output, other.output));
+    EXPECT_TRUE(same_bits(run.grad_value, other.grad_value));
+    EXPECT_TRUE(same_bits(run.grad_factor, other.grad_factor));
+  }
 }
 
 /// In double precision, on a directed graph, with dropout.

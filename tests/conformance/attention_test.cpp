@@ -88,21 +88,6 @@ TEST_P(AttentionKernels, HubsOnBothSides) {
   });
 }
 
-template <class T>
-void expect_same_results(const AttentionCase<T>& a, const AttentionCase<T>& b) {
-  EXPECT_TRUE(same_bits(a.output, b.output));
-  EXPECT_TRUE(same_bits(a.log_sum, b.log_sum));
-  EXPECT_TRUE(same_bits(a.grad_target, b.grad_target));
-  EXPECT_TRUE(same_bits(a.grad_source, b.grad_source));
-  EXPECT_TRUE(same_bits(a.grad_value, b.grad_value));
-  if (a.options.form == AttentionForm::gatv2) {
-    EXPECT_TRUE(same_bits(a.grad_vector, b.grad_vector));
-  }
-  if (a.options.form == AttentionForm::dot) {
-    EXPECT_EQ(a.grad_scale, b.grad_scale);
-  }
-}
-
 TEST_P(AttentionKernels, SameBitsForAnyNumberOfThreads) {
   std::vector<testing::NamedGraph> graphs;
   graphs.push_back({"random", testing::random_graph(3000, 2500, 20000, 8, false)});

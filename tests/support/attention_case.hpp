@@ -126,6 +126,12 @@ struct PlacedAttention {
     return gradients;
   }
 
+  /// Brings operands that have changed.
+  void send() {
+    for (PlacedMatrix<T>* matrix : {&target, &source, &value, &vector, &grad_output}) {
+      matrix->send();
+    }
+  }
   void run_forward() { ops::run(plan, inputs(), outputs()); }
   void run_backward(const ops::AttentionGradOutputs& wanted) {
     ops::run_backward(plan, inputs(), output.view(), log_sum.view(), grad_output.view(), wanted);
@@ -316,6 +322,22 @@ void expect_matches_reference(const AttentionCase<T>& run) {
     EXPECT_NEAR(
         run.grad_scale, expected.grad_scale,
         grad_tolerance * magnitudes.scale + small * static_cast<double>(run.graph.num_rows()));
+  }
+}
+
+/// All results of two runs of one case.
+template <class T>
+void expect_same_results(const AttentionCase<T>& a, const AttentionCase<T>& b) {
+  EXPECT_TRUE(same_bits(a.output, b.output));
+  EXPECT_TRUE(same_bits(a.log_sum, b.log_sum));
+  EXPECT_TRUE(same_bits(a.grad_target, b.grad_target));
+  EXPECT_TRUE(same_bits(a.grad_source, b.grad_source));
+  EXPECT_TRUE(same_bits(a.grad_value, b.grad_value));
+  if (a.options.form == ops::AttentionForm::gatv2) {
+    EXPECT_TRUE(same_bits(a.grad_vector, b.grad_vector));
+  }
+  if (a.options.form == ops::AttentionForm::dot) {
+    EXPECT_EQ(a.grad_scale, b.grad_scale);
   }
 }
 

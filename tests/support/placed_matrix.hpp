@@ -24,6 +24,13 @@ class PlacedMatrix {
     return view;
   }
 
+  /// Brings what the host has changed to where kernels read it.
+  void send() {
+    if (device_.kind == DeviceKind::cpu) return;
+    copy_bytes(copy_.data(), host_.data(), num_bytes(), device_);
+    synchronise(device_);
+  }
+
   /// Brings what a kernel wrote back to the host.
   void fetch() {
     if (device_.kind == DeviceKind::cpu) return;
