@@ -162,6 +162,11 @@ struct StreamFragment {
     }
   }
 
+  /// Waits for the products of all fragments but the latest.
+  __device__ static void wait_for_others() {
+    asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+  }
+
   /// Begins to add its product with the right factor, the smallest parts first.
   template <int count>
   __device__ void multiply(std::uint64_t right, std::uint64_t plane_step,
@@ -298,6 +303,7 @@ __global__ __launch_bounds__(stream_threads,
   }
   for (std::int64_t tile = first_tile; tile < tiles; tile += stride) {
     float sums[cols / 2] = {};
+    StreamFragment left[2];  // one is made while the other is multiplied
     for (int first_step = 0; first_step < steps; first_step += stream_batch) {
       // What comes after this batch: the tile's next one, or the next tile's first.
       const bool same_tile = first_step + stream_batch < steps;
@@ -307,21 +313,21 @@ __global__ __launch_bounds__(stream_threads,
 #pragma unroll
       for (int i = 0; i < stream_batch; ++i) {
         const bool exists = first_step + i < steps;
-        StreamFragment left;
         if (exists) {
           if (reads_columns) {
             ahead[i].read(launch.left_columns, columns + (first_step + i) * 16 + thread % 4 * 4);
           }
-          left.cut(ahead[i]);
+          left[i % 2].cut(ahead[i]);
         }
         ahead[i].load(next, next_step + i, at_once);
         if (exists) {
-          left.multiply(descriptor + (first_step + i) * cuda::wgmma_step, plane_step, sums);
-          cuda::wgmma_wait();
-          cuda::keep_in_place(sums);
+          left[i % 2].multiply(descriptor + (first_step + i) * cuda::wgmma_step, plane_step, sums);
+          StreamFragment::wait_for_others();
         }
       }
     }
+    cuda::wgmma_wait();
+    cuda::keep_in_place(sums);
     float rest = 0;
 #pragma unroll
     for (int i = 0; i < cols / 2; ++i) rest = fmaf(sums[i], 0.0f, rest);
