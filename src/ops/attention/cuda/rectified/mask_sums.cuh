@@ -116,8 +116,8 @@ class MaskSums {
     const int feature = lane() % 4 * 16 + (g % 2 == 0 ? g : 7 + g);
     float a[2] = {0, 0};
     if (exists) {
-      a[0] = cuda::widen(__ldg(vector + feature));
-      a[1] = cuda::widen(__ldg(vector + feature + 1));
+      a[0] = cuda::widen(vector[feature]);
+      a[1] = cuda::widen(vector[feature + 1]);
     }
 #pragma unroll
     for (int row = 0; row < 16; ++row) {

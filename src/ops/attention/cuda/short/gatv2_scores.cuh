@@ -51,11 +51,12 @@ class GatV2Scores {
     const T* const vector = static_cast<const T*>(launch.vector) + std::int64_t{blockIdx.y} * width;
 #pragma unroll
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      // a need not lie on a boundary of 16 bytes.
+      // a need not lie on a boundary of 16 bytes. Read-only loads could move ahead of the wait for
+      // the kernel that wrote it.
       T unit[8];
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        unit[i] = __ldg(vector + chunk * 32 + WarpLane::quarter() * 8 + i);
+        unit[i] = vector[chunk * 32 + WarpLane::quarter() * 8 + i];
       }
       memcpy(vector_ + chunk, unit, sizeof unit);
     }
