@@ -22,8 +22,12 @@ TUNE, TF32, STRICT = 1, 2, 4
 _EACH_EDGE_ONCE = 32
 
 
+# What torch.backends.cuda.matmul.allow_tf32 asks, by a longer way.
+_allows_tf32 = torch._C._get_cublas_allow_tf32
+
+
 def tf32_flag() -> int:
-    return TF32 if torch.backends.cuda.matmul.allow_tf32 else 0
+    return TF32 if _allows_tf32() else 0
 
 
 def flags_of(tune: bool, features: Tensor, kernel: str | None = None) -> int:

@@ -138,17 +138,25 @@ def _step_of(module: torch.nn.Module) -> Callable[[Tensor], Tensor]:
     return module
 
 
+def _order(linear: torch.nn.Module) -> Callable[[Tensor], bool]:
+    """Whether sums go before the product with a layer's matrix; most need not be asked for each call."""
+    outputs, inputs = linear._parameters["weight"].shape
+    if 2 * outputs <= inputs or inputs < outputs:  # whatever gradients are wanted
+        first = inputs < outputs
+        return lambda x: first
+    return lambda x: sums_go_first(x, outputs, inputs)
+
+
 def linear_sum_call(numbers: tuple, linear: torch.nn.Module, biased: torch.nn.Module,
                     root: torch.nn.Module | None, scales: dict) -> Call:
     """``spmm_linear``. ``numbers`` describe the graph and its sums."""
     weights, biases = linear._parameters, biased._parameters
     roots = {} if root is None else root._parameters
-    sizes = tuple(weights["weight"].shape)
+    sum_first = _order(linear)
 
     def call(x: Tensor, edge_index: Tensor, flags: int) -> Tensor:
         return spmm_linear(x, weights["weight"], None, roots.get("weight"), biases["bias"],
-                           scales.get("eps"), None, edge_index, None,
-                           (*numbers, sums_go_first(x, *sizes), flags))
+                           scales.get("eps"), None, edge_index, None, (*numbers, sum_first(x), flags))
 
     return call
 
@@ -157,12 +165,11 @@ def gin_call(numbers: tuple, first: torch.nn.Module, last: torch.nn.Module, scal
     """GIN with the usual network."""
     weights, then = first._parameters, last._parameters
     targets, sources, layout, loops, _, _, reduce = numbers
-    sizes = tuple(weights["weight"].shape)
+    sum_first = _order(first)
 
     def call(x: Tensor, edge_index: Tensor, flags: int) -> Tensor:
         return gin(x, weights["weight"], weights["bias"], then["weight"], then["bias"], scales["eps"],
-                   edge_index, None,
-                   (targets, sources, layout, loops, reduce, sums_go_first(x, *sizes), flags))
+                   edge_index, None, (targets, sources, layout, loops, reduce, sum_first(x), flags))
 
     return call
 

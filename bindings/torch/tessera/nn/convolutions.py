@@ -47,9 +47,6 @@ class GCNConv(Accelerated, pyg.GCNConv):
     """
 
     def forward(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
-        way = self._known_way(x, edge_index) if edge_weight is None else None
-        if way is not None:
-            return way.run(x, edge_index)
         obstacle = self._obstacle(x, edge_index)
         if obstacle is None and isinstance(x, (tuple, list)):
             obstacle = "a pair of features"
@@ -109,9 +106,6 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
     """
 
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
-        way = self._known_way(x, edge_index)
-        if way is not None:
-            return way.run(x, edge_index)
         obstacle = self._obstacle(x, edge_index)
         if obstacle is None and self.aggr not in ("sum", "add", "mean", "max", "min"):
             obstacle = f"the aggregation {self.aggr}"
@@ -197,9 +191,6 @@ class GINConv(Accelerated, pyg.GINConv):
     """
 
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
-        way = self._known_way(x, edge_index)
-        if way is not None:
-            return way.run(x, edge_index)
         obstacle = self._obstacle(x, edge_index)
         if obstacle is None and self.aggr not in ("sum", "add", "mean", "max", "min"):
             obstacle = f"the aggregation {self.aggr}"

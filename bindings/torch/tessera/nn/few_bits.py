@@ -134,6 +134,9 @@ class GCNConv(FewBits, convolutions.GCNConv):
     """
 
     def forward(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
+        way = self._known_way(x, edge_index) if edge_weight is None else None
+        if way is not None:
+            return way.run(x, edge_index)
         if self.bits is None:
             return super().forward(x, edge_index, edge_weight)
         with self._gradients():
@@ -172,6 +175,9 @@ class SAGEConv(FewBits, convolutions.SAGEConv):
     """
 
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
+        way = self._known_way(x, edge_index)
+        if way is not None:
+            return way.run(x, edge_index)
         if self.bits is None:
             return super().forward(x, edge_index, size)
         with self._gradients():
@@ -204,6 +210,9 @@ class GINConv(FewBits, convolutions.GINConv):
     """
 
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
+        way = self._known_way(x, edge_index)
+        if way is not None:
+            return way.run(x, edge_index)
         if self.bits is None:
             return super().forward(x, edge_index, size)
         with self._gradients():
