@@ -447,6 +447,30 @@ TEST_P(ChainedOps, that_need_more_than_rows_of_each_other_wait) {
   EXPECT_TRUE(test::same_bits(run(true), run(false)));
 }
 
+/// Columns of one matrix as another: copies of both would not know of each other.
+TEST_P(ChainedOps, do_not_take_parts_of_a_matrix_for_another) {
+  const Device device = GetParam().device;
+  if (GetParam().precision != Precision::fp32)
+    GTEST_SKIP() << "runs in fp32, and is the same for all";
+  const DenseWorkspace* const workspace = test::workspace_on(device);
+  DeviceMatrix<float> x(input<float>(1000, 16, 1), device, 0), w(input<float>(7, 16, 2), device, 0);
+  const MatrixView<float> all = x.view();
+  const MatrixView<const float> first{all.data, all.rows, 7, all.stride, all.device};
+  const auto run = [&](bool holds) {
+    DeviceMatrix<float> square(7, 16, device, 0), y(1000, 7, device, 0);
+    HoldCalls hold(workspace);
+    hold.set(holds);
+    linear(x, w, {}, y, device, {}, workspace);
+    linear_backward(x, {}, first, square, {}, {}, device, {}, workspace);
+    linear(x, square, {}, y, device, {}, workspace);
+    hold.set(false);
+    return y.values();
+  };
+  const Matrix<float> got = run(true);
+  const Matrix<double> alone = test::to_double(run(false));
+  EXPECT_LT(test::largest_difference(got, alone), 1e-4 * largest(alone));
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, ChainedOps, ::testing::ValuesIn(test::dense_backends()),
                          test::backend_name);
 
