@@ -16,6 +16,7 @@ struct ColumnSums {
   float* sums;
 
   static constexpr int num_sums = 1;
+  static constexpr int rows_ahead = 2;
   using Term = float;
 
   struct Nothing {};
