@@ -328,6 +328,7 @@ class Ended(Exception):
 
 
 def end(*_):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Ended
 
 
@@ -341,6 +342,7 @@ def tables(options, tessera):
                 measured[-1]["rows"] += rows(source)
     except Ended:
         print("ended before all was measured", file=sys.stderr)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     titles = {one["title"] for one in measured}
     added = json.loads(pathlib.Path(options.add).read_text())["tables"] if options.add else []
     return sorted(measured + [one for one in added if one["title"] not in titles], key=lambda one: one["title"].startswith("Table 5"))
