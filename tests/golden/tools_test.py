@@ -4,6 +4,7 @@ import json
 import pathlib
 import sys
 import tempfile
+import time
 import types
 import unittest
 from unittest import mock
@@ -13,7 +14,9 @@ import cli
 
 sys.path.insert(0, str(cli.SOURCE / "tools"))
 
+import attention_peers  # noqa: E402
 import bits_curve  # noqa: E402
+import fusegnn_report  # noqa: E402
 import nm_report  # noqa: E402
 import qgtc_records  # noqa: E402
 import whole_file  # noqa: E402
@@ -70,6 +73,42 @@ class Tools(unittest.TestCase):
         path.write_text("[2,")
         with self.assertRaisesRegex(SystemExit, "is damaged"):
             whole_file.load(path)
+
+    def test_public_attention_is_compared_form_by_form(self):
+        peers = self.folder / "peers.csv"
+        peers.write_text("op,graph,heads,width_per_head,dtype,direction,peer,kernel_us,error,result,preprocess_ms\n"
+                         "gat,a,8,8,fp32,fwd,slow,90,0,right,\n"
+                         "gat001,a,8,8,tf32,fwd,fast,60,0,right,\n"
+                         "gat,a,8,8,fp32,fwd,wrong,1,0.5,wrong,\n"
+                         "agnn,a,1,32,tf32,fwd,cosines,30,0,right,\n"
+                         "gat_loops,a,1,64,fp32,fwd+bwd,looped,40,0,right,\n"
+                         "layer_gat,a,8,8,fp32,fwd+bwd,layer,50,0,right,\n"
+                         "dot,a,1,64,fp16,fwd,narrow,20,0,right,\n")
+
+        def record(op, graph, heads, features, precision, us, **more):
+            return {"op": op, "graph": graph, "heads": heads, "features": features, "precision": precision, "kernel": "k",
+                    "median_us": us, **more}
+
+        records = [record("attention_gat", "a", 8, 64, "fp32", 40, chain_us=30), record("attention_cosine", "a", 1, 32, "fp32", 10),
+                   record("attention_gat_step", "a-loops", 1, 64, "fp32", 50), record("layer_gat", "a", 8, 64, "fp32", 25),
+                   record("attention_dot", "a", 1, 64, "bf16", 10), record("spmm", "a", 1, 64, "fp32", 1)]
+        own, best = attention_peers.own_times(records), attention_peers.best_peers(peers)
+        ratios = {attention_peers.says(key): best[key][0] / own[key][0] for key in own}
+        self.assertEqual(ratios, {"gat 8 x 8, fp32, fwd, a": 2, "cosine 1 x 32, fp32, fwd, a": 3, "gat_loops 1 x 64, fp32, fwd+bwd, a": 0.8,
+                                  "layer_gat 8 x 8, fp32, fwd+bwd, a": 2, "dot 1 x 64, bf16, fwd, a": 2})
+
+    def test_what_pyg_has_measured_in_time_counts(self):
+        slow = self.folder / "pyg.py"
+        slow.write_text("import json, pathlib, sys, time\n"
+                        "record = {'op': 'step_gcn', 'graph': 'cora', 'hidden': 16, 'mean_us': 5}\n"
+                        "pathlib.Path(sys.argv[sys.argv.index('--json') + 1]).write_text(json.dumps({'records': [record]}))\n"
+                        "time.sleep(600)\n")
+        options = types.SimpleNamespace(pyg=sys.executable, device="cpu", hidden=[16], quick=True, program="none",
+                                        sources=["cora.npz", "pubmed.npz"])
+        pyg = fusegnn_report.Pyg(options, self.folder, time.monotonic() + 8)
+        with mock.patch.object(fusegnn_report.Pyg, "script", str(slow)), mock.patch("sys.stderr"):
+            self.assertEqual(pyg.of("cora.npz")[("step_gcn", 16)]["mean_us"], 5)
+        self.assertEqual(pyg.of("pubmed.npz"), {})
 
     def test_a_curve_without_losses(self):
         self.assertIn("</svg>", bits_curve.svg({"easy": [(100.0, 0.0), (100.0, 0.0)]}, ["all", "8"]))
