@@ -22,11 +22,9 @@ struct TallLoader {
   using Plain = std::conditional_t<copied, Copy, Convert>;
   using Multiplied = typename std::conditional_t<key.warps, std::type_identity<OnWarps<Plain>>,
                                                  std::type_identity<Plain>>::type;
-  using Gathered =
-      typename std::conditional_t<key.own_rest, std::type_identity<WithOwnRest<Multiplied>>,
+  using Type =
+      typename std::conditional_t<key.epilogue, std::type_identity<WithEpilogue<Multiplied>>,
                                   std::type_identity<Multiplied>>::type;
-  using Type = typename std::conditional_t<key.epilogue, std::type_identity<WithEpilogue<Gathered>>,
-                                           std::type_identity<Gathered>>::type;
 };
 
 template <TallKey key>

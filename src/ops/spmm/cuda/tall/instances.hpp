@@ -18,9 +18,8 @@ struct TallKey {
   bool valued = false;  ///< edges have values
   bool aligned = true;
   bool epilogue = false;
-  bool warps = false;     ///< on mma.sync, by warps of their own, instead of wgmma
-  bool quads = false;     ///< on sparse wgmma, columns in quads
-  bool own_rest = false;  ///< blocks add up edges that their windows leave out
+  bool warps = false;  ///< on mma.sync, by warps of their own, instead of wgmma
+  bool quads = false;  ///< on sparse wgmma, columns in quads
 
   friend constexpr bool operator==(const TallKey&, const TallKey&) = default;
 };
@@ -28,13 +27,8 @@ struct TallKey {
 /// Whether there are kernels: 16-bit features are exact in one plane; values take windows of 64
 /// rows; an epilogue takes rows on boundaries, two planes at most, and no values; warps take
 /// windows of 64 rows and two planes at most. Quads take windows of 128 or 256 rows, two planes at
-/// most, rows on boundaries and no weights of edges. Blocks that gather what windows leave out take
-/// windows of 128 rows and 16-bit features on boundaries without weights.
+/// most, rows on boundaries and no weights of edges.
 constexpr bool is_compiled(const TallKey& key) {
-  if (key.own_rest && (key.precision == Precision::fp32 || key.height != 128 || key.scaled ||
-                       key.valued || !key.aligned || key.warps || key.quads)) {
-    return false;
-  }
   if (key.quads != (key.height == 256) && !(key.quads && key.height == 128)) return false;
   if (key.quads && (key.scaled || key.valued || !key.aligned || key.warps || key.planes == 3)) {
     return false;

@@ -9,7 +9,6 @@
 #include "ops/spmm/cuda/tall/instances.hpp"
 #include "ops/spmm/cuda/tall/loaders.cuh"
 #include "ops/spmm/cuda/tall/merge.cuh"
-#include "ops/spmm/cuda/tall/own_rest.cuh"
 #include "ops/spmm/cuda/tall/pattern.cuh"
 #include "ops/spmm/cuda/tall/quads.cuh"
 #include "ops/spmm/cuda/tall/store.cuh"
@@ -176,9 +175,6 @@ __device__ void finish(const TallLaunch& launch, const tiles::Stage& stage,
     const tiles::CutWindow window = launch.work.slot_windows[stage.target];
     if (!merge_pieces<Loader::width>(launch, window, stage.target, sums)) return;
     first_row = window.first_row;
-  }
-  if constexpr (HasOwnRest<Loader>) {
-    OwnRest<typename Loader::Source, Loader::width>(launch, first_row, stage.last_row).add_to(sums);
   }
   const TallStore<typename Loader::Source, Loader::width, Loader::aligned, has_epilogue<Loader>>
       store(launch, first_row, stage.last_row);

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "cuda/rows.hpp"
 #include "ops/spmm/cuda/epilogue.hpp"
 #include "tessera/core/device.hpp"
 #include "tessera/core/dtype.hpp"
@@ -43,9 +42,6 @@ struct TallLaunch {
     const tiles::StageValues* stage_values = nullptr;
     const std::uint32_t* values = nullptr;
     std::int32_t stage_units = 0;  ///< the most that a stage has
-    /// Edges that are not in windows, where blocks add them up themselves.
-    cuda::Offsets rest_offsets;
-    const VertexId* rest_indices = nullptr;
   };
 
   struct Features {

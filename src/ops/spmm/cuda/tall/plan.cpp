@@ -40,11 +40,11 @@ constexpr auto tall_keys = collect_keys<TallKey>([](auto add) {
   for (const Precision precision : kernel_precisions) {
     for (const int height : {64, 128, 256}) {
       for (const int planes : {1, 2, 3}) {
-        for (int flags = 0; flags < 128; ++flags) {
+        for (int flags = 0; flags < 64; ++flags) {
           const TallKey key = {
-              precision,         height,           planes,           (flags & 1) != 0,
-              (flags & 2) != 0,  (flags & 4) != 0, (flags & 8) != 0, (flags & 16) != 0,
-              (flags & 32) != 0, (flags & 64) != 0};
+              precision,        height,           planes,           (flags & 1) != 0,
+              (flags & 2) != 0, (flags & 4) != 0, (flags & 8) != 0, (flags & 16) != 0,
+              (flags & 32) != 0};
           if (is_compiled(key)) add(key);
         }
       }
@@ -127,7 +127,6 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
            const TallKernelShape* kernel = nullptr)
       : problem_(problem),
         leads_(some.leads),
-        own_rest_(policy.own_rest),
         windows_(tall_windows(problem, policy, some.order.get())) {
     if (some.order != nullptr) {
       row_map_ = cuda::to_device(some.order->rows.span(), problem.place());
@@ -178,7 +177,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
                        padded_features()));
     }
     workspace_.add_counters(std::int64_t{num_slots_} * chunks);
-    if (windows_.rest != nullptr && !own_rest_) prepare_rest();
+    if (windows_.rest != nullptr) prepare_rest();
   }
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
@@ -188,7 +187,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     if (layout_ != nullptr) set_values(call.edge_values, stream, workspace, launch);
     const bool aligned = on_boundaries(call.x, problem_.features) &&
                          (!problem_.is_plain() || on_boundaries(call.y, problem_.features));
-    if (windows_.rest != nullptr && !own_rest_) {
+    if (windows_.rest != nullptr) {
       launch.epilogue.rest = rest_sums_.in(workspace);
       launch.epilogue.rest_stride = padded_features();
       sum_rest(call.x, aligned, stream, workspace);
@@ -205,10 +204,6 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     launch.matrix.columns = windows_.columns.data();
     launch.matrix.words = windows_.words;
     launch.matrix.scales = scales_.data();
-    if (own_rest_) {
-      launch.matrix.rest_offsets = windows_.rest->offsets();
-      launch.matrix.rest_indices = windows_.rest->indices.data();
-    }
     launch.features.x = call.x.data;
     launch.features.x_stride = call.x.stride;
     launch.features.y = call.y.data;
@@ -310,7 +305,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
   /// Chooses the kernels that store sums.
   TallKernelShape own_kernels(const TallPolicy& policy) {
     aligned_ = function(policy, true);
-    if (problem_.is_plain() && !policy.quads && !policy.own_rest) scalar_ = function(policy, false);
+    if (problem_.is_plain() && !policy.quads) scalar_ = function(policy, false);
     if (layout_ != nullptr) {
       stage_units_ = tiles::most_stage_units(layout_->unit_offsets.span(), aligned_->max_steps);
     }
@@ -329,7 +324,6 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     key.epilogue = !problem_.is_plain();
     key.warps = policy.warps;
     key.quads = policy.quads;
-    key.own_rest = policy.own_rest;
     return &tall_function(key, problem_.features);
   }
 
@@ -338,7 +332,6 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
 
   SpmmProblem problem_;
   bool leads_;
-  bool own_rest_;
   TallWindows windows_;
   Buffer<VertexId> row_map_;  ///< empty: windows have the rows of the problem in their order
   Buffer<std::uint32_t> scales_;
@@ -368,9 +361,8 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
   WorkspacePart<float> stretch_sums_;
 };
 
-/// Columns in quads take no weights in the matrix unit, and rows on boundaries alone; so do blocks
-/// that gather what their windows leave out.
-std::string why_not_bare_columns(const SpmmProblem& problem) {
+/// Columns in quads take no weights in the matrix unit, and rows on boundaries alone.
+std::string why_not_quads(const SpmmProblem& problem) {
   const bool half = bytes_per_element(problem.precision) == 2;
   if (half && !column_scales(problem).empty()) return "columns without scales only";
   if (!problem.aligned) return "rows on 16-byte boundaries only";
@@ -410,9 +402,8 @@ std::string why_not_tall(const SpmmProblem& problem, const TallPolicy& policy) {
     return "needs a GPU with wgmma (compute capability 9.0)";
   }
   if (policy.valued) return {};
-  if (policy.own_rest && !half) return "16-bit features only";
-  if (policy.quads || policy.own_rest) {
-    if (std::string reason = why_not_bare_columns(problem); !reason.empty()) return reason;
+  if (policy.quads) {
+    if (std::string reason = why_not_quads(problem); !reason.empty()) return reason;
   }
   const PlacedArray<float> scales = column_scales(problem);
   if (scales.empty()) return {};
@@ -450,8 +441,7 @@ SpmmKernel kernel_of_policy() {
       : policy.valued    ? ", edges with values"
                          : "",
       policy.min_uses > 1
-          ? fmt::format(", columns of fewer than {} rows on CUDA cores{}", policy.min_uses,
-                        policy.own_rest ? " of the same blocks" : "")
+          ? fmt::format(", columns of fewer than {} rows on CUDA cores", policy.min_uses)
           : "");
   kernel.info.op = "spmm";
   kernel.info.device = DeviceKind::cuda;

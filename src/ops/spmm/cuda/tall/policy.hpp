@@ -21,11 +21,9 @@ struct TallPolicy {
   bool warps = false;
   /// On sparse wgmma: columns in quads of which every row uses at most two.
   bool quads = false;
-  /// Blocks gather what their own windows leave to CUDA cores; else another launch does, before.
-  bool own_rest = false;
 };
 
-inline constexpr std::array<TallPolicy, 13> tall_policies = {{
+inline constexpr std::array<TallPolicy, 12> tall_policies = {{
     {"tall_64", 64, 32, 2, 1},
     {"tall_64_long", 64, 256, 2, 1},
     {"tall_128", 128, 32, 2, 1},
@@ -38,7 +36,6 @@ inline constexpr std::array<TallPolicy, 13> tall_policies = {{
     {"nm_256", 256, 32, 2, 1, false, false, true},
     {"nm_split_128", 128, 256, 2, 3, false, false, true},
     {"nm_split_256", 256, 256, 2, 3, false, false, true},
-    {"mixed_128", 128, 256, 2, 3, false, false, false, true},
 }};
 
 }  // namespace tessera::ops
