@@ -42,6 +42,9 @@ class TeamGather {
         row_bytes_(static_cast<std::uint32_t>(launch.features.x_stride * sizeof(T))) {
     if (!active_) at_.feature = 0;
     features_ = static_cast<const char*>(launch.features.x) + std::int64_t{at_.feature} * sizeof(T);
+    // Taken for new numbers: the compiler would keep what they are made of, and make them again for
+    // every edge, at the cost of registers that loads need.
+    asm("" : "+l"(features_), "+r"(at_.feature));
 #pragma unroll
     for (Element& element : elements_) element = Reduction::none();
   }
@@ -52,7 +55,7 @@ class TeamGather {
   __device__ void gather(EdgeOffset begin, int left, Columns next) {
     const VertexId* indices = launch_.matrix.indices + begin + group();
 #pragma unroll 1
-    while (left >= policy.step()) {
+    while (left > policy.step()) {
       const Columns columns = next;
       indices += policy.step();
       left -= policy.step();
