@@ -23,6 +23,12 @@ __device__ inline void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
+/// Announces to the cluster that this block's barriers are published. Nothing else that was written
+/// becomes known, for which a thread would wait (`arrive_in_cluster`).
+__device__ inline void arrive_with_barriers() {
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+}
+
 /// Arrives, and announces that many bytes.
 __device__ inline void expect_bytes(std::uint32_t barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)

@@ -50,7 +50,7 @@ class SharedPlanes {
       cuda::fetch_map(maps_.b);
       init_barriers();
     }
-    cuda::arrive_in_cluster();
+    cuda::arrive_with_barriers();
     if (asks && product_.a_stays) start(true, false);
     cuda::wait_for_cluster();
     cuda::wait_for_previous();
@@ -64,9 +64,8 @@ class SharedPlanes {
         produce();
       }
     }
-    // No block may be gone while others write to it.
-    cuda::arrive_in_cluster();
-    cuda::wait_for_cluster();
+    // A block may end before the others: all that they write to it has come when its last turn is
+    // over, since nobody arrives for slots that are not filled again.
   }
 
  private:
@@ -154,7 +153,7 @@ class SharedPlanes {
         cuda::wait_for_barrier(full(slot), parity);
         counts.add(turn, range_.count, slots_.a_slot(turn.at()), slots_.b_slot(slot));
         // The products of the turn before are done.
-        if (i > 0 && lane < ranks_) cuda::arrive_at(empty(before), lane);
+        if (i > 0 && i + slots <= turns_ && lane < ranks_) cuda::arrive_at(empty(before), lane);
         turn.advance(range_.count, product_.b.planes);
         before = slot;
         if (++slot == slots) {
@@ -170,11 +169,13 @@ class SharedPlanes {
 
   /// Where the next turn's B lies, and which turn's may be read still.
   struct Place {
+    int turn = 0;
     int slot = 0;
     int parity = 0;
     int read = -1;
 
     __device__ void advance() {
+      ++turn;
       read = slot;
       if (++slot < slots) return;
       slot = 0;
@@ -208,18 +209,22 @@ class SharedPlanes {
       cuda::wait_for_barrier(full(place.slot), place.parity);
       if constexpr (highest) counts.hold(chunk, slots_.a_slot(first + chunk));
       counts.template add_held<highest>(chunk, slots_.b_slot(place.slot));
-      leave(place.read);
+      leave(place);
       place.advance();
     }
     if (!counts.end_held(plane)) return;
-    leave(place.read);
+    leave(place);
     place.read = -1;
   }
 
-  /// None of this warp's products reads a slot any more; in no block, since B goes to all of them.
-  __device__ void leave(int slot) const {
+  /// None of this warp's products reads the slot of the turn before any more; in no block, since B
+  /// goes to all of them.
+  __device__ void leave(const Place& place) const {
     const auto lane = static_cast<int>(threadIdx.x) % 32;
-    if (slot >= 0 && lane < ranks_) cuda::arrive_at(empty(slot), lane);
+    const bool is_filled_again = place.turn + slots <= turns_;
+    if (place.read >= 0 && is_filled_again && lane < ranks_) {
+      cuda::arrive_at(empty(place.read), lane);
+    }
   }
 
   const BitProduct& product_;
