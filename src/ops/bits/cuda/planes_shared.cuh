@@ -71,6 +71,8 @@ class SharedPlanes {
  private:
   using Turn = PlanesTurn<Policy::run>;
   static constexpr int slots = Policy::b_slots;
+  // A slot that those behind wait for is not theirs to free.
+  static_assert(Policy::lag <= slots - 2);
 
   __device__ Turn first_turn() const { return {0, 0, product_.b.planes - 1}; }
   __device__ std::uint32_t full(int slot) const {
@@ -144,27 +146,37 @@ class SharedPlanes {
     if constexpr (Policy::holds_a) {
       count_held(counts);
     } else {
-      const auto lane = static_cast<int>(threadIdx.x) % 32;
-      Turn turn = first_turn();
-      int slot = 0;
-      int parity = 0;
-      int before = 0;
-      for (int i = 0; i < turns_; ++i) {
-        cuda::wait_for_barrier(full(slot), parity);
-        counts.add(turn, range_.count, slots_.a_slot(turn.at()), slots_.b_slot(slot));
-        // The products of the turn before are done.
-        if (i > 0 && i + slots <= turns_ && lane < ranks_) cuda::arrive_at(empty(before), lane);
-        turn.advance(range_.count, product_.b.planes);
-        before = slot;
-        if (++slot == slots) {
-          slot = 0;
-          parity ^= 1;
-        }
-      }
+      count(counts);
     }
     counts.finish();
     store_tile<Policy::width>(product_, first_row_ + static_cast<int>(threadIdx.x) / 128 * 64,
                               first_col_, counts.sums);
+  }
+
+  __device__ void count(PlaneCounts<Policy>& counts) const {
+    const auto lane = static_cast<int>(threadIdx.x) % 32;
+    const int lag = static_cast<int>(threadIdx.x) / 128 * Policy::lag;
+    Turn turn = first_turn();
+    int slot = 0;
+    int parity = 0;
+    int before = 0;
+    counts.begin();
+    for (int i = 0; i < turns_; ++i) {
+      cuda::wait_for_barrier(full(slot), parity);
+      if (Policy::lag > 0) {
+        const int ahead = min(i + lag, turns_ - 1);
+        cuda::wait_for_barrier(full(ahead % slots), ahead / slots % 2);
+      }
+      counts.add(turn, range_.count, slots_.a_slot(turn.at()), slots_.b_slot(slot));
+      // The products of the turn before are done.
+      if (i > 0 && i + slots <= turns_ && lane < ranks_) cuda::arrive_at(empty(before), lane);
+      turn.advance(range_.count, product_.b.planes);
+      before = slot;
+      if (++slot == slots) {
+        slot = 0;
+        parity ^= 1;
+      }
+    }
   }
 
   /// Where the next turn's B lies, and which turn's may be read still.
