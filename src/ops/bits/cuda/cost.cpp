@@ -31,12 +31,9 @@ struct BitCoefficients {
   double tall_32_share;   ///< ... and the share, of up to 32 columns ...
   double tall_64_share;   ///< ... of up to 64 ...
   double tall_128_share;  ///< ... and of more
-  double finish_us;       ///< per million sums that become codes or values, by rows
-  double narrow_finish;   ///< of that, where lanes have 8 columns
-  double window_finish;   ///< and by windows
-  double rows_us;         ///< more than rows of features take: a lane finishes 16 sums ...
-  double narrow_rows_us;  ///< ... or 8
-  double edge_us;         ///< per million edges of narrow rows
+  double finish_us;       ///< per million sums that become codes or values
+  double rows_us;         ///< more than rows of features take: lanes finish 16 sums at the end ...
+  double edge_us;         ///< ... and per million edges
   double narrow_edge_us;  ///< the same where lanes have 8 columns
 
   BitCoefficients scaled(DeviceRatio ratio) const {
@@ -56,7 +53,7 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
       {.launch_us = 2,
        .start_us = 3,
        .count_per_us = 3.5e7,
-       .tall_count_per_us = 4.4e7,
+       .tall_count_per_us = 4.8e7,
        .pair_per_us = 6e6,
        .byte_per_us = 4.95e6,
        .pair_depth_us = 2.4e-3,
@@ -67,17 +64,14 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .spread_pair_us = 0.9,
        .gather_bytes_per_us = 7e6,
        .window_share = 1.04,
-       .tall_start_us = 1.5,
+       .tall_start_us = 1,
        .tall_32_share = 0.88,
        .tall_64_share = 0.82,
-       .tall_128_share = 0.785,
-       .finish_us = 0.15,
-       .narrow_finish = 0.6,
-       .window_finish = 1.6,
-       .rows_us = 2,
-       .narrow_rows_us = 0.7,
-       .edge_us = 1.6,
-       .narrow_edge_us = 1}}}};
+       .tall_128_share = 0.775,
+       .finish_us = 0.22,
+       .rows_us = 0.8,
+       .edge_us = 1.2,
+       .narrow_edge_us = 0.8}}}};
 
 /// Products that the busiest processor has, of a depth in whole steps.
 double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& traits,
@@ -165,15 +159,12 @@ SpmmProblem as_features(const BitProblem& problem) {
 double predict_bit_rows_us(const BitProblem& problem, const RowsPolicy& policy,
                            const DeviceTraits& traits) {
   const BitCoefficients fit = coefficients_for(coefficients, traits);
-  // Rows of few bytes come no faster than somewhat longer ones.
-  const bool narrow = policy.bytes == 8;
-  const double edges = padded_bytes(problem.options.cols) < 128
-                           ? 1e-6 * static_cast<double>(problem.graph.num_edges())
-                           : 0;
-  return spread_us(problem, fit) + predicted_rows_us(as_features(problem), policy, traits) +
-         (narrow ? fit.narrow_rows_us : fit.rows_us) +
-         (narrow ? fit.narrow_edge_us : fit.edge_us) * edges +
-         (narrow ? fit.narrow_finish : 1) * finished_us(problem, fit);
+  // Rows of few bytes come no faster than somewhat longer ones, and bytes take more instructions.
+  const double edges = 1e-6 * static_cast<double>(problem.graph.num_edges());
+  const double as_numbers =
+      spread_us(problem, fit) + predicted_rows_us(as_features(problem), policy, traits);
+  if (policy.bytes == 8) return as_numbers + fit.narrow_edge_us * edges;
+  return as_numbers + fit.rows_us + fit.edge_us * edges + finished_us(problem, fit);
 }
 
 double predict_bit_lists_us(const BitProblem& problem, const DeviceTraits& traits) {
@@ -198,7 +189,7 @@ double windows_us(const BitProblem& problem, double share, std::int64_t cols,
   SpmmProblem half = as_features(problem);
   half.features = cols;
   return spread_us(problem, fit) + share * predict_tall_us(half, tall_policies[0], traits) +
-         fit.window_finish * finished_us(problem, fit);
+         finished_us(problem, fit);
 }
 
 }  // namespace
