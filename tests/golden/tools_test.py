@@ -55,6 +55,18 @@ class Tools(unittest.TestCase):
         dots = [title.text for title in ElementTree.parse(output.with_suffix(".svg")).iter("{http://www.w3.org/2000/svg}title")]
         self.assertEqual(dots, ["a, 128: 3.00"])
 
+    def test_accuracies_of_other_graphs_stay(self):
+        def record(graph, test):
+            return {"graph": graph, "model": "gcn", "test": test, "deviation": 0.01, "data": "as it is", "prune": None}
+
+        output = self.folder / "nm_accuracy"
+        nm_report.nm_pages.write_accuracy([record("a", 0.5), record("b", 0.6)], "one machine", "old", output)
+        nm_report.nm_pages.write_accuracy([record("b", 0.7)], "another", "new", output)
+        page = output.with_suffix(".md").read_text()
+        self.assertIn("(a: one machine at commit old; b: another at commit new)", page)
+        self.assertIn("| b, gcn | 70.00 ± 1.00 % |", page)
+        self.assertNotIn("60.00", page)
+
     def test_a_damaged_report_is_one_that_did_not_end_well(self):
         records = qgtc_records.Records(types.SimpleNamespace(output=self.folder, commit="one"), "qgtc")
         report = self.folder / "bench.json"
