@@ -119,40 +119,36 @@ def cell(one):
     return f"{one['measured_us']:.1f}" if one else ""
 
 
+def plan_of(record, kind=None):
+    """What the cost model takes, of all kernels or of those of a kind; nothing where that was not timed."""
+    offered = [one for one in record["candidates"] if kind is None or kind_of(one["kernel"]) == kind]
+    chosen = min(offered, key=lambda one: one["predicted_us"], default=None)
+    return chosen if chosen and (chosen["measured_us"] or 0) > 0 else None
+
+
 def hybrid_section(records, windows):
     """`windows` are the records of the part of that name, which say how many edges suit tensor cores."""
     shares = {one["graph"]: one["tensor_edges"][0] for one in windows}
     lines = ["## Hybrid plans against one kind of core (Figure 10)", "",
-             "Microseconds of the fastest kernel of each kind; speed is that of the better pure kind over the better hybrid kind. "
-             "\"Plan\" is what the cost model takes.", "",
-             "| graph | features, precision | CUDA cores | tensor cores | both, by columns | both, by windows | speed | plan |",
-             "|---|---|---:|---:|---:|---:|---:|---|"]
-    speeds, mixed, of_both, pure_there = [], [], [], {}
+             "Microseconds of the fastest kernel of each kind, and what the cost model takes of all of them (\"plan\"). Speed is that of the plan over the "
+             "better of the plans that have one kind of core alone.", "",
+             "| graph | features, precision | CUDA cores | tensor cores | both, by columns | both, by windows | plan | us | speed |",
+             "|---|---|---:|---:|---:|---:|---|---:|---:|"]
+    groups = {"in all": [], f"where windows of each kind have at least {100 * BOTH:.0f} % of the edges": [], "where plans take both kinds of cores": []}
     for record in records:
-        best = best_by_kind(record)
-        pure = [best[kind]["measured_us"] for kind in PURE if kind in best]
-        hybrid = [best[kind]["measured_us"] for kind in HYBRID if kind in best]
-        if record.get("community") or record["op"] != "spmm" or not pure or not hybrid:
+        best, plan = best_by_kind(record), plan_of(record)
+        pure = [one["measured_us"] for one in (plan_of(record, kind) for kind in PURE) if one]
+        if record.get("community") or record["op"] != "spmm" or not plan or not pure:
             continue
-        speed = min(pure) / min(hybrid)
-        speeds.append(speed)
-        chosen = min(record["candidates"], key=lambda one: one["predicted_us"])["kernel"].rsplit("/", 1)[-1]
-        pure_there[speed] = kind_of(chosen) in PURE
-        if kind_of(chosen) in HYBRID:
-            mixed.append(speed)
-        if BOTH <= shares.get(record["graph"], 0) <= 1 - BOTH:
-            of_both.append(speed)
-        lines.append(f"| {record['graph']} | {short(record['details'])} | "
-                     + " | ".join(cell(best.get(kind)) for kind in (*PURE, *HYBRID)) + f" | {speed:.2f} | {chosen} |")
-    if speeds:
-        taken = " (a plan takes the pure kernel there)" if pure_there[min(speeds)] else ""
-        lines += ["", f"{len(speeds)} cases, geometric mean {geometric_mean(speeds):.3f}, worst {min(speeds):.2f}{taken}."]
-    if of_both:
-        lines += ["", f"Where both kinds of cores suit at least {100 * BOTH:.0f} % of the edges ({len(of_both)} cases): geometric mean "
-                  f"{geometric_mean(of_both):.3f}, or {geometric_mean([max(1, speed) for speed in of_both]):.3f} where the better kind alone is kept."]
-    if mixed:
-        lines += ["", f"Where plans take a hybrid kernel ({len(mixed)} cases): geometric mean {geometric_mean(mixed):.3f}, "
-                  f"worst {min(mixed):.2f}."]
+        speed = min(pure) / plan["measured_us"]
+        belongs = [True, BOTH <= shares.get(record["graph"], 0) <= 1 - BOTH, kind_of(plan["kernel"]) in HYBRID]
+        for members, does in zip(groups.values(), belongs):
+            members += [speed] if does else []
+        lines.append(f"| {record['graph']} | {short(record['details'])} | " + " | ".join(cell(best.get(kind)) for kind in (*PURE, *HYBRID))
+                     + f" | {plan['kernel'].rsplit('/', 1)[-1]} | {cell(plan)} | {speed:.2f} |")
+    for name, speeds in groups.items():
+        if speeds:
+            lines += ["", f"Cases {name}: {len(speeds)}, geometric mean {geometric_mean(speeds):.3f}, worst {min(speeds):.2f}."]
     return lines
 
 
@@ -201,6 +197,8 @@ def sweep_section(records):
              "|---:|---:|---:|---|---:|---:|---:|---|---|"]
     for record in swept:
         best = best_by_kind(record)
+        if not best:
+            continue
         sparsity = 100 * (1 - record["degree"] / record["community"])
         ranked = sorted(best, key=lambda kind: best[kind]["measured_us"])
         chosen = min(record["candidates"], key=lambda one: one["predicted_us"])["kernel"].rsplit("/", 1)[-1]
