@@ -215,11 +215,15 @@ def _of_batch(run: Callable[[Tensor], list[Tensor]], grad: Tensor) -> list[Tenso
     raise NotImplementedError("tessera knows no batches of batches of gradients: use torch.func.vmap")
 
 
-def gradients_of(run: Callable[[Tensor], list[Tensor]], grad: Tensor) -> list[Tensor]:
-    """``run(grad)``, also where ``grad`` is a batch of gradients, which operators know nothing of."""
-    if transforms_at_work():
-        return list(_OneByOne.apply(grad, run))
-    return _of_batch(run, grad) if _is_batched(grad) else run(grad)
+def gradients_of(run: Callable[..., list[Tensor]], grad: Tensor, *others: Any) -> list[Tensor]:
+    """``run(grad, *others)``, also where ``grad`` is a batch of gradients, which operators know nothing of."""
+    if not transforms_at_work() and not _is_batched(grad):
+        return run(grad, *others)
+
+    def run_one(grad: Tensor) -> list[Tensor]:
+        return run(grad, *others)
+
+    return list(_OneByOne.apply(grad, run_one)) if transforms_at_work() else _of_batch(run_one, grad)
 
 
 def refuse_second_derivative(name: str):

@@ -66,26 +66,24 @@ def _spmm_linear_keep(ctx, tensors, rest, output):
 
 
 def _spmm_linear_gradients(ctx, grad, *_):
-    needed = ctx.needs_input_grad
+    needed, saved, rest = ctx.needs_input_grad, ctx.saved_tensors, ctx.rest
     x, weight, root, root_weight, bias, own_scale, edge_weight = needed[:7]
     if own_scale or edge_weight:
         raise NotImplementedError("spmm_linear has no derivatives of own_scale and edge_weight: use "
                                   "spmm and a product of its own")
     needs = x + 2 * weight + 4 * root + 8 * root_weight + 16 * bias
-    saved = ctx.saved_tensors
-    if torch.is_grad_enabled():
-        found = list(_differentiable_gradients(saved, ctx.rest, grad, needs))
+    if _is_grad_enabled():
+        found = list(_differentiable_gradients(saved, rest, grad, needs))
     else:
-        found = gradients_of(lambda grad: _spmm_linear_backward(
-            grad, *saved[:6], saved[8:], saved[6], saved[7], *ctx.rest, needs), grad)
-        if (weight or root_weight) and joined(saved[2], saved[3], ctx.rest[-2]):
-            place = 1 if x else 0
-            both = found[place].chunk(2)
-            found[place : place + 1] = both if weight and root_weight else both[root_weight :][:1]
-    found = iter(found)
-    return (next(found) if x else None, next(found) if weight else None,
-            next(found) if root else None, next(found) if root_weight else None,
-            next(found) if bias else None) + (None,) * (len(needed) - 5)
+        found = gradients_of(_spmm_linear_backward, grad, *saved[:6], saved[8:], saved[6], saved[7], *rest,
+                             needs)
+        if (weight or root_weight) and joined(saved[2], saved[3], rest[-2]):
+            both = found[x].chunk(2)  # one above the other
+            found[x : x + 1] = both if weight and root_weight else both[root_weight :][:1]
+    found.reverse()
+    take = found.pop
+    return (take() if x else None, take() if weight else None, take() if root else None,
+            take() if root_weight else None, take() if bias else None) + (None,) * (len(needed) - 5)
 
 
 def _differentiable_gradients(saved, rest, grad, needs):
@@ -138,13 +136,11 @@ def _gat_keep(ctx, tensors, rest, output):
 
 
 def _gat_gradients(ctx, grad, *_):
-    needed = ctx.needs_input_grad
+    needed, saved = ctx.needs_input_grad, ctx.saved_tensors
     x, weight, att_src, att_dst, bias = needed[:5]
     needs = x + 2 * weight + 4 * att_src + 8 * att_dst + 16 * bias
-    saved = ctx.saved_tensors
-    run = torch.ops.tessera.gat_backward.default if torch.is_grad_enabled() else _gat_backward
-    found = iter(gradients_of(lambda grad: run(
-        grad, *saved[:4], saved[6:], saved[4], saved[5], *ctx.rest, needs), grad))
+    run = torch.ops.tessera.gat_backward.default if _is_grad_enabled() else _gat_backward
+    found = iter(gradients_of(run, grad, *saved[:4], saved[6:], saved[4], saved[5], *ctx.rest, needs))
     return (next(found) if x else None, next(found) if weight else None,
             next(found).view(ctx.shape) if att_src else None,
             next(found).view(ctx.shape) if att_dst else None,
@@ -174,9 +170,8 @@ def _gatv2_gradients(ctx, grad, *_):
     weights, biases = source_weight or target_weight, source_bias or target_bias
     needs = x + 2 * weights + 4 * biases + 8 * att + 16 * bias
     saved = ctx.saved_tensors
-    run = torch.ops.tessera.gatv2_backward.default if torch.is_grad_enabled() else _gatv2_backward
-    found = iter(gradients_of(lambda grad: run(
-        grad, *saved[:5], saved[7:], saved[5], saved[6], *ctx.rest, needs), grad))
+    run = torch.ops.tessera.gatv2_backward.default if _is_grad_enabled() else _gatv2_backward
+    found = iter(gradients_of(run, grad, *saved[:5], saved[7:], saved[5], saved[6], *ctx.rest, needs))
     to_x = next(found) if x else None
     to_weights = next(found).chunk(2) if weights else (None, None)
     to_biases = next(found).chunk(2) if biases else (None, None)
@@ -201,20 +196,20 @@ def _gin_keep(ctx, tensors, rest, output):
 
 
 def _gin_gradients(ctx, grad, *_):
-    needed = ctx.needs_input_grad
+    needed, saved = ctx.needs_input_grad, ctx.saved_tensors
     x, weight, bias, then_weight, then_bias, own_scale = needed[:6]
     if own_scale:
         raise NotImplementedError("gin has no derivative of own_scale: use spmm and products")
-    saved = ctx.saved_tensors
-    if torch.is_grad_enabled():
+    if _is_grad_enabled():
         return _differentiable_gin(saved, ctx.rest, grad, needed)
     needs = then_weight + 2 * then_bias + 4 * x + 8 * weight + 16 * bias
-    found = iter(gradients_of(lambda grad: _gin_backward(
-        grad, saved[0], saved[1], saved[3], saved[5], saved[8:], saved[6], saved[7], *ctx.rest, needs),
-        grad))
-    to_then = next(found) if then_weight else None, next(found) if then_bias else None
-    return (next(found) if x else None, next(found) if weight else None,
-            next(found) if bias else None, *to_then) + (None,) * (len(needed) - 5)
+    found = gradients_of(_gin_backward, grad, saved[0], saved[1], saved[3], saved[5], saved[8:], saved[6],
+                         saved[7], *ctx.rest, needs)
+    found.reverse()
+    take = found.pop
+    to_then = take() if then_weight else None, take() if then_bias else None
+    return (take() if x else None, take() if weight else None, take() if bias else None,
+            *to_then) + (None,) * (len(needed) - 5)
 
 
 def _differentiable_gin(saved, rest, grad, needed):
