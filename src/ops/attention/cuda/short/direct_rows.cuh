@@ -85,6 +85,12 @@ class OwnRows {
   __device__ uint4 load(int chunk, int row, int turn) const {
     return *reinterpret_cast<const uint4*>(at(chunk, row, turn));
   }
+  /// Four features of any row, which another lane may have asked for: half a unit of eight.
+  __device__ uint2 load_half(int row, int unit, int half, int turn) const {
+    const int lane = row % 8 * 4 + unit % 4;
+    return *reinterpret_cast<const uint2*>(at(unit / 4, row / 8, turn) +
+                                           (lane - WarpLane::number()) * 16 + half * 8);
+  }
 
  private:
   __device__ char* at(int chunk, int row, int turn) const {

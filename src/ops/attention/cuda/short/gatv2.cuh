@@ -3,11 +3,11 @@
 
 #include <utility>
 
-#include "ops/attention/cuda/short/gatv2_row_scores.cuh"
+#include "ops/attention/cuda/short/gatv2_scores.cuh"
 #include "ops/attention/cuda/short/results.cuh"
 #include "ops/attention/cuda/short/step_feed.cuh"
+#include "ops/attention/cuda/short/weighted_tiles.cuh"
 #include "ops/attention/cuda/short/workers.cuh"
-#include "ops/attention/cuda/tall/window.cuh"
 
 /// GATv2 over windows of 16 rows: a warp takes a window by itself, 16 columns at a time.
 namespace tessera::ops {
@@ -15,43 +15,38 @@ namespace tessera::ops {
 template <class T, int width>
 class ShortGatV2 {
   using Own = OwnRows<width>;
-  using Tile = StepTile<width>;
-  static constexpr int turn_bytes = 2 * Tile::bytes;  ///< rows for scores, then values
+  using Ring = StepRing<width>;
 
  public:
-  static constexpr int shared_bytes = 2 * (Own::bytes + turn_bytes) + StepFeed::bytes;
+  static constexpr int shared_bytes = 2 * Own::bytes + Ring::bytes;
 
   __device__ ShortGatV2(const TallAttentionLaunch& launch, char* memory)
       : launch_(launch),
-        tiles_(memory),
-        own_(memory + 2 * turn_bytes, launch.target, launch.target_stride),
-        scores_(launch),
-        score_rows_(launch.source, launch.source_stride, width, Tile::unit_of_lane() * 8),
-        value_rows_(launch.value, launch.value_stride, width, Tile::unit_of_lane() * 8),
-        values_are_sources_(launch.value == launch.source &&
-                            launch.value_stride == launch.source_stride) {}
+        memory_(memory),
+        own_(memory + Ring::bytes, launch.target, launch.target_stride),
+        scores_(launch) {}
 
   /// Pieces [begin, end), be they of one window or another: while a step is computed, the rows of
   /// the next are on their way, and during a window the own rows of the next.
   __device__ void run(std::int32_t begin, std::int32_t end) {
     if (begin == end) return;
-    StepFeed feed(launch_, begin, end, tiles_ + 2 * (turn_bytes + Own::bytes));
+    Ring ring(launch_, begin, end, memory_);
     start_own(begin, end);
-    settle_copies();
-    ask(feed);
+    Ring::settle();
+    ask(ring);
     for (std::int32_t i = begin; i < end; ++i) {
-      settle_copies();
+      Ring::settle();
       scores_.begin(own_, i % 2);
       sums_ = {};
       const int num_steps = launch_.pieces[i].num_steps;
 #pragma unroll 1
       for (int left = num_steps; left > 0; --left) {
-        settle_copies();
-        const std::uint32_t bits = feed.bits();
-        const int turn = feed.turn();
-        ask(feed);
+        Ring::settle();
+        const std::uint32_t bits = ring.bits();
+        const int turn = ring.turn();
+        ask(ring);
         if (left == num_steps) start_own(i + 1, end);
-        add(bits, turn);
+        add(bits, ring.source_tile(turn), ring.value_tile(turn));
       }
       if (num_steps == 0) start_own(i + 1, end);
       finish(launch_.pieces[i]);
@@ -59,39 +54,19 @@ class ShortGatV2 {
   }
 
  private:
-  /// All that was asked for has come.
-  __device__ static void settle_copies() {
-    cuda::commit_copies();
-    cuda::wait_for_copies<0>();
-    __syncwarp();
-  }
   __device__ void start_own(std::int32_t i, std::int32_t end) const {
     if (i < end) own_.start(launch_.pieces[i], i % 2);
   }
-  __device__ Tile score_tile(int turn) const { return Tile(tiles_ + turn * turn_bytes); }
-  __device__ Tile value_tile(int turn) const {
-    return Tile(tiles_ + turn * turn_bytes + (values_are_sources_ ? 0 : Tile::bytes));
-  }
-  /// Asks for the rows of the next step, if there is one.
-  __device__ void ask(StepFeed& feed) const {
-    if (!feed.advance()) return;
-    const typename Tile::Share share(feed.columns());
-    score_tile(feed.turn()).start(score_rows_, share);
-    if (!values_are_sources_) value_tile(feed.turn()).start(value_rows_, share);
+  __device__ static void ask(Ring& ring) {
+    ring.ask([](const VertexId*, int) {});
   }
 
-  __device__ void add(std::uint32_t bits, int turn) {
+  __device__ void add(std::uint32_t bits, const StepTile<width>& sources,
+                      const StepTile<width>& values) {
     StepCells cells;
-    scores_.find(cells, score_tile(turn));
+    scores_.find(cells, sources);
     const StepWeights<T> weights = settle(cells, bits);
-    const Tile values = value_tile(turn);
-#pragma unroll
-    for (int group = 0; group < width / 8; group += 2) {
-      std::uint32_t blocks[4];
-      values.load_columns(blocks, group);
-      sums_.multiply(group, weights, blocks[0], blocks[1]);
-      sums_.multiply(group + 1, weights, blocks[2], blocks[3]);
-    }
+    add_weighted(sums_, weights, values);
   }
 
   /// Scores become weights, of which cells without an edge have none; bases make room for the
@@ -140,17 +115,15 @@ class ShortGatV2 {
   }
 
   const TallAttentionLaunch& launch_;
-  char* tiles_;
+  char* memory_;
   Own own_;
-  GatV2RowScores<T, width> scores_;
+  GatV2Scores<T, width> scores_;
   HeadSums<T, width> sums_;
-  FeatureRows score_rows_, value_rows_;
-  bool values_are_sources_;  ///< as in layers: then one tile serves as both
 };
 
 /// Warps that an SM should hold, as registers allow.
 template <int width>
-inline constexpr int short_gatv2_blocks = width == 64 ? 16 : 8;
+inline constexpr int short_gatv2_blocks = width == 128 ? 8 : 16;
 
 template <class T, int width>
 __global__ __launch_bounds__(32, (short_gatv2_blocks<width>)) void attend_short_gatv2(
@@ -159,13 +132,12 @@ __global__ __launch_bounds__(32, (short_gatv2_blocks<width>)) void attend_short_
 }
 
 template <class T>
-constexpr ShortAttentionFunctions make_short_gatv2() {
+constexpr ShortGatV2Functions make_short_gatv2() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
-    return ShortAttentionFunctions{
-        short_function<ShortGatV2<T, short_head_widths[i]>,
-                       attend_short_gatv2<T, short_head_widths[i]>>()...};
+    return ShortGatV2Functions{short_function<ShortGatV2<T, short_gatv2_widths[i]>,
+                                              attend_short_gatv2<T, short_gatv2_widths[i]>>()...};
   }
-  (std::make_index_sequence<short_head_widths.size()>{});
+  (std::make_index_sequence<short_gatv2_widths.size()>{});
 }
 
 }  // namespace tessera::ops

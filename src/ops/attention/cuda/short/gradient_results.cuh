@@ -39,6 +39,17 @@ class ShortGradientResults {
     }
   }
 
+  /// Two neighbouring features.
+  __device__ void store(int m, int place, int feature, float low, float high) const {
+    if (piece_.slot >= 0) {
+      *reinterpret_cast<float2*>(slot_row(piece_.slot, place, m) + feature) = {low, high};
+    } else if (place < piece_.num_rows && matrices_[m].data != nullptr) {
+      T* const to = matrices_[m].at(std::int64_t{piece_.first_row} + place) + feature;
+      const float factor = matrices_[m].factor;
+      *reinterpret_cast<std::uint32_t*>(to) = packed<T>(low * factor, high * factor);
+    }
+  }
+
   /// Where two neighbouring features of all rows go: what is the same for every row is found once.
   class Pairs {
    public:

@@ -12,11 +12,15 @@
 namespace tessera::ops {
 namespace {
 
+/// Which of the widths that there are kernels for the heads have.
 std::optional<std::size_t> width_index(const AttentionOptions& options) {
-  const auto at = std::find(short_head_widths.begin(), short_head_widths.end(),
-                            options.features / options.heads);
-  if (at == short_head_widths.end()) return std::nullopt;
-  return static_cast<std::size_t>(at - short_head_widths.begin());
+  const auto index_in = [&](const auto& widths) -> std::optional<std::size_t> {
+    const auto at = std::find(widths.begin(), widths.end(), options.features / options.heads);
+    if (at == widths.end()) return std::nullopt;
+    return static_cast<std::size_t>(at - widths.begin());
+  };
+  return options.form == AttentionForm::gatv2 ? index_in(short_gatv2_widths)
+                                              : index_in(short_head_widths);
 }
 
 std::string why_not(const AttentionProblem& problem) {
@@ -26,35 +30,29 @@ std::string why_not(const AttentionProblem& problem) {
   }
   if (bytes_per_element(options.precision) != 2) return "16-bit features only";
   if (options.dropout > 0) return "dropout, which asks for the number of every edge";
-  if (!width_index(options)) return "heads of 64 or 128 features only";
+  if (!width_index(options)) return "heads of 64 or 128 features only, in GATv2 of 32, too";
   return {};
 }
 
 bool has_gradient(const AttentionOptions& options) {
   if (options.precision != Precision::bf16) return false;
-  return options.form == AttentionForm::dot || options.features / options.heads == 64;
-}
-
-const ShortAttentionFunctions& functions_of(const AttentionOptions& options) {
-  const bool bf16 = options.precision == Precision::bf16;
-  if (options.form == AttentionForm::dot) return bf16 ? short_dot_bf16 : short_dot_fp16;
-  return bf16 ? short_gatv2_bf16 : short_gatv2_fp16;
+  return options.form == AttentionForm::dot || *width_index(options) < num_short_gatv2_gradients;
 }
 
 WindowKernel window_kernel(const AttentionOptions& options) {
-  WindowKernel kernel{functions_of(options)[*width_index(options)], static_cast<int>(options.heads),
-                      1};
+  const bool bf16 = options.precision == Precision::bf16;
+  const bool gatv2 = options.form == AttentionForm::gatv2;
+  const std::size_t index = *width_index(options);
+  WindowKernel kernel{gatv2 ? (bf16 ? short_gatv2_bf16 : short_gatv2_fp16)[index]
+                            : (bf16 ? short_dot_bf16 : short_dot_fp16)[index],
+                      static_cast<int>(options.heads), 1};
   kernel.height = short_attention_height;
   kernel.warps_per_worker = 1;
   if (has_gradient(options)) {
-    if (options.form == AttentionForm::dot) {
-      kernel.by_rows = short_dot_by_rows_bf16[*width_index(options)];
-      kernel.by_columns = short_dot_by_columns_bf16[*width_index(options)];
-    } else {
-      kernel.by_rows = short_gatv2_by_rows_bf16;
-      kernel.by_columns = short_gatv2_by_columns_bf16;
-      kernel.store_vector = attention_backward_bf16.store_vector;
-    }
+    kernel.by_rows = gatv2 ? short_gatv2_by_rows_bf16[index] : short_dot_by_rows_bf16[index];
+    kernel.by_columns =
+        gatv2 ? short_gatv2_by_columns_bf16[index] : short_dot_by_columns_bf16[index];
+    if (gatv2) kernel.store_vector = attention_backward_bf16.store_vector;
     kernel.gradient_slices = kernel.num_slices;
     kernel.row_slot = options.features;
     kernel.column_slot = 2 * options.features;
@@ -67,7 +65,7 @@ double predicted_us(const AttentionProblem& problem) {
   const double forward = predict_short_attention_us(problem, traits);
   if (!problem.options.backward) return forward;
   // As many forward passes; fewer warps are at work where heads are wide.
-  double passes = short_head_widths[*width_index(problem.options)] == 64 ? 2.8 : 3.1;
+  double passes = problem.options.features / problem.options.heads == 64 ? 2.8 : 3.1;
   // Sums of masks cost as much as scores.
   if (problem.options.form == AttentionForm::gatv2) passes = 4.2;
   return forward + (has_gradient(problem.options) ? passes * forward

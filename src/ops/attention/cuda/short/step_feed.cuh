@@ -92,4 +92,56 @@ class StepFeed {
   std::uint32_t word_ = 0;
 };
 
+/// The rows of the source and the value of the columns of a step, while those of the next are on
+/// their way.
+template <int width>
+class StepRing {
+ public:
+  using Tile = StepTile<width>;
+  static constexpr int bytes = 4 * Tile::bytes + StepFeed::bytes;
+
+  __device__ StepRing(const TallAttentionLaunch& launch, std::int32_t begin, std::int32_t end,
+                      char* memory)
+      : memory_(memory),
+        feed_(launch, begin, end, memory + 4 * Tile::bytes),
+        source_rows_(launch.source, launch.source_stride, width, Tile::unit_of_lane() * 8),
+        value_rows_(launch.value, launch.value_stride, width, Tile::unit_of_lane() * 8),
+        values_are_sources_(launch.value == launch.source &&
+                            launch.value_stride == launch.source_stride) {}
+
+  /// Waits until all that was asked for has come, of whichever lane.
+  __device__ static void settle() {
+    cuda::commit_copies();
+    cuda::wait_for_copies<0>();
+    __syncwarp();
+  }
+  /// Asks for the rows of the next step, and calls more(columns, turn), which may ask for what else
+  /// belongs to it; nothing is done after the last step.
+  template <class More>
+  __device__ void ask(More&& more) {
+    if (!feed_.advance()) return;
+    const typename Tile::Share share(feed_.columns());
+    source_tile(turn()).start(source_rows_, share);
+    if (!values_are_sources_) value_tile(turn()).start(value_rows_, share);
+    more(feed_.columns(), turn());
+  }
+
+  /// Of the step that was asked for last: this lane's bits, and which of two places its rows are
+  /// in.
+  __device__ std::uint32_t bits() const { return feed_.bits(); }
+  __device__ int turn() const { return feed_.turn(); }
+
+  __device__ Tile source_tile(int turn) const { return Tile(memory_ + turn * 2 * Tile::bytes); }
+  /// In layers of GATv2 values are the sources: then one tile serves as both.
+  __device__ Tile value_tile(int turn) const {
+    return Tile(memory_ + (turn * 2 + (values_are_sources_ ? 0 : 1)) * Tile::bytes);
+  }
+
+ private:
+  char* memory_;
+  StepFeed feed_;
+  FeatureRows source_rows_, value_rows_;
+  bool values_are_sources_;
+};
+
 }  // namespace tessera::ops

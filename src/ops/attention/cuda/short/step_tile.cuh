@@ -72,7 +72,9 @@ class StepTile {
 
  private:
   __device__ static int first_row() { return WarpLane::number() / units; }
-  __device__ static constexpr int exchange_of(int row) { return (row & 1) << 2 | (row >> 1 & 3); }
+  __device__ static constexpr int exchange_of(int row) {
+    return (units < 8 ? 0 : (row & 1) << 2) | (row >> 1 & 3);
+  }
   __device__ static int offset(int row, int unit) {
     return row * row_bytes + (unit ^ exchange_of(row)) * 16;
   }

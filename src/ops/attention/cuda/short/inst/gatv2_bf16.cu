@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const ShortAttentionFunctions short_gatv2_bf16 = make_short_gatv2<__nv_bfloat16>();
+const ShortGatV2Functions short_gatv2_bf16 = make_short_gatv2<__nv_bfloat16>();
 
 }  // namespace tessera::ops

@@ -3,7 +3,7 @@
 
 namespace tessera::ops {
 
-const TallAttentionFunction short_gatv2_by_rows_bf16 =
-    make_short_gatv2_gradient<__nv_bfloat16, true>();
+const ShortGatV2Gradients short_gatv2_by_rows_bf16 =
+    make_short_gatv2_gradients<__nv_bfloat16, true>();
 
 }  // namespace tessera::ops

@@ -3,6 +3,6 @@
 
 namespace tessera::ops {
 
-const ShortAttentionFunctions short_gatv2_fp16 = make_short_gatv2<__half>();
+const ShortGatV2Functions short_gatv2_fp16 = make_short_gatv2<__half>();
 
 }  // namespace tessera::ops
