@@ -20,7 +20,6 @@ std::span<const AttentionKernel> attention_kernels() {
     append_cuda_tall_attention(kernels);
     append_cuda_short_attention(kernels);
     append_cuda_packed_attention(kernels);
-    append_cuda_rectified_attention(kernels);
     append_cuda_heads_attention(kernels);
     append_cuda_fused_attention(kernels);
     append_cuda_staged_attention(kernels);

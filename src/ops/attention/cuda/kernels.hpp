@@ -16,7 +16,6 @@ void append_cuda_rows_attention(std::vector<AttentionKernel>& table);
 void append_cuda_tall_attention(std::vector<AttentionKernel>& table);
 void append_cuda_short_attention(std::vector<AttentionKernel>& table);
 void append_cuda_packed_attention(std::vector<AttentionKernel>& table);
-void append_cuda_rectified_attention(std::vector<AttentionKernel>& table);
 void append_cuda_heads_attention(std::vector<AttentionKernel>& table);
 void append_cuda_fused_attention(std::vector<AttentionKernel>& table);
 void append_cuda_staged_attention(std::vector<AttentionKernel>& table);
