@@ -192,6 +192,28 @@ TEST_P(NarrowGatV2Kernels, RowsThatMissSteps) {
   });
 }
 
+/// As in layers: one matrix is both, and both at once may be brought from it.
+TEST_P(NarrowGatV2Kernels, ValuesThatAreTheSources) {
+  const Graph graph = testing::random_graph(210, 190, 4000, 38, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const std::int64_t width : {32, 64, 128}) {
+      if (!takes<Bfloat16>(kernel, 2, width)) continue;
+      SCOPED_TRACE("width " + std::to_string(width));
+      const AttentionOptions options = options_of(kernel, AttentionForm::gatv2, 2, width, 0);
+      AttentionCase<Bfloat16> run = modest_case<Bfloat16>(graph, options, 3680);
+      std::copy_n(run.source.span().begin(), run.source.size(), run.value.span().begin());
+      PlacedAttention<Bfloat16> placed(run);
+      ops::AttentionInputs inputs = placed.inputs();
+      inputs.value = inputs.source;
+      ops::run(placed.plan, inputs, placed.outputs());
+      ops::run_backward(placed.plan, inputs, placed.output.view(), placed.log_sum.view(),
+                        placed.grad_output.view(), placed.gradients());
+      placed.fetch();
+      expect_matches_reference(run);
+    }
+  });
+}
+
 TEST_P(NarrowGatV2Kernels, HubsOnBothSides) {
   const Graph graph = testing::star_graph(20000);
   for_instruction_sets([&](const std::string& kernel) {
@@ -217,7 +239,7 @@ TEST_P(NarrowGatV2Kernels, ManySmallWeights) {
 
 /// Where a number that is not finite may reach, feature 9 of one operand: over windows every row
 /// that uses a source of which it is, or the row of the target itself; of V all rows of a window of
-/// 64 of which one uses it.
+/// 16 of which one uses it.
 struct OddFeature {
   enum Operand { source, target, value };
   Operand operand;
@@ -228,8 +250,8 @@ struct OddFeature {
     if (operand == target) return row == vertex;
     if (operand == source) return uses(graph, row);
     if (of_result != feature) return false;
-    const VertexId first = row / 64 * 64;
-    for (VertexId i = first; i < std::min<VertexId>(first + 64, graph.num_rows()); ++i) {
+    const VertexId first = row / 16 * 16;
+    for (VertexId i = first; i < std::min<VertexId>(first + 16, graph.num_rows()); ++i) {
       if (uses(graph, i)) return true;
     }
     return false;
