@@ -18,7 +18,7 @@ class ShortGatV2 {
   using Ring = StepRing<width>;
 
  public:
-  static constexpr int shared_bytes = 2 * Own::bytes + Ring::bytes;
+  static constexpr int shared_bytes = Own::bytes + Ring::bytes;
 
   __device__ ShortGatV2(const TallAttentionLaunch& launch, char* memory)
       : launch_(launch),
@@ -36,7 +36,7 @@ class ShortGatV2 {
     ask(ring);
     for (std::int32_t i = begin; i < end; ++i) {
       Ring::settle();
-      scores_.begin(own_, i % 2);
+      scores_.begin(own_, 0);
       sums_ = {};
       const int num_steps = launch_.pieces[i].num_steps;
 #pragma unroll 1
@@ -55,7 +55,7 @@ class ShortGatV2 {
 
  private:
   __device__ void start_own(std::int32_t i, std::int32_t end) const {
-    if (i < end) own_.start(launch_.pieces[i], i % 2);
+    if (i < end) own_.start(launch_.pieces[i], 0);
   }
   __device__ static void ask(Ring& ring) {
     ring.ask([](const VertexId*, int) {});
