@@ -140,7 +140,8 @@ class GatV2Masks {
   __device__ void finish(float factor, const T* vector, Added&& added, Store&& store) {
     const bool odd = WarpLane::group() % 2 != 0;
     const T* const of_lane = vector + (has_features() ? feature_of_lane() : 0);
-    const float a[2] = {cuda::widen(__ldg(of_lane)), cuda::widen(__ldg(of_lane + 1))};
+    // A read-only load could move ahead of the wait for the kernel that wrote it.
+    const float a[2] = {cuda::widen(of_lane[0]), cuda::widen(of_lane[1])};
 #pragma unroll
     for (int row = 0; row < 16; ++row) {
       const float more = added(row);
