@@ -71,7 +71,7 @@ constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
            {1,     1,    1,     1,     1,     1,     1.01,  0.991, 0.99,  0.95, 0.919, 0.885,
             0.981, 0.99, 0.966, 0.995, 1.063, 1.287, 0.997, 0.922, 1.027, 0.95, 1,     1},
            {1,     1,     1,    1.04, 0.985, 0.994, 1.002, 0.926, 0.947, 1.017, 0.91, 0.997,
-            1.017, 1.054, 1.01, 1.09, 1.01,  1.01,  0.995, 0.94,  1,     0.97,  0.99, 0.997}}}}}};
+            1.017, 1.054, 1.01, 1.09, 1.01,  1.01,  0.995, 0.905, 1,     0.97,  0.99, 0.997}}}}}};
 
 /// What the warps of a launch take if they wait for nothing but each other.
 double waiting_us(const RowsWork& work, const RowsPolicy& policy, double feature_bytes,
