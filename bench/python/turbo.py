@@ -49,7 +49,7 @@ def cases(index, vertices, dtype, options):
     yield ("max", lambda x: tessera.spmm(ours, x, reduce="max", tune=options.tune),
            lambda x: turbo_gnn.reduction_aggr(theirs, x, reduce="max", **tuned), features(1))
     yield ("gatv2",
-           lambda t, s, a: tessera.attention(ours, t, s, s, a.view(-1), form="v2", heads=HEADS,
+           lambda t, s, a: tessera.attention(ours, t, s, s, a, form="v2", heads=HEADS,
                                              tune=options.tune),
            lambda t, s, a: turbo_gnn.gatv2_aggr(theirs, heads(t), x_neighbors=heads(s),
                                                 attention_weights=a, negative_slope=0.2,

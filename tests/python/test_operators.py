@@ -407,3 +407,20 @@ def test_a_scale_that_lies_on_the_device(device):
     assert torch.allclose(found.double(), expected, rtol=1e-2, atol=1e-2)
     with pytest.raises(ValueError, match="belongs to the form dot"):
         tessera.attention(graph, target[:, :2], source[:, :2], value, heads=2, scale=scale)
+
+
+def test_a_vector_for_each_head(device):
+    index = random_edges(20, 20, 90, device)
+    ends = [torch.randn(20, 8, device=device) for _ in range(2)]
+    vector = torch.randn(2, 4, device=device, requires_grad=True)
+    options = {"form": "v2", "heads": 2}
+
+    def run(vector):
+        out = tessera.attention(index, *ends, ends[1], vector, **options)
+        weights = tessera.attention_weights(index, *ends, ends[1], vector, **options)
+        return out, weights, torch.autograd.grad(out.sum() + weights.square().sum(), vector)[0]
+
+    found = run(vector)
+    expected = run(vector.detach().view(-1).requires_grad_())
+    assert torch.equal(found[0], expected[0]) and torch.equal(found[1], expected[1])
+    assert found[2].shape == (2, 4) and torch.equal(found[2].view(-1), expected[2])

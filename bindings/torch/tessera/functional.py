@@ -254,7 +254,8 @@ def attention(
     With ``w = features / heads`` numbers for each head, the score of an edge is
 
     - ``"additive"`` (GAT): ``leaky_relu(target + source)``, one number for each head and vertex;
-    - ``"v2"`` (GATv2): ``vector . leaky_relu(target + source)``, ``w`` numbers;
+    - ``"v2"`` (GATv2): ``vector . leaky_relu(target + source)``, ``w`` numbers; ``vector`` holds ``w`` for
+      each head, in one row or ``heads x w``;
     - ``"dot"`` (transformers): ``scale * target . source``, ``w`` numbers; ``scale`` may be a tensor of
       one number that lies on the device, and be learned;
     - ``"cosine"`` (AGNN): ``vector`` times the cosine of both ends' values, with ``vector`` one number
@@ -420,7 +421,7 @@ def _edge_scores(
                                 device=to.device)
         to, of = torch.cat([to, vertices.to(to.dtype)]), torch.cat([of, vertices.to(of.dtype)])
     ends = torch.nn.functional.leaky_relu(with_term(target[to] + source[of]), negative_slope)
-    return (ends * vector).view(ends.size(0), heads, -1).sum(-1)
+    return (ends * vector.reshape(-1)).view(ends.size(0), heads, -1).sum(-1)
 
 
 __all__ = ["FLOATS", "attention", "attention_weights", "edge_softmax", "sddmm", "spmm"]
