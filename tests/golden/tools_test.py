@@ -17,6 +17,9 @@ sys.path.insert(0, str(cli.SOURCE / "tools"))
 import attention_peers  # noqa: E402
 import bits_curve  # noqa: E402
 import fusegnn_report  # noqa: E402
+import hygnn_parts  # noqa: E402
+import hygnn_report  # noqa: E402
+import logistic_cores  # noqa: E402
 import nm_report  # noqa: E402
 import qgtc_records  # noqa: E402
 import whole_file  # noqa: E402
@@ -121,6 +124,39 @@ class Tools(unittest.TestCase):
         with mock.patch.object(fusegnn_report.Pyg, "script", str(slow)), mock.patch("sys.stderr"):
             self.assertEqual(pyg.of("cora.npz")[("step_gcn", 16)]["mean_us"], 5)
         self.assertEqual(pyg.of("pubmed.npz"), {})
+
+    def test_hybrid_plans_stand_beside_plans_of_one_kind(self):
+        def record(graph, **times):
+            return {"graph": graph, "op": "spmm", "details": "features 128, fp32, sum, pattern",
+                    "candidates": [{"kernel": f"spmm/cuda/{name}", "predicted_us": predicted, "measured_us": measured}
+                                   for name, (predicted, measured) in times.items()]}
+
+        both = record("both", rows_8x1x4=(30, 40), rows_1x1x4=(35, 20), tall_64=(50, 50), nm_split_256=(25, 32))
+        one = record("one", rows_8x1x4=(10, 10), tall_64=(20, 5), hybrid_64=(15, 0))
+        windows = [{"graph": "both", "tensor_edges": [0.5, 0.6]}, {"graph": "one", "tensor_edges": [0.0, 0.0]}]
+        lines = hygnn_report.hybrid_section([both, one], windows)
+        # The rows that the costs prefer count, not the fastest; and so does the plan.
+        self.assertIn("| both | 128, fp32 | 20.0 | 50.0 | 32.0 |  | nm_split_256 | 32.0 | 1.25 |", lines)
+        self.assertIn("| one | 128, fp32 | 10.0 | 5.0 |  |  | rows_8x1x4 | 10.0 | 0.50 |", lines)
+        self.assertIn("Cases where windows of each kind have at least 5 % of the edges: 1, geometric mean 1.250, worst 1.25.", lines)
+        self.assertIn("Cases where plans take both kinds of cores: 1, geometric mean 1.250, worst 1.25.", lines)
+
+    def test_an_order_that_is_slower_counts_as_none(self):
+        def order(graph, moved, ordered):
+            return {"graph": graph, "shuffled": False, "precision": "bf16", "before_us": 20.0, "moved_us": moved, "ordered_us": ordered}
+
+        lines = hygnn_parts.layout_lines([order("a", 25.0, 30.0), order("b", 25.0, 5.0)])
+        self.assertIn("| a | as it came | bf16 | 20.0 | 25.0 | 30.0 | 1.00 |", lines)
+        self.assertIn("As they came, bf16: geometric mean 2.000 over 2 graphs, least 1.00.", lines)
+        overhead = hygnn_parts.overhead_lines([{"graph": "a", "loa_seconds": 0.1}], [{"graph": "a", "op": "step_gcn", "ms": 1.5}])
+        self.assertIn("| a | 0.100 | 0.300 | 25 % |", overhead)
+
+    def test_the_papers_model_is_asked_about_what_it_has_not_seen(self):
+        # Tensor cores are twice as fast below half sparsity; the costs take CUDA cores everywhere.
+        cases = [((sparsity, 64.0), [2.0, 1.0] if sparsity < 0.5 else [1.0, 2.0], [1.0, 3.0]) for sparsity in (0.1, 0.2, 0.3, 0.6, 0.7, 0.8, 0.9)]
+        losses = logistic_cores.regrets(cases)
+        self.assertEqual(losses["logistic regression"], [1.0] * 7)
+        self.assertEqual(losses["costs"], [2.0] * 3 + [1.0] * 4)
 
     def test_a_curve_without_losses(self):
         self.assertIn("</svg>", bits_curve.svg({"easy": [(100.0, 0.0), (100.0, 0.0)]}, ["all", "8"]))
