@@ -120,11 +120,11 @@ class MutualRow {
   }
 
   /// This warp's part of the gradient of the factor, after its last row.
-  __device__ void store_scale_sum() {
+  __device__ double scale_sum() {
     for (int distance = 16; distance >= 1; distance /= 2) {
       scale_sum_ += __shfl_xor_sync(~0u, scale_sum_, distance);
     }
-    if (threadIdx.x % 32 == 0) launch_.scale_sums[warp_of_grid()] = scale_sum_;
+    return scale_sum_;
   }
 
  private:
@@ -185,13 +185,22 @@ class MutualRow {
   double scale_sum_ = 0;
 };
 
-/// The block that comes last adds up what all warps have found of the factor's gradient.
+/// A block adds up what its warps have found of the factor's gradient, and the block that comes
+/// last what all blocks have.
 template <class T>
-__device__ void store_factor_gradient(const MutualLaunch& launch) {
-  if (!cuda::is_last_block(launch.num_blocks_done, gridDim.x)) return;
+__device__ void store_factor_gradient(const MutualLaunch& launch, double of_warp) {
   __shared__ double partial[rows_attention_threads];
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = of_warp;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    double total = 0;
+    for (int warp = 0; warp < rows_attention_warps; ++warp) total += partial[warp];
+    launch.scale_sums[blockIdx.x] = total;
+  }
+  if (!cuda::is_last_block(launch.num_blocks_done, gridDim.x)) return;
   double total = 0;
-  for (unsigned i = threadIdx.x; i < num_warps(); i += rows_attention_threads) {
+#pragma unroll 8
+  for (unsigned i = threadIdx.x; i < gridDim.x; i += rows_attention_threads) {
     total += __ldcg(launch.scale_sums + i);
   }
   partial[threadIdx.x] = total;
@@ -218,8 +227,7 @@ __global__ __launch_bounds__(rows_attention_threads,
     row.differentiate(edges_of<Row::batch>(launch, item));
   }
   if (launch.factor_gradient == nullptr) return;
-  row.store_scale_sum();
-  store_factor_gradient<T>(launch);
+  store_factor_gradient<T>(launch, row.scale_sum());
 }
 
 template <class T>

@@ -21,7 +21,7 @@ struct alignas(16) MutualState {
 struct MutualLaunch : RowsAttentionLaunch {
   AttentionRows value, grad_output;
   const MutualState* states = nullptr;
-  void* factor_gradient = nullptr;      ///< null: not wanted; of warps in `scale_sums`, then of all
+  void* factor_gradient = nullptr;  ///< null: not wanted; of blocks in `scale_sums`, then of all
   unsigned* num_blocks_done = nullptr;  ///< 0 between two runs
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <limits>
 #include <utility>
 
 #include "cuda/symmetry.hpp"
@@ -186,7 +187,9 @@ class CudaRowsAttention final : public PreparedAttention {
       vector_sums_ = need.add<float>(checked_area(sharing_warps(), options_.features));
     } else if (options_.form != AttentionForm::gat) {
       if (mutual_) mutual_states_ = need.add<MutualState>(graph_.num_rows());
-      scale_sums_ = need.add<double>(checked_area(sharing_warps(), options_.heads));
+      const std::int64_t of_blocks = mutual_ ? mutual_blocks() : 0;
+      scale_sums_ =
+          need.add<double>(std::max(of_blocks, checked_area(sharing_warps(), options_.heads)));
     }
     workspace_.cover(need);
   }
@@ -250,7 +253,7 @@ class CudaRowsAttention final : public PreparedAttention {
       launch.factor_gradient = gradients.vector.data;
       launch.num_blocks_done = workspace.counters + row_side_.schedule.num_cut_rows;
       // One at least: a graph without rows has a gradient, too.
-      launch.num_blocks = std::clamp(launch.num_blocks, 1u, sharing_blocks());
+      launch.num_blocks = std::clamp(launch.num_blocks, 1u, mutual_blocks());
     }
     mutual_functions(options_.precision)[which](launch, stream);
   }
@@ -264,6 +267,15 @@ class CudaRowsAttention final : public PreparedAttention {
     const std::int64_t most = std::int64_t{device_traits(options_.device).processors} * 8;
     return static_cast<unsigned>(
         std::clamp<std::int64_t>((items + items_per_block - 1) / items_per_block, 1, most));
+  }
+  /// The same where a block adds one number. Blocks that go over all rows lose step with each
+  /// other, and with it what they share in the cache, so that where each has enough edges there are
+  /// as many as rows ask for.
+  unsigned mutual_blocks() const {
+    constexpr EdgeOffset edges_per_block = 1024;
+    const EdgeOffset most = std::numeric_limits<std::int32_t>::max();
+    const EdgeOffset wanted = std::min(graph_.num_edges() / edges_per_block, most);
+    return std::max(sharing_blocks(), static_cast<unsigned>(wanted));
   }
   std::int64_t sharing_warps() const {
     return std::int64_t{sharing_blocks()} * rows_attention_warps;
