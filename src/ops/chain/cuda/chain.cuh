@@ -85,6 +85,25 @@ __device__ void finish_sum(const ChainLaunch<T>& launch, int number, double tota
   if (is_loss && sum == chain_width) *step.loss.value = total * step.loss.share;
 }
 
+/// Brings what steps read: all is on its way before any of it is waited for.
+template <class T, class Team>
+__device__ void fetch_inputs(const ChainLaunch<T>& launch, const ChainBlock<T>& block,
+                             ChainMemory<T, Team>& memory) {
+#pragma unroll 1
+  for (int i = 0; i == 0 || i < max(launch.factors, launch.given); i += 2) {
+    auto pair = block.fetch_pair(i);
+    const auto first = fetch_factor(launch, i), second = fetch_factor(launch, i + 1);
+    if (i == 0) {
+      const FetchedLabel label = fetch_label(launch, block);
+      fetch_columns(launch, memory.columns);
+      keep_label(label, memory.labels);
+    }
+    keep_factor(launch, i, first, memory.factors);
+    keep_factor(launch, i + 1, second, memory.factors);
+    block.keep_pair(i, pair);
+  }
+}
+
 template <class T, class Team>
 __global__ __launch_bounds__(chain_threads) void run_chain(
     const __grid_constant__ ChainLaunch<T> launch) {
@@ -93,10 +112,7 @@ __global__ __launch_bounds__(chain_threads) void run_chain(
   Team team(launch.workspace, launch.exchanges, memory.of_team);
   cuda::begin_overlapped();
   const ChainBlock<T> block(launch, copies);
-  fetch_columns(launch, memory.columns);
-  fetch_labels(launch, block, memory.labels);
-  fetch_factors(launch, memory.factors);
-  block.fetch_matrices();
+  fetch_inputs(launch, block, memory);
   __syncthreads();
 #pragma unroll 1
   for (int i = 0; i < launch.count; ++i) {

@@ -53,14 +53,21 @@ struct ChainLabels {
 
 static_assert(chain_threads == most_block_rows);
 
+/// What a thread has of them, on its way.
+struct FetchedLabel {
+  std::int32_t times, label;
+};
 template <class T>
-__device__ void fetch_labels(const ChainLaunch<T>& launch, const ChainBlock<T>& block,
-                             ChainLabels& labels) {
+__device__ FetchedLabel fetch_label(const ChainLaunch<T>& launch, const ChainBlock<T>& block) {
   const int row = static_cast<int>(threadIdx.x);
-  if (launch.loss < 0 || row >= block.rows()) return;
+  if (launch.loss < 0 || row >= block.rows()) return {};
   const LossStep<T>& step = launch.steps[launch.loss].loss;
-  labels.times[row] = __ldg(step.times + block.first_row() + row);
-  labels.labels[row] = __ldg(step.labels + block.first_row() + row);
+  return {__ldg(step.times + block.first_row() + row),
+          __ldg(step.labels + block.first_row() + row)};
+}
+__device__ inline void keep_label(const FetchedLabel& fetched, ChainLabels& labels) {
+  labels.times[threadIdx.x] = fetched.times;
+  labels.labels[threadIdx.x] = fetched.label;
 }
 
 /// Adds the gradients to the first sums of their columns, and the loss to the second one of the

@@ -15,24 +15,35 @@ struct ChainFactor {
 
 static_assert(chain_threads == chain_width * chain_width);
 
-/// Reads the factors of all products of a chain, which no step writes: a thread has one number of
-/// each.
+/// What a thread has of a factor, and of what is added to it, on its way.
 template <class T>
-__device__ void fetch_factors(const ChainLaunch<T>& launch, ChainFactor* factors) {
+struct FetchedFactor {
+  T value, bias;
+};
+
+/// Reads a factor of the products of a chain, which no step writes: a thread has one number.
+template <class T>
+__device__ FetchedFactor<T> fetch_factor(const ChainLaunch<T>& launch, int number) {
+  FetchedFactor<T> fetched{};
+  if (number >= launch.factors) return fetched;
   const int k = static_cast<int>(threadIdx.x) / chain_width;
   const int col = static_cast<int>(threadIdx.x) % chain_width;
-#pragma unroll 2
-  for (int i = 0; i < launch.factors; ++i) {
-    const ProductStep<T>& step = launch.steps[launch.product_of_factor[i]].product;
-    const int in = launch.matrix[step.x].cols, out = launch.matrix[step.y].cols;
-    const auto stride = static_cast<int>(step.weight.stride);
-    const int at = step.transposed ? col * stride + k : k * stride + col;
-    const bool has_bias = k == 0 && step.bias != nullptr && col < out;
-    const float value = k < in && col < out ? cuda::widen(step.weight.data[at]) : 0.0f;
-    const float bias = has_bias ? cuda::widen(step.bias[col]) : 0.0f;
-    factors[i].values[k][col] = value;
-    if (k == 0) factors[i].bias[col] = bias;
-  }
+  const ProductStep<T>& step = launch.steps[launch.product_of_factor[number]].product;
+  const int in = launch.matrix[step.x].cols, out = launch.matrix[step.y].cols;
+  const auto stride = static_cast<int>(step.weight.stride);
+  const int at = step.transposed ? col * stride + k : k * stride + col;
+  if (k < in && col < out) fetched.value = step.weight.data[at];
+  if (k == 0 && step.bias != nullptr && col < out) fetched.bias = step.bias[col];
+  return fetched;
+}
+template <class T>
+__device__ void keep_factor(const ChainLaunch<T>& launch, int number,
+                            const FetchedFactor<T>& fetched, ChainFactor* factors) {
+  if (number >= launch.factors) return;
+  const int k = static_cast<int>(threadIdx.x) / chain_width;
+  const int col = static_cast<int>(threadIdx.x) % chain_width;
+  factors[number].values[k][col] = cuda::widen(fetched.value);
+  if (k == 0) factors[number].bias[col] = cuda::widen(fetched.bias);
 }
 
 /// Adds the columns of what it stores to `totals`.

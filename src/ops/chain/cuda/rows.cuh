@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "ops/chain/cuda/steps.cuh"
 
@@ -38,13 +39,10 @@ class ChainRows {
   /// Rounds `values`, leaves in them what the matrix holds now, and writes that to both places.
   __device__ void store(float (&values)[4], int row, int first) const {
     T* const place = data_ + row * stride_ + first;
-    Four four;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      four.values[i] = cuda::narrow<T>(first + i < cols_ ? values[i] : 0.0f);
-      values[i] = cuda::widen(four.values[i]);
-    }
-    keep({{values[0], values[1], values[2], values[3]}}, row, first);
+    for (int i = 0; i < 4; ++i) values[i] = first + i < cols_ ? values[i] : 0.0f;
+    const Four four = round(values);
+    keep(FourOfRow{{values[0], values[1], values[2], values[3]}}, row, first);
     if (in_fours_) {
       if (first < cols_) *reinterpret_cast<Four*>(place) = four;
     } else {
@@ -55,23 +53,33 @@ class ChainRows {
     }
   }
 
-  /// From where the rows lie.
-  __device__ FourOfRow fetch(int row, int first) const {
+  /// Four neighbours on their way from where the rows lie: nothing is done to them before they are
+  /// kept, as it would wait for them.
+  struct Fetched {
+    cuda::Pack<std::uint32_t, sizeof(T)>
+        words;  ///< numbers of 16 bits would be taken apart at once
+    T single[4];
+  };
+  __device__ Fetched fetch(int row, int first) const {
     const T* const place = data_ + row * stride_ + first;
-    FourOfRow result{};
+    Fetched fetched{};
     if (in_fours_) {
-      if (first < cols_) {
-        const Four four = *reinterpret_cast<const Four*>(place);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) result.values[i] = cuda::widen(four.values[i]);
-      }
+      if (first < cols_) fetched.words = *reinterpret_cast<const decltype(fetched.words)*>(place);
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        if (first + i < cols_) result.values[i] = cuda::widen(place[i]);
+        if (first + i < cols_) fetched.single[i] = place[i];
       }
     }
-    return result;
+    return fetched;
+  }
+  __device__ void keep(const Fetched& fetched, int row, int first) const {
+    FourOfRow four;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      four.values[i] = in_fours_ ? number_of(fetched, i) : cuda::widen(fetched.single[i]);
+    }
+    keep(four, row, first);
   }
   __device__ void keep(const FourOfRow& four, int row, int first) const {
     *reinterpret_cast<float4*>(copy_ + row * chain_width + first) = {
@@ -80,6 +88,30 @@ class ChainRows {
 
  private:
   using Four = cuda::Pack<T, 4>;
+
+  static_assert(sizeof(T) == 4 || std::is_same_v<T, __nv_bfloat16>);
+  __device__ static float number_of(const Fetched& fetched, int i) {
+    if constexpr (sizeof(T) == 4) return __uint_as_float(fetched.words.values[i]);
+    const std::uint32_t both = fetched.words.values[i / 2];
+    return __uint_as_float(i % 2 == 0 ? both << 16 : both & 0xffff0000u);
+  }
+
+  /// Leaves in `values` what is stored of them.
+  __device__ static Four round(float (&values)[4]) {
+    Four four;
+    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+#pragma unroll
+      for (int pair = 0; pair < 4; pair += 2) {
+        const __nv_bfloat162 both = __floats2bfloat162_rn(values[pair], values[pair + 1]);
+        four.values[pair] = both.x, four.values[pair + 1] = both.y;
+        values[pair] = cuda::widen(both.x), values[pair + 1] = cuda::widen(both.y);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) four.values[i] = values[i];
+    }
+    return four;
+  }
 
   float* copy_;
   T* data_;
@@ -117,32 +149,38 @@ class ChainBlock {
     for (int row = first_own(); row < rows_; row += chain_rows) work(row);
   }
 
-  /// Copies all that is read before a step writes it, two matrices at once.
-  __device__ void fetch_matrices() const {
-    constexpr int rows_at_once = most_block_rows / chain_rows;
-#pragma unroll 1
-    for (int first = 0; first < launch_.given; first += 2) {
-      const bool has_second = first + 1 < launch_.given;
-      const ChainRows<T> pair[2] = {matrix(launch_.given_matrix[first]),
-                                    matrix(launch_.given_matrix[first + (has_second ? 1 : 0)])};
-      FourOfRow fetched[2 * rows_at_once];
-      const auto each = [&](auto&& visit) {
-#pragma unroll
-        for (int i = 0; i < 2 * rows_at_once; ++i) {
-          const int row = first_own() + i / 2 * chain_rows;
-          if (row < rows_ && (i % 2 == 0 || has_second)) visit(pair[i % 2], row, fetched[i]);
-        }
-      };
-      each([&](const ChainRows<T>& rows, int row, FourOfRow& four) {
-        four = rows.fetch(row, first_col());
-      });
-      each([&](const ChainRows<T>& rows, int row, FourOfRow& four) {
-        rows.keep(four, row, first_col());
-      });
-    }
+  /// What a thread has of two matrices that are read before a step writes them, on its way.
+  struct FetchedPair {
+    static constexpr int rows_at_once = most_block_rows / chain_rows;
+    typename ChainRows<T>::Fetched of[2 * rows_at_once];
+  };
+  /// Those from the number `first` on among them.
+  __device__ FetchedPair fetch_pair(int first) const {
+    FetchedPair fetched;
+    each_of_pair(first, fetched, [&](const ChainRows<T>& rows, int row, auto& of_row) {
+      of_row = rows.fetch(row, first_col());
+    });
+    return fetched;
+  }
+  __device__ void keep_pair(int first, FetchedPair& fetched) const {
+    each_of_pair(first, fetched, [&](const ChainRows<T>& rows, int row, const auto& of_row) {
+      rows.keep(of_row, row, first_col());
+    });
   }
 
  private:
+  template <class Visit>
+  __device__ void each_of_pair(int first, FetchedPair& fetched, Visit&& visit) const {
+    if (first >= launch_.given) return;
+    const bool has_second = first + 1 < launch_.given;
+    const ChainRows<T> pair[2] = {matrix(launch_.given_matrix[first]),
+                                  matrix(launch_.given_matrix[first + (has_second ? 1 : 0)])};
+#pragma unroll
+    for (int i = 0; i < 2 * FetchedPair::rows_at_once; ++i) {
+      const int row = first_own() + i / 2 * chain_rows;
+      if (row < rows_ && (i % 2 == 0 || has_second)) visit(pair[i % 2], row, fetched.of[i]);
+    }
+  }
   static __device__ int first_own() { return static_cast<int>(threadIdx.x) / chain_lanes; }
 
   const ChainLaunch<T>& launch_;
