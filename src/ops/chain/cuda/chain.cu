@@ -205,11 +205,15 @@ class LaunchMaker {
   }
 
   ChainStep<T>& next(ChainKind kind, int left_sums) {
-    ChainStep<T>& step = launch_.steps[launch_.count++];
+    const int number = launch_.count++;
+    ChainStep<T>& step = launch_.steps[number];
     step.kind = kind;
     step.first_left = launch_.left_sums;
     step.left_sums = left_sums;
     launch_.left_sums += left_sums;
+    std::fill(launch_.step_of_left + step.first_left / chain_width,
+              launch_.step_of_left + launch_.left_sums / chain_width,
+              static_cast<std::uint8_t>(number));
     return step;
   }
 

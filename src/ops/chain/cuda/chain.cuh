@@ -62,9 +62,7 @@ __device__ void run_step(int number, const ChainLaunch<T>& launch, const ChainBl
 /// Stores a sum that was left.
 template <class T>
 __device__ void finish_sum(const ChainLaunch<T>& launch, int number, double total) {
-  int of = 0;
-  while (number >= launch.steps[of].first_left + launch.steps[of].left_sums) ++of;
-  const ChainStep<T>& step = launch.steps[of];
+  const ChainStep<T>& step = launch.steps[launch.step_of_left[number / chain_width]];
   const int sum = number - step.first_left;
   const int row = sum / chain_width, col = sum % chain_width;
   const T value = cuda::narrow<T>(static_cast<float>(total));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include "ops/batch_norm/cuda/forward.cuh"
 
 /// Several dense ops on narrow rows in one launch. Each of its blocks has some of the rows, and
@@ -43,6 +45,7 @@ inline constexpr int chain_sums = 2 * chain_width;
 /// its input's gradient for each call.
 inline constexpr int weight_sums = chain_width * chain_width + chain_width;
 inline constexpr int most_left_sums = most_chain_calls * (weight_sums + chain_sums);
+static_assert(weight_sums % chain_width == 0 && chain_sums % chain_width == 0);
 
 /// A matrix that steps read or write; they know it by its number in the launch.
 template <class T>
@@ -133,6 +136,8 @@ struct ChainLaunch {
   ChainMatrix<T> matrix[most_chain_matrices] = {};
   int given_matrix[most_chain_matrices] = {};  ///< those that are read before a step writes them
   int product_of_factor[most_chain_calls] = {};
+  /// The steps of sums that are left, as many as a matrix has columns at a time.
+  std::uint8_t step_of_left[most_left_sums / chain_width] = {};
   ChainStep<T> steps[most_chain_steps];
 
   int shared_bytes() const { return matrices * bytes_of_chain_rows(rows_per_block); }
