@@ -135,13 +135,24 @@ class VertexLanes {
   /// of one edge must call together.
   template <int size>
   __device__ void add_over_head(float (&numbers)[size]) const {
-    for (int distance = head_lanes_ / 2; distance >= 1; distance /= 2) {
-#pragma unroll
-      for (float& number : numbers) number += __shfl_xor_sync(edge_mask_, number, distance);
+    // Exchanges among lanes that are not known when this is compiled take ten instructions more to
+    // find out whether these have come: mostly all lanes of the warp have.
+    if (__activemask() == ~0u) {
+      add_over_head(numbers, ~0u);
+    } else {
+      add_over_head(numbers, edge_mask_);
     }
   }
 
  private:
+  template <int size>
+  __device__ void add_over_head(float (&numbers)[size], unsigned lanes) const {
+    for (int distance = head_lanes_ / 2; distance >= 1; distance /= 2) {
+#pragma unroll
+      for (float& number : numbers) number += __shfl_xor_sync(lanes, number, distance);
+    }
+  }
+
   /// Feature by feature; zeros unless `wanted`, and for features that do not exist.
   __device__ Vector load_single(const T* from, int k, bool wanted) const {
     T elements[count];
