@@ -65,14 +65,17 @@ class ShortGradient {
         StepCells scores, products;
         met_scores_.multiply(own_scores_, 0, scores);
         met_values_.multiply(own_values_, 0, products);
-        weigh_cells(scores, products, unit_, step.bits,
+        // All that was asked for has arrived: what is to be known of it is found before more is.
+        const bool found = walk.find();
+        weigh_cells(scores, products, unit_, step.bits(),
                     [&](int i, int k) { return states_[by_rows ? k / 2 : 2 * i + k % 2]; });
         load_met(next);
         add(step, scores, products);
         step = next;
-        walk.advance(next);
+        if (found) walk.load(next);
       }
-      const tiles::Piece done = piece;
+      // Loaded again: there are no registers to keep it in all the time.
+      const tiles::Piece done = launch_.pieces[i];
       if (i + 1 < end) {
         piece = launch_.pieces[i + 1];
         start_piece(piece);

@@ -28,16 +28,16 @@ class ShortDot : public ShortSoftmax<T, width> {
   /// next are on their way, and during a window the own rows of the next.
   __device__ void run(std::int32_t begin, std::int32_t end) {
     if (begin == end) return;
-    StepWalk<StepColumns> walk(this->launch_, begin, end);
-    StepWalk<StepColumns>::Step step;
+    Walk walk(this->launch_, begin, end);
     tiles::Piece piece = this->launch_.pieces[begin];
     queries_.start(piece, begin % 2);
     cuda::commit_copies();
+    Walk::Step step;
     if (walk.advance(step)) {
       keys_.load(step);
       load_values(step);
     }
-    std::uint32_t bits = step.bits;
+    std::uint32_t bits = step.bits();
     walk.advance(step);
     for (std::int32_t i = begin; i < end; ++i) {
       tiles::Piece next;
@@ -45,19 +45,26 @@ class ShortDot : public ShortSoftmax<T, width> {
       Softmax::clear();
       cuda::wait_for_copies<0>();
       for (int left = piece.num_steps; left > 0; --left) {
-        add(bits, i % 2, step);
-        bits = step.bits;
-        walk.advance(step);
-        // The next piece is known by then.
+        StepCells cells;
+        keys_.multiply(queries_, i % 2, cells);
+        // All that was asked for has arrived: what is to be known of it is found before more is.
+        const std::uint32_t next_bits = step.bits();
+        const bool found = walk.find();
         if (left == piece.num_steps) start_queries(next, i + 1, end);
+        add(cells, bits, step);
+        if (found) walk.load(step);
+        bits = next_bits;
       }
       if (piece.num_steps == 0) start_queries(next, i + 1, end);
-      Softmax::finish(piece);
+      // Loaded again: there are no registers to keep it in all the time.
+      const tiles::Piece done = this->launch_.pieces[i];
+      Softmax::finish(done);
       piece = next;
     }
   }
 
  private:
+  using Walk = StepWalk<StepColumns>;
   static constexpr int chunks = width / 64;
 
   __device__ void start_queries(const tiles::Piece& piece, std::int32_t i, std::int32_t end) const {
@@ -69,10 +76,8 @@ class ShortDot : public ShortSoftmax<T, width> {
     for (int chunk = 0; chunk < chunks; ++chunk) values_[chunk].load(value_rows_, columns, chunk);
   }
 
-  /// One step; `next` are the columns of that after it.
-  __device__ void add(std::uint32_t bits, int turn, const StepColumns& next) {
-    StepCells cells;
-    keys_.multiply(queries_, turn, cells);
+  /// One step of which the products are known; `next` are the columns of that after it.
+  __device__ void add(StepCells& cells, std::uint32_t bits, const StepColumns& next) {
     keys_.load(next, 0);
     cells.scale(unit_);
     Softmax::settle(cells, bits);

@@ -26,6 +26,7 @@ struct TallAttentionLaunch {
   std::int32_t num_workers = 0;
 
   // Matrix.
+  VertexId num_rows = 0;
   const VertexId* columns = nullptr;
   const std::uint32_t* words = nullptr;
   cuda::Offsets offsets;

@@ -17,6 +17,16 @@ namespace {
 /// Windows of up to this many steps stay whole: what pieces find costs traffic.
 constexpr std::int64_t min_cut_steps = 32;
 
+/// Workers come to windows without edges last, so that whoever looks for the next tile need not
+/// look at more than one piece (tile_walk.cuh).
+void put_empty_last(tiles::PieceSchedule& schedule) {
+  for (std::size_t worker = 0; worker + 1 < schedule.worker_offsets.size(); ++worker) {
+    std::stable_partition(schedule.pieces.begin() + schedule.worker_offsets[worker],
+                          schedule.pieces.begin() + schedule.worker_offsets[worker + 1],
+                          [](const tiles::Piece& piece) { return piece.num_steps > 0; });
+  }
+}
+
 /// The windows of one side of a graph, and who computes which.
 struct Windows {
   std::shared_ptr<const tiles::DeviceTiles> tiles;
@@ -28,7 +38,8 @@ struct Windows {
   Windows() = default;
   Windows(const Graph& graph, const tiles::TileOptions& options, int workers, const Place& place)
       : tiles(tiles::device_tiles(graph, options, place)) {
-    const tiles::PieceSchedule schedule = tiles::make_pieces(tiles->host, {workers, min_cut_steps});
+    tiles::PieceSchedule schedule = tiles::make_pieces(tiles->host, {workers, min_cut_steps});
+    put_empty_last(schedule);
     pieces = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), place);
     worker_offsets = cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), place);
     slot_windows =
@@ -42,6 +53,7 @@ struct Windows {
     launch.pieces = pieces.data();
     launch.worker_offsets = worker_offsets.data();
     launch.num_workers = num_workers();
+    launch.num_rows = tiles->host.num_rows;
     launch.columns = tiles->columns.data();
     launch.words = tiles->words.data();
     launch.arrivals = counters;
