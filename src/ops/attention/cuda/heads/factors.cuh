@@ -130,14 +130,14 @@ struct alignas(16) ScaledTile {
   /// The operands of a step and a unit: of the one factor (`sloped` 0) or the other, the rounded
   /// rows in blocks 0 and 1, what they lost in 2 and 3.
   __device__ void load_rows(std::uint32_t (&blocks)[4], int step, int unit, int sloped) const {
-    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int lane = static_cast<int>(threadIdx.x) % 32;
     const int row = step * tiles::step_columns + lane % 16;
     cuda::load_blocks_transposed(
         blocks, cuda::shared_address(rows + row * stride + unit * 4 + sloped * 2 + lane / 16));
   }
   /// The parts of a step's factors as an operand, in blocks 0 and 1.
   __device__ void load_parts(std::uint32_t (&blocks)[4], int step, int head) const {
-    const int row = step * tiles::step_columns + static_cast<int>(threadIdx.x % 16);
+    const int row = step * tiles::step_columns + static_cast<int>(threadIdx.x) % 16;
     cuda::load_blocks_transposed(blocks, cuda::shared_address(&parts[head][row]));
   }
 

@@ -92,19 +92,16 @@ class HeadWindows {
 
   __device__ Pass& pass() { return static_cast<Pass&>(*this); }
 
-  __device__ static int warp() { return static_cast<int>(threadIdx.x / 32); }
-  __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
+  __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
   /// Of this warp: the first of its rows in the window, of its units and of its heads in the block.
   __device__ static int first_row() { return warp() / 2 * 32; }
   __device__ static int first_unit() { return warp() % 2 * warp_units; }
   __device__ static int first_head() { return first_unit() * 8 / width; }
 
-  __device__ static int unit_of_thread() {
-    return static_cast<int>(threadIdx.x % unsigned{Tile::units});
-  }
+  __device__ static int unit_of_thread() { return static_cast<int>(threadIdx.x) % Tile::units; }
   __device__ static int column_of_thread(int i) {
-    return static_cast<int>(threadIdx.x / unsigned{Tile::units}) +
-           i * (tall_attention_threads / Tile::units);
+    return static_cast<int>(threadIdx.x) / Tile::units + i * (tall_attention_threads / Tile::units);
   }
 
   __device__ Tile& tile_of(int turn) const { return shared_.tiles[turn % 2]; }

@@ -16,33 +16,10 @@ constexpr std::array<Fitted<WindowCoefficients>, 1> coefficients = {
        .last_tile_us = 2.1,
        .moved_bytes_per_us = 4.2e6}}}};
 
-/// Of GAT with heads of 32 features and more, whose weights are in bf16.
-constexpr std::array<Fitted<WindowCoefficients>, 1> wide_coefficients = {
-    {{fitted_on_h200("2026-11-17", "one head of 64 features on three graphs, 4 of 32 on one"),
-      {.launch_us = 1,
-       .tile_us = 4e-4,
-       .head_tile_us = 2.6e-3,
-       .feature_tile_us = 1.7e-5,
-       .last_tile_us = 1.6,
-       .moved_bytes_per_us = 4.2e6}}}};
-
-constexpr std::array<Fitted<WindowCoefficients>, 1> dot_coefficients = {
-    {{fitted_on_h200("2026-11-17", "one head of 64 and of 128 features on one graph"),
-      {.launch_us = 1,
-       .head_tile_us = 1e-3,
-       .feature_tile_us = 4.6e-5,
-       .last_tile_us = 2.1,
-       .moved_bytes_per_us = 4.2e6}}}};
-
 }  // namespace
 
 double predict_packed_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {
-  const AttentionOptions& options = problem.options;
-  const bool wide = options.features / options.heads >= 32;
-  const auto& fitted = options.form == AttentionForm::dot ? dot_coefficients
-                       : wide                             ? wide_coefficients
-                                                          : coefficients;
-  return predict_windows_us(problem, coefficients_for(fitted, traits));
+  return predict_windows_us(problem, coefficients_for(coefficients, traits));
 }
 
 }  // namespace tessera::ops

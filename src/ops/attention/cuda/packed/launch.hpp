@@ -14,15 +14,4 @@ using PackedFunctions =
     std::array<std::array<TallAttentionFunction, packed_block_features.size()>, num_packed_widths>;
 extern const PackedFunctions packed_gat_bf16;
 
-/// The others have weights in bf16, a head per block.
-using WidePackedFunctions =
-    std::array<TallAttentionFunction, tall_head_widths.size() - num_packed_widths>;
-extern const WidePackedFunctions packed_wide_gat_bf16;
-
-/// Dot products of the widest heads, likewise.
-inline constexpr std::size_t first_packed_dot = 3;
-using PackedDotFunctions =
-    std::array<TallAttentionFunction, tall_head_widths.size() - first_packed_dot>;
-extern const PackedDotFunctions packed_dot_bf16;
-
 }  // namespace tessera::ops

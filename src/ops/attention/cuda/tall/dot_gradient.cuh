@@ -53,20 +53,20 @@ class DotGradient
     }
     bring_own(0, piece, launch_.target, launch_.target_stride);
     bring_own(1, piece, launch_.own_values, launch_.own_values_stride);
-    __syncwarp();
 #pragma unroll
     for (auto& of_matrix : sums_) {
 #pragma unroll
       for (HeadSums<Part, width>& head : of_matrix) head = {};
     }
     if constexpr (by_rows) find_states(piece);
+    this->wait_for_own();
   }
 
-  __device__ void expect(const tiles::Piece& piece) const {
-    this->expect_rows(launch_.target, launch_.target_stride, piece);
-    this->expect_rows(launch_.own_values, launch_.own_values_stride, piece);
+  __device__ void expect(const WindowRows& rows) const {
+    this->expect_rows(launch_.target, launch_.target_stride, rows);
+    this->expect_rows(launch_.own_values, launch_.own_values_stride, rows);
     if constexpr (by_rows) {
-      this->expect_rows(launch_.own_output, launch_.own_output_stride, piece);
+      this->expect_rows(launch_.own_output, launch_.own_output_stride, rows);
     }
   }
 

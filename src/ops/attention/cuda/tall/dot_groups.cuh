@@ -28,9 +28,10 @@ class DotGroups : public GatheredWindows<DotGroups<T, width>, T, width, 2, 1, No
     __syncthreads();
     this->bring_own(0, piece, launch_.target, launch_.target_stride);
     sums_[0] = {};
+    this->wait_for_own();
   }
-  __device__ void expect(const tiles::Piece& piece) const {
-    this->expect_rows(launch_.target, launch_.target_stride, piece);
+  __device__ void expect(const WindowRows& rows) const {
+    this->expect_rows(launch_.target, launch_.target_stride, rows);
   }
 
   __device__ void add(int turn, const TilePattern& pattern, int num_steps) {

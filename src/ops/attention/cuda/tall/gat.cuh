@@ -44,7 +44,12 @@ class GatTiles {
   __device__ GatTiles(const TallAttentionLaunch& launch, int first_head)
       : launch_(launch), first_head_(first_head) {}
 
-  /// The terms of the two rows of this lane, per head.
+  /// For who knows the terms of the two rows of this lane.
+  __device__ GatTiles(const TallAttentionLaunch& launch, int first_head,
+                      const float (&terms)[2]) requires(heads == 1)
+      : launch_(launch), first_head_(first_head), l_{{terms[0], terms[1]}} {}
+
+  /// Loads these, per head.
   __device__ void begin_window(const tiles::Piece& piece) {
 #pragma unroll
     for (int i = 0; i < 2 * heads; ++i) {

@@ -25,9 +25,9 @@ namespace tessera::ops {
 
 template <class T, int width, bool by_rows>
 class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, width, 1, 0,
-                                           GatColumns<tall_block_heads(width), by_rows>> {
+                                           GatColumns<T, tall_block_heads(width), by_rows>> {
   using Windows =
-      GatheredWindows<GatGradient, T, width, 1, 0, GatColumns<tall_block_heads(width), by_rows>>;
+      GatheredWindows<GatGradient, T, width, 1, 0, GatColumns<T, tall_block_heads(width), by_rows>>;
 
  public:
   using Windows::heads;
@@ -35,36 +35,44 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   static constexpr bool by_groups = MatrixRows<T, width>::by_groups;
 
   __device__ void begin_piece(const tiles::Piece& piece) {
-    row_ = std::int64_t{piece.first_row} + place_of(0);
-    num_rows_ = piece.num_rows;
+    set_rows(piece);
     bool fails = false;
 #pragma unroll
     for (int i = 0; i < 2 * heads; ++i) {
       Own& own = own_[i / 2][i % 2];
       own = {};
-      if (!exists(i / 2, i % 2)) continue;
-      own.term = own_term(i / 2, i % 2);
-      if constexpr (by_rows) own.log_sum = own_log_sum(i / 2, i % 2);
-      fails = fails || own.fails(launch_.slope);
+      if constexpr (!Windows::has_own_terms) {
+        if (!exists(i / 2, i % 2)) continue;
+        own.side = SideTerms<T>::own(own_term(i / 2, i % 2));
+        if constexpr (by_rows) own.log_sum = own_log_sum(i / 2, i % 2);
+        fails = fails || own.fails(launch_.slope);
+      }
     }
     // All warps of a group go the same way.
-    by_exponentials_ = __syncthreads_or(fails ? 1 : 0) != 0;
+    by_exponentials_ = !Windows::has_own_terms && __syncthreads_or(fails ? 1 : 0) != 0;
 #pragma unroll
     for (Side& side : sides_) side.clear();
   }
+  __device__ void take_own(int turn) {
+    own_[0][0] = columns_of(turn).own[place_of(0)];
+    own_[0][1] = columns_of(turn).own[place_of(1)];
+    by_exponentials_ = columns_of(turn).extreme.any_own();
+  }
 
-  __device__ void expect(const tiles::Piece& piece) const {
-    this->expect_rows(launch_.own_values, launch_.own_values_stride, piece);
+  __device__ void expect(const WindowRows& rows) const {
+    this->expect_rows(launch_.own_values, launch_.own_values_stride, rows);
     if constexpr (by_rows) {
-      this->expect_rows(launch_.own_output, launch_.own_output_stride, piece);
+      this->expect_rows(launch_.own_output, launch_.own_output_stride, rows);
     }
-    // Numbers of neighbouring rows lie side by side.
-    if (lane() != 0 || first_row() >= piece.num_rows) return;
-    const std::int64_t row = std::int64_t{piece.first_row} + first_row();
-    cuda::expect_in_l2(static_cast<const T*>(launch_.target) + row * launch_.target_stride +
-                       first_head());
-    if constexpr (by_rows) {
-      cuda::expect_in_l2(launch_.log_sum + row * launch_.log_sum_stride + first_head());
+    if constexpr (!Windows::has_own_terms) {
+      // Numbers of neighbouring rows lie side by side.
+      if (lane() != 0 || first_row() >= rows.count) return;
+      const std::int64_t row = std::int64_t{rows.first} + first_row();
+      cuda::expect_in_l2(static_cast<const T*>(launch_.target) + row * launch_.target_stride +
+                         first_head());
+      if constexpr (by_rows) {
+        cuda::expect_in_l2(launch_.log_sum + row * launch_.log_sum_stride + first_head());
+      }
     }
   }
 
@@ -72,7 +80,7 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   __device__ void cut(int turn, int num_rows) {
     Windows::cut(turn, num_rows);
     if constexpr (!by_rows) {
-      const int column = static_cast<int>(threadIdx.x % unsigned{tiles::tile_columns});
+      const int column = Windows::column_of_thread();
 #pragma unroll
       for (int i = 0; i < Windows::column_heads; ++i) {
         const int h = Windows::head_of_thread(i);
@@ -104,6 +112,7 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   }
 
   __device__ void finish(const tiles::Piece& piece) {
+    set_rows(piece);
     if (!by_exponentials_) take_own_factors();
     constexpr int num_matrices = by_rows ? 1 : 2;
     GradientMatrix matrices[num_matrices];
@@ -116,23 +125,26 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
     }
     const GradientResults<T, num_matrices> results(launch_, matrices);
 #pragma unroll
-    for (int i = 0; i < 2 * heads; ++i) {
-      const int h = i / 2;
-      const int row = i % 2;
-      float gradient;
+    for (int h = 0; h < heads; ++h) {
+      float gradients[2];
       if constexpr (by_rows) {
-        gradient = target_gradient(h, row);
+        find_target_gradients(gradients, h);
       } else {
-        gradient = source_gradient(h, row);
-#pragma unroll
-        for (int unit = 0; unit < units; ++unit) {
-          const float* const plus = side(h, 0).rows + 4 * unit + 2 * row;
-          const float* const minus = side(h, 1).rows + 4 * unit + 2 * row;
-          results.store(piece, 1, place_of(row), h * width + unit * 8 + lane() % 4 * 2,
-                        plus[0] + minus[0], plus[1] + minus[1]);
-        }
+        find_source_gradients(gradients, h);
       }
-      if (lane() % 4 == 0) results.store(piece, 0, place_of(row), h, gradient);
+#pragma unroll
+      for (int row = 0; row < 2; ++row) {
+        if constexpr (!by_rows) {
+#pragma unroll
+          for (int unit = 0; unit < units; ++unit) {
+            const float* const plus = side(h, 0).rows + 4 * unit + 2 * row;
+            const float* const minus = side(h, 1).rows + 4 * unit + 2 * row;
+            results.store(piece, 1, place_of(row), h * width + unit * 8 + lane() % 4 * 2,
+                          plus[0] + minus[0], plus[1] + minus[1]);
+          }
+        }
+        if (lane() % 4 == 0) results.store(piece, 0, place_of(row), h, gradients[row]);
+      }
     }
     results.finish(piece);
   }
@@ -143,8 +155,8 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   using typename Windows::Part;
   using Products = MatrixRows<T, width>;
   using Weights = StepWeights<Part>;
-  using Columns = GatColumns<heads, by_rows>;
-  using Own = GatOwn<by_rows>;
+  using Columns = GatColumns<T, heads, by_rows>;
+  using Own = GatOwn<T, by_rows>;
   using Windows::all_features;
   using Windows::columns_of;
   using Windows::features;
@@ -158,7 +170,7 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   using Windows::units;
   static constexpr int num_sides = by_rows ? 1 : 2;  ///< with a plus, with a minus
   /// Of one wide head the weights of several steps are found before they are multiplied.
-  static constexpr int steps_at_once = by_rows ? 4 : 2;
+  static constexpr int steps_at_once = 2;
 
   /// The sums over the edges of one side and head, for the two rows of this lane.
   struct Side {
@@ -187,6 +199,10 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   // The two rows of this lane.
 
   __device__ static int place_of(int row) { return first_row() + lane() / 4 + 8 * row; }
+  __device__ void set_rows(const tiles::Piece& piece) {
+    row_ = std::int64_t{piece.first_row} + place_of(0);
+    num_rows_ = piece.num_rows;
+  }
   __device__ bool exists(int h, int row) const {
     return place_of(row) < num_rows_ && first_head() + h < launch_.heads;
   }
@@ -222,25 +238,22 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
       }
     }
   }
+  /// The products of a step are under way while the weights of the next are found.
   template <int steps>
   __device__ void add_tile(int turn, const TilePattern& pattern) {
+    Weights weights[steps][num_sides];
+    begin(0);
 #pragma unroll
-    for (int step = 0; step < steps; step += steps_at_once) {
-      constexpr int most = steps < steps_at_once ? steps : steps_at_once;
-      const int count = steps - step < most ? steps - step : most;
-      Weights weights[most][num_sides];
-#pragma unroll
-      for (int k = 0; k < count; ++k) {
-        find_weights(weights[k], columns_of(turn), 0, pattern, step + k);
-      }
-      begin(0);
-#pragma unroll
-      for (int k = 0; k < count; ++k) ask(weights[k], turn, 0, step + k);
+    for (int step = 0; step < steps; ++step) {
+      // There are registers for the weights of so many steps.
+      if (step >= steps_at_once) Products::wait_for_all_but_last();
+      find_weights(weights[step], columns_of(turn), 0, pattern, step);
+      Products::begin_step(weights[step]);
+      ask(weights[step], turn, 0, step);
       Products::commit();
-#pragma unroll
-      for (int k = 0; k < count; ++k) add_numbers(weights[k], turn, 0, step + k);
-      wait(0);
+      add_numbers(weights[step], turn, 0, step);
     }
+    wait(0);
   }
   __device__ void multiply(const Weights (&weights)[num_sides], int turn, int h, int step) {
     begin(h);
@@ -280,15 +293,15 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
                                const TilePattern& pattern, int step) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int column = step * 16 + half * 8 + lane() % 4 * 2;
-      const float2 minus_terms = *reinterpret_cast<const float2*>(&columns.minus_term[h][column]);
-      const auto factors = columns.factors[h][column / 2];
+      const int pair = step * 8 + half * 4 + lane() % 4;
+      using Pair = typename SideTerms<T>::Pair;
+      const Pair minus_terms = reinterpret_cast<const Pair*>(columns.minus_term[h])[pair];
+      const auto factors = columns.factors[h][pair];
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
         const int place = 2 * half + row;
         const std::uint32_t edges = pattern.mask(4 * step + place);
-        const float own = own_[h][row].term;
-        const std::uint32_t plus = signs_over_halves(minus_terms.x - own, minus_terms.y - own);
+        const std::uint32_t plus = SideTerms<T>::plus(own_[h][row].side, minus_terms);
         weights[0].high[place] = factors.plus_high & edges & plus;
         weights[0].low[place] = factors.plus_low & edges & plus;
         if constexpr (!by_rows) {
@@ -331,56 +344,80 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
     sum += __shfl_xor_sync(~0u, sum, 1);
     return sum + __shfl_xor_sync(~0u, sum, 2);
   }
-  /// The two features of this lane in a unit of eight of a head.
-  __device__ float2 pair_at(const void* matrix, std::int64_t stride, int h, int row,
-                            int unit) const {
-    const T* const from = static_cast<const T*>(matrix) + (row_ + 8 * row) * stride +
-                          first_feature() + h * width + unit * 8 + lane() % 4 * 2;
-    float pair[2];
-    cuda::Vector<T, 2 * static_cast<int>(sizeof(T))>::load(from).widen_to(pair);
-    return {pair[0], pair[1]};
-  }
-  __device__ float target_gradient(int h, int row) const {
-    float dot = 0, d = 0;
-    if (exists(h, row)) {
+  /// What this lane has to do with of two rows of a matrix: two features of every eight. All of it
+  /// is asked for before the first is looked at; of a row that does not exist it is anything.
+  struct OwnRows {
+    using Pair = cuda::Vector<T, 2 * static_cast<int>(sizeof(T))>;
+    Pair pairs[2][units];
+
+    __device__ float2 at(int row, int unit) const {
+      float pair[2];
+      pairs[row][unit].widen_to(pair);
+      return {pair[0], pair[1]};
+    }
+  };
+  __device__ void load(OwnRows& rows, const void* matrix, std::int64_t stride, int h) const {
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const T* from = static_cast<const T*>(matrix) + lane() % 4 * 2;
+      if (exists(h, row)) from += (row_ + 8 * row) * stride + first_feature() + h * width;
 #pragma unroll
       for (int unit = 0; unit < units; ++unit) {
-        const float2 gradient =
-            pair_at(launch_.own_values, launch_.own_values_stride, h, row, unit);
-        const float2 output = pair_at(launch_.own_output, launch_.own_output_stride, h, row, unit);
-        const float* const sums = side(h, 0).rows + 4 * unit + 2 * row;
-        dot = fmaf(gradient.x, sums[0], fmaf(gradient.y, sums[1], dot));
-        d = fmaf(gradient.x, output.x, fmaf(gradient.y, output.y, d));
+        rows.pairs[row][unit] = OwnRows::Pair::load(from + unit * 8);
       }
     }
-    dot = over_lanes(dot);
-    d = over_lanes(d);
-    if (exists(h, row) && lane() % 4 == 0) {
+  }
+  __device__ void find_target_gradients(float (&gradients)[2], int h) const {
+    OwnRows of_gradient, of_output;
+    load(of_gradient, launch_.own_values, launch_.own_values_stride, h);
+    load(of_output, launch_.own_output, launch_.own_output_stride, h);
+    float d[2];
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      float dot = 0;
+      d[row] = 0;
+#pragma unroll
+      for (int unit = 0; unit < units; ++unit) {
+        const float2 gradient = of_gradient.at(row, unit);
+        const float2 output = of_output.at(row, unit);
+        const float* const sums = side(h, 0).rows + 4 * unit + 2 * row;
+        dot = fmaf(gradient.x, sums[0], fmaf(gradient.y, sums[1], dot));
+        d[row] = fmaf(gradient.x, output.x, fmaf(gradient.y, output.y, d[row]));
+      }
+      d[row] = over_lanes(d[row]);
+      // Products with ones are the same in all columns.
+      gradients[row] =
+          (1 - launch_.slope) * (over_lanes(dot) - d[row] * side(h, 0).numbers[2 * row]);
+    }
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      if (!exists(h, row) || lane() % 4 != 0) continue;
       static_cast<GatRowState*>(
           launch_.row_state)[(row_ + 8 * row) * launch_.heads + first_head() + h] =
-          own_[h][row].state(launch_.slope, d);
+          own_[h][row].state(launch_.slope, d[row]);
     }
-    // Products with ones are the same in all columns.
-    return (1 - launch_.slope) * (dot - d * side(h, 0).numbers[2 * row]);
   }
-  __device__ float source_gradient(int h, int row) const {
+  __device__ void find_source_gradients(float (&gradients)[2], int h) const {
+    OwnRows values;
+    load(values, launch_.own_values, launch_.own_values_stride, h);
     const float slope = launch_.slope;
     const Side& plus = side(h, 0);
     const Side& minus = side(h, 1);
-    float dot = 0;
-    if (exists(h, row)) {
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      float dot = 0;
 #pragma unroll
       for (int unit = 0; unit < units; ++unit) {
-        const float2 value = pair_at(launch_.own_values, launch_.own_values_stride, h, row, unit);
+        const float2 value = values.at(row, unit);
         const int at = 4 * unit + 2 * row;
         dot = fmaf(value.x, fmaf(slope, minus.rows[at], plus.rows[at]), dot);
         dot = fmaf(value.y, fmaf(slope, minus.rows[at + 1], plus.rows[at + 1]), dot);
       }
+      // The high and the low part of D stand side by side.
+      const float plus_d = plus.numbers[2 * row] + plus.numbers[2 * row + 1];
+      const float minus_d = minus.numbers[2 * row] + minus.numbers[2 * row + 1];
+      gradients[row] = over_lanes(dot) - plus_d - slope * minus_d;
     }
-    // The high and the low part of D stand side by side.
-    const float plus_d = plus.numbers[2 * row] + plus.numbers[2 * row + 1];
-    const float minus_d = minus.numbers[2 * row] + minus.numbers[2 * row + 1];
-    return over_lanes(dot) - plus_d - slope * minus_d;
   }
 
   std::int64_t row_;  ///< row g of this lane
@@ -393,8 +430,9 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
 /// Blocks that an SM should hold, as their registers and shared memory allow.
 template <class T, int width, bool by_rows>
 inline constexpr int gat_gradient_blocks = width == 128 ? (by_rows && sizeof(T) == 2 ? 3 : 2)
-                                           : by_rows    ? 4
-                                                        : 3;
+                                           : !by_rows   ? 3
+                                           : width < 32 || sizeof(T) == 4 ? 4
+                                                                          : 5;
 
 template <class T, int width, bool by_rows>
 __global__ __launch_bounds__(

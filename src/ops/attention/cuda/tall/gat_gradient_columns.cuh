@@ -35,33 +35,73 @@ struct alignas(16) GatRowState {
   float d;
 };
 
-/// A vertex of the window: a target by rows, whose weights are relative to its log_sum, or a
-/// source.
-template <bool by_rows>
-struct GatOwn;
-template <>
-struct GatOwn<true> {
-  float term = 0;
-  float log_sum = 0;
-
-  /// -inf for rows without edges, which nothing is computed for.
-  __device__ float shift() const { return log_sum == -cuda::infinity ? 0 : term - log_sum; }
-  __device__ bool fails(float) const { return is_extreme_own_exponent(shift()); }
-  __device__ float factor() const { return power_of_2(shift()); }
-  __device__ GatRowState state(float slope, float d) const {
-    return {0.0f - term, term - log_sum, fmaf(slope, term, -log_sum), d};
+/// Which cells of two neighbouring columns have a plus, all bits of either half of a word: the own
+/// term is larger than that of the column with a minus. Terms of bf16 are compared as they were
+/// given, two at once.
+template <class T>
+struct SideTerms {
+  using Own = float;
+  using Column = float;
+  using Pair = float2;
+  __device__ static Own own(float term) { return term; }
+  __device__ static float term_of(Own own) { return own; }
+  __device__ static Column column(float minus_term) { return minus_term; }
+  __device__ static float widened(Column minus_term) { return minus_term; }
+  __device__ static std::uint32_t plus(Own own, const Pair& minus_terms) {
+    return signs_over_halves(minus_terms.x - own, minus_terms.y - own);
   }
 };
 template <>
-struct GatOwn<false> {
-  float term = 0;
+struct SideTerms<__nv_bfloat16> {
+  using Own = std::uint32_t;  ///< twice
+  using Column = __nv_bfloat16;
+  using Pair = std::uint32_t;
+  // To powers of two and back a number of bf16 is the same.
+  __device__ static Own own(float term) {
+    return packed<__nv_bfloat16>(term * ln_of_2, term * ln_of_2);
+  }
+  __device__ static float term_of(Own own) { return unpacked<__nv_bfloat16>(own).x * log2_of_e; }
+  __device__ static Column column(float minus_term) {
+    return __float2bfloat16_rn(minus_term * ln_of_2);
+  }
+  __device__ static float widened(Column minus_term) {
+    return __bfloat162float(minus_term) * log2_of_e;
+  }
+  __device__ static std::uint32_t plus(Own own, Pair minus_terms) {
+    return __hgt2_mask(reinterpret_cast<const __nv_bfloat162&>(own),
+                       reinterpret_cast<const __nv_bfloat162&>(minus_terms));
+  }
+};
 
+/// A vertex of the window: a target by rows, whose weights are relative to its log_sum, or a
+/// source.
+template <class T, bool by_rows>
+struct GatOwn;
+template <class T>
+struct GatOwn<T, true> {
+  typename SideTerms<T>::Own side = {};
+  float log_sum = 0;
+
+  __device__ float term() const { return SideTerms<T>::term_of(side); }
+  /// -inf for rows without edges, which nothing is computed for.
+  __device__ float shift() const { return log_sum == -cuda::infinity ? 0 : term() - log_sum; }
+  __device__ bool fails(float) const { return is_extreme_own_exponent(shift()); }
+  __device__ float factor() const { return power_of_2(shift()); }
+  __device__ GatRowState state(float slope, float d) const {
+    return {0.0f - term(), term() - log_sum, fmaf(slope, term(), -log_sum), d};
+  }
+};
+template <class T>
+struct GatOwn<T, false> {
+  typename SideTerms<T>::Own side = {};
+
+  __device__ float term() const { return SideTerms<T>::term_of(side); }
   /// A slope may be of any size.
   __device__ bool fails(float slope) const {
-    return is_extreme_own_exponent(term) || is_extreme_own_exponent(slope * term);
+    return is_extreme_own_exponent(term()) || is_extreme_own_exponent(slope * term());
   }
-  __device__ float factor() const { return power_of_2(term); }
-  __device__ float sloped_factor(float slope) const { return power_of_2(slope * term); }
+  __device__ float factor() const { return power_of_2(term()); }
+  __device__ float sloped_factor(float slope) const { return power_of_2(slope * term()); }
 };
 
 /// The exponent of an edge's weight, and its side.
@@ -87,14 +127,20 @@ struct PairOfParts {
   }
 };
 
-/// Whether one of the columns of a tile has an extreme factor, by warps of columns.
+/// Whether one of the columns of a tile has an extreme factor, by warps of columns, or an own
+/// vertex that came with it, by the other warps.
 template <int heads>
 struct ExtremeFactors {
   int of_warps[heads][2];
+  int own[2];
 
   __device__ void find(int h, int column, bool extreme) {
     const int any = __any_sync(~0u, extreme);
     if (column % 32 == 0) of_warps[h][column / 32] = any;
+  }
+  __device__ void find_own(int row, bool extreme) {
+    const int any = __any_sync(~0u, extreme);
+    if (row % 32 == 0) own[row / 32] = any;
   }
   __device__ bool any() const {
     int any = 0;
@@ -102,53 +148,66 @@ struct ExtremeFactors {
     for (const auto& of_head : of_warps) any |= of_head[0] | of_head[1];
     return any != 0;
   }
+  __device__ bool any_own() const { return (own[0] | own[1]) != 0; }
 };
 
 /// Columns that are sources: by rows.
-template <int heads>
+template <class T, int heads>
 struct GatSourceColumns {
+  using Sides = SideTerms<T>;
+  using Own = GatOwn<T, true>;
   struct alignas(8) Factors {
     std::uint32_t plus_high, plus_low;
   };
-  float minus_term[heads][tiles::tile_columns];  ///< 0 - r, as minus_l
   Factors factors[heads][tiles::tile_columns / 2];
+  alignas(8) typename Sides::Column minus_term[heads][tiles::tile_columns];  ///< 0 - r, as minus_l
   ExtremeFactors<heads> extreme;
+  alignas(8) Own own[heads == 1 ? tall_attention_height : 1];
 
   __device__ void put(int h, int column, float r, float) {
-    minus_term[h][column] = 0.0f - r;
+    minus_term[h][column] = Sides::column(0.0f - r);
     const PairOfParts plus(power_of_2(r));
     if (column % 2 == 0) factors[h][column / 2] = {plus.high, plus.low};
     extreme.find(h, column, is_extreme_exponent(r));
+  }
+  __device__ void put_own(int row, float term, float log_sum, float slope) requires(heads == 1) {
+    const Own of_row = {Sides::own(term), log_sum};
+    own[row] = of_row;
+    extreme.find_own(row, of_row.fails(slope));
   }
 
   /// Ones.
   __device__ static void load_numbers(std::uint32_t (&numbers)[2], int, int) {
     numbers[0] = numbers[1] = packed<__nv_bfloat16>(1.0f, 1.0f);
   }
-  __device__ GatExponents exponents(int h, int column, const GatOwn<true>& own, float) const {
+  __device__ GatExponents exponents(int h, int column, const Own& of_row, float) const {
+    const float minus_r = Sides::widened(minus_term[h][column]);
     // Edges with a minus do not count by rows.
-    return {own.shift() - minus_term[h][column], minus_term[h][column] - own.term < 0};
+    return {of_row.shift() - minus_r, minus_r - of_row.term() < 0};
   }
 };
 
 /// Columns that are targets: by columns. Their states are copied, and become factors.
-template <int heads>
+template <class T, int heads>
 struct GatTargetColumns {
+  using Sides = SideTerms<T>;
+  using Own = GatOwn<T, false>;
   using State = GatRowState;
   struct alignas(16) Factors {
     std::uint32_t plus_high, plus_low, minus_high, minus_low;
   };
   State of[heads][tiles::tile_columns];
   Factors factors[heads][tiles::tile_columns / 2];
-  float minus_term[heads][tiles::tile_columns];
+  alignas(8) typename Sides::Column minus_term[heads][tiles::tile_columns];
   std::uint32_t d[heads][2][tiles::tile_columns / 2];  ///< high and low parts
   ExtremeFactors<heads> extreme;
+  Own own[heads == 1 ? tall_attention_height : 1];
 
   /// By the thread that has copied the state, if it exists.
   __device__ void find_factors(int h, int column, bool exists) {
     GatRowState state = {};
     if (exists) state = of[h][column];
-    minus_term[h][column] = state.minus_l;
+    minus_term[h][column] = Sides::column(state.minus_l);
     const PairOfParts plus(power_of_2(state.shift));
     const PairOfParts minus(power_of_2(state.sloped_shift));
     const PairOfParts row_dot(state.d);
@@ -160,6 +219,11 @@ struct GatTargetColumns {
     extreme.find(h, column,
                  is_extreme_exponent(state.shift) || is_extreme_exponent(state.sloped_shift));
   }
+  __device__ void put_own(int row, float term, float slope) requires(heads == 1) {
+    const Own of_row = {Sides::own(term)};
+    own[row] = of_row;
+    extreme.find_own(row, of_row.fails(slope));
+  }
 
   /// The high parts of D as even columns of an operand, the low ones as odd columns.
   __device__ void load_numbers(std::uint32_t (&numbers)[2], int h, int step) const {
@@ -168,15 +232,16 @@ struct GatTargetColumns {
     numbers[0] = from[0];
     numbers[1] = from[4];
   }
-  __device__ GatExponents exponents(int h, int column, const GatOwn<false>& own,
-                                    float slope) const {
+  __device__ GatExponents exponents(int h, int column, const Own& of_row, float slope) const {
     const GatRowState& state = of[h][column];
-    const bool plus = state.minus_l - own.term < 0;
-    return {plus ? state.shift + own.term : fmaf(slope, own.term, state.sloped_shift), plus};
+    const bool plus = state.minus_l - of_row.term() < 0;
+    return {plus ? state.shift + of_row.term() : fmaf(slope, of_row.term(), state.sloped_shift),
+            plus};
   }
 };
 
-template <int heads, bool by_rows>
-using GatColumns = std::conditional_t<by_rows, GatSourceColumns<heads>, GatTargetColumns<heads>>;
+template <class T, int heads, bool by_rows>
+using GatColumns =
+    std::conditional_t<by_rows, GatSourceColumns<T, heads>, GatTargetColumns<T, heads>>;
 
 }  // namespace tessera::ops

@@ -33,14 +33,27 @@ concept BringTerms = requires(Columns& columns) {
   columns.put(0, 0, 0.0f, 0.0f);  // which head and column, its term in powers of two, the slope
 };
 
+/// Where a block has one head, half of the threads have no column to bring anything of. With the
+/// first tile of a piece they may bring the terms of its own rows, or these and their log_sums, so
+/// that nobody waits for them when the piece begins.
+template <class Columns>
+concept BringOwnTerms = requires(Columns& columns) {
+  columns.put_own(0, 0.0f, 0.0f);  // which row, its term in powers of two, the slope
+};
+template <class Columns>
+concept BringOwnLogSums = requires(Columns& columns) {
+  columns.put_own(0, 0.0f, 0.0f, 0.0f);  // the log_sum before the slope, in powers of two
+};
+
 /// Tiles that are there or on their way.
 template <class T, int width>
 inline constexpr int gathered_stages =
     width* tall_block_heads(width) * static_cast<int>(sizeof(T)) > 128 ? 2 : 3;
 
-/// `Pass` has `begin_piece`, `add`, `finish` and `end`, and may have a `cut` of its own. Of a
-/// column the rows of `gathered` matrices are brought, of the values alone or of sources before
-/// them. Behind the stages there is room for `own_matrices` matrices of the window's own rows.
+/// `Pass` has `begin_piece`, `add`, `finish` and `end`, and may have a `cut` of its own; where own
+/// terms are brought, `take_own` comes before the first `add` of a piece. Of a column the rows of
+/// `gathered` matrices are brought, of the values alone or of sources before them. Behind the
+/// stages there is room for `own_matrices` matrices of the window's own rows.
 template <class Pass, class T, int width, int gathered, int own_matrices, class Columns,
           int num_stages = gathered_stages<T, width>>
 class GatheredWindows {
@@ -53,9 +66,12 @@ class GatheredWindows {
   /// Whether groups of warps multiply, on matrix units that read shared memory themselves.
   static constexpr bool by_groups = false;
   static constexpr bool has_columns = BringStates<Columns> || BringTerms<Columns>;
+  static constexpr bool has_own_terms = BringOwnTerms<Columns> || BringOwnLogSums<Columns>;
+  static_assert(!has_own_terms || heads == 1);
   static constexpr int columns_at = (num_stages * gathered + own_matrices) * Rows::bytes;
-  static constexpr int shared_bytes =
+  static constexpr int words_at =
       columns_at + (has_columns ? num_stages * static_cast<int>(sizeof(Columns)) : 0);
+  static constexpr int shared_bytes = words_at + num_stages * tall_attention_threads * 4;
 
   __device__ GatheredWindows(const TallAttentionLaunch& launch, char* shared)
       : launch_(launch),
@@ -65,38 +81,42 @@ class GatheredWindows {
 
   /// Pieces [begin, end), be they of one window or another, without a seam.
   __device__ void run(std::int32_t begin, std::int32_t end) {
-    TileWalk walk(launch_, begin, end);
-    std::uint32_t words[num_stages - 1];
+    TileWalkAhead walk(launch_, begin, end);
 #pragma unroll
     for (int turn = 0; turn < num_stages - 1; ++turn) {
-      const Tile tile = load_ids(walk);
-      words[turn] = tile.word;
+      const Tile tile = ask_for_ids(turn, walk, walk.find());
       start(turn, tile);
       if (turn < num_stages - 2) put_terms(turn);
     }
-    Tile tile = load_ids(walk);
+    Tile tile = ask_for_ids(num_stages - 1, walk, walk.find());
     int turn = 0;
     for (std::int32_t i = begin; i < end; ++i) {
       const tiles::Piece piece = launch_.pieces[i];
       pass().begin_piece(piece);
-      if (i + 1 < end) pass().expect(launch_.pieces[i + 1]);
+      bool begins = true;
       for (int steps = piece.num_steps; steps > 0; steps -= tile_steps) {
         const int next = turn == num_stages - 1 ? 0 : turn + 1;
         const int last = turn == 0 ? num_stages - 1 : turn - 1;
         put_terms(num_stages == 3 ? next : turn);
+        // What was loaded before is looked at before anything else is asked for.
+        const bool found = walk.find();
         cuda::wait_for_copies<num_stages - 2>();
         pass().cut(turn, steps * tiles::step_columns);
         if constexpr (Pass::by_groups) cuda::fence_shared_for_wgmma();
         __syncthreads();
         start(last, tile);
-        const TilePattern pattern{words[0]};
-        if constexpr (num_stages == 3) words[0] = words[1];
-        words[num_stages - 2] = tile.word;
-        tile = load_ids(walk);
+        const TilePattern pattern{word_of(turn)};
+        tile = ask_for_ids(turn, walk, found);
+        if constexpr (has_own_terms) {
+          if (begins) pass().take_own(turn);
+          begins = false;
+        }
         pass().add(turn, pattern, steps < tile_steps ? steps : tile_steps);
         turn = next;
       }
-      pass().finish(piece);
+      // Loaded again: there are no registers to keep it in all the time.
+      const tiles::Piece done = launch_.pieces[i];
+      pass().finish(done);
     }
     pass().end();
     // Even what was asked for last must have arrived before the memory is another block's.
@@ -135,14 +155,14 @@ class GatheredWindows {
 
   /// What the pass will read of a window's own rows should be near by then: each warp asks for its
   /// 16 rows of the block's features.
-  __device__ void expect(const tiles::Piece&) const {}
+  __device__ void expect(const WindowRows&) const {}
   __device__ void expect_rows(const void* matrix, std::int64_t stride,
-                              const tiles::Piece& piece) const {
+                              const WindowRows& rows) const {
     constexpr int line_features = 128 / static_cast<int>(sizeof(T));
     const int place = first_row() + lane();
-    if (lane() >= 16 || place >= piece.num_rows) return;
+    if (lane() >= 16 || place >= rows.count) return;
     const T* const row = static_cast<const T*>(matrix) +
-                         (std::int64_t{piece.first_row} + place) * stride + first_feature();
+                         (std::int64_t{rows.first} + place) * stride + first_feature();
 #pragma unroll
     for (int feature = 0; feature < features; feature += line_features) {
       cuda::expect_in_l2(row + feature);
@@ -173,7 +193,7 @@ class GatheredWindows {
     return reinterpret_cast<Columns*>(shared_ + columns_at)[turn];
   }
 
-  /// Brings the 16 rows of this warp from a matrix.
+  /// Asks for the 16 rows of this warp from a matrix; they are there after `wait_for_own`.
   __device__ void bring_own(int matrix, const tiles::Piece& piece, const void* from,
                             std::int64_t stride) const {
 #pragma unroll
@@ -192,24 +212,54 @@ class GatheredWindows {
     }
   }
 
-  /// A tile on its way: its columns that this thread brings rows of, and this thread's bits.
+  __device__ static void wait_for_own() {
+    cuda::commit_copies();
+    cuda::wait_for_copies<0>();
+    __syncwarp();
+  }
+
+  /// Whether this thread brings what belongs to an own row, not to a column.
+  __device__ static bool brings_own_term() {
+    return has_own_terms && threadIdx.x >= unsigned{tiles::tile_columns};
+  }
+
+  /// This thread's bits of a tile.
+  __device__ std::uint32_t& word_of(int turn) const {
+    return reinterpret_cast<std::uint32_t*>(shared_ +
+                                            words_at)[turn * tall_attention_threads + threadIdx.x];
+  }
+
+  __device__ static void copy_word_async(std::uint32_t to, const std::uint32_t* from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+  }
+
+  static constexpr VertexId none = -1;
+  /// A tile on its way: its columns that this thread brings rows of, and the vertex that it brings
+  /// what else belongs to it of, if any.
   struct Tile {
     int num_columns;  ///< 0 after the last tile
-    std::uint32_t word;
     VertexId rows[Planes::share];
-    VertexId column;
+    VertexId vertex;
   };
-  __device__ Tile load_ids(TileWalk& walk) const {
+  /// Of the tile whose rows will be asked for next; its bits are copied meanwhile.
+  __device__ Tile ask_for_ids(int turn, TileWalkAhead& walk, bool found) {
     Tile tile{};
-    if (!walk.find()) return tile;
+    tile.vertex = none;
+    if (!found) return tile;
+    const WindowRows rows = walk.rows(launch_.num_rows);
+    if (walk.begins) pass().expect(rows);
     tile.num_columns = walk.num_columns();
-    tile.word =
-        __ldg(launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
+    copy_word_async(cuda::shared_address(&word_of(turn)),
+                    launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
     const VertexId* const columns = launch_.columns + std::int64_t{walk.step} * tiles::step_columns;
     Planes::load_ids(tile.rows, columns, tile.num_columns);
     if constexpr (has_columns) {
       const int column = column_of_thread();
-      if (column < tile.num_columns) tile.column = __ldg(columns + column);
+      if (brings_own_term()) {
+        if (walk.begins && column < rows.count) tile.vertex = rows.first + column;
+      } else if (column < tile.num_columns) {
+        tile.vertex = __ldg(columns + column);
+      }
     }
     walk.advance();
     return tile;
@@ -219,24 +269,32 @@ class GatheredWindows {
       partners_[0].start(rows_of(turn, 0), tile.rows, tile.num_columns);
     }
     partners_[1].start(rows_of(turn, gathered - 1), tile.rows, tile.num_columns);
+    if (brings_own_term()) {
+      ask_for_own(tile.vertex);
+    } else if constexpr (has_columns) {
+      ask_for_column(turn, tile.vertex);
+    }
+    cuda::commit_copies();
+  }
+  __device__ void ask_for_column(int turn, VertexId vertex) {
     const int column = column_of_thread();
 #pragma unroll
-    for (int i = 0; i < (has_columns ? column_heads : 0); ++i) {
+    for (int i = 0; i < column_heads; ++i) {
       const int h = head_of_thread(i);
       const int head = first_head() + h;
-      const bool exists = column < tile.num_columns && h < heads && head < launch_.heads;
+      const bool exists = vertex != none && h < heads && head < launch_.heads;
       if constexpr (BringTerms<Columns>) {
         terms_[i] = cuda::narrow<T>(0.0f);
         if (exists) {
-          terms_[i] = __ldg(static_cast<const T*>(launch_.source) +
-                            std::int64_t{tile.column} * launch_.source_stride + head);
+          terms_[i] = static_cast<const T*>(
+              launch_.source)[std::int64_t{vertex} * launch_.source_stride + head];
         }
       } else if constexpr (BringStates<Columns>) {
         using State = typename Columns::State;
         if (!exists) continue;
         const std::uint32_t to = cuda::shared_address(&columns_of(turn).of[h][column]);
         const State* const from = static_cast<const State*>(launch_.row_state) +
-                                  std::int64_t{tile.column} * launch_.heads + head;
+                                  std::int64_t{vertex} * launch_.heads + head;
         if constexpr (sizeof(State) == 16) {
           cuda::copy_16_async(to, from);
         } else {
@@ -244,18 +302,34 @@ class GatheredWindows {
         }
       }
     }
-    cuda::commit_copies();
+  }
+  __device__ void ask_for_own(VertexId vertex) {
+    terms_[0] = cuda::narrow<T>(0.0f);
+    own_log_sum_ = 0;
+    if (vertex == none) return;
+    terms_[0] = static_cast<const T*>(
+        launch_.target)[std::int64_t{vertex} * launch_.target_stride + first_head()];
+    if constexpr (BringOwnLogSums<Columns>) {
+      own_log_sum_ = launch_.log_sum[std::int64_t{vertex} * launch_.log_sum_stride + first_head()];
+    }
   }
   /// Terms come through registers, as they are too small for a copy: those that were asked for last
   /// go where they belong.
   __device__ void put_terms(int turn) const {
-    if constexpr (BringTerms<Columns>) {
+    const int column = column_of_thread();
+    if (brings_own_term()) {
+      const float term = cuda::widen(terms_[0]) * log2_of_e;
+      if constexpr (BringOwnLogSums<Columns>) {
+        columns_of(turn).put_own(column, term, own_log_sum_ * log2_of_e, launch_.slope);
+      } else if constexpr (BringOwnTerms<Columns>) {
+        columns_of(turn).put_own(column, term, launch_.slope);
+      }
+    } else if constexpr (BringTerms<Columns>) {
 #pragma unroll
       for (int i = 0; i < column_heads; ++i) {
         const int h = head_of_thread(i);
         if (h >= heads) break;
-        columns_of(turn).put(h, column_of_thread(), cuda::widen(terms_[i]) * log2_of_e,
-                             launch_.slope);
+        columns_of(turn).put(h, column, cuda::widen(terms_[i]) * log2_of_e, launch_.slope);
       }
     }
   }
@@ -264,6 +338,7 @@ class GatheredWindows {
   char* shared_;
   Copy partners_[2];
   T terms_[column_heads];
+  float own_log_sum_;
 };
 
 /// The pieces of this block.

@@ -27,8 +27,7 @@ struct TallForm<AttentionForm::dot, T, width, heads> {
   using Type = DotTiles<T, width, heads>;
 };
 
-/// `Weights` of dot products are in two parts, or rounded once.
-template <AttentionForm form_name, class T, int width, class Weights = StepWeights<T>>
+template <AttentionForm form_name, class T, int width>
 class TallAttention {
  public:
   static constexpr int heads = tall_block_heads(width);
@@ -192,14 +191,13 @@ class TallAttention {
         if constexpr (width == 8) {
           std::uint32_t blocks[4];
           Rows::load_column_of_two(blocks, values, step, h);
-          head.multiply(0, scores.weights<Weights>(0, head), blocks[0], blocks[1]);
-          if (both) head.multiply(0, scores.weights<Weights>(1, head), blocks[2], blocks[3]);
+          head.multiply(0, scores.weights(0, head), blocks[0], blocks[1]);
+          if (both) head.multiply(0, scores.weights(1, head), blocks[2], blocks[3]);
         } else {
           constexpr int units = width / 8;
-          head.template add_wide<Rows>(scores.weights<Weights>(0, head), values, step, h * units);
+          head.template add_wide<Rows>(scores.weights(0, head), values, step, h * units);
           if (both) {
-            head.template add_wide<Rows>(scores.weights<Weights>(1, head), values, step + 1,
-                                         h * units);
+            head.template add_wide<Rows>(scores.weights(1, head), values, step + 1, h * units);
           }
         }
       }
@@ -218,29 +216,25 @@ class TallAttention {
 };
 
 /// Blocks that an SM should hold, as their registers allow.
-template <AttentionForm form, int width>
-inline constexpr int tall_attention_blocks = form == AttentionForm::gat ? (width == 128 ? 3 : 4)
-                                                                        : (width == 128  ? 2
-                                                                           : width == 64 ? 3
-                                                                                         : 4);
+constexpr int tall_attention_blocks(int width) { return width == 128 ? 3 : 4; }
 
-template <AttentionForm form, class T, int width, class Weights>
+template <AttentionForm form, class T, int width>
 __global__ __launch_bounds__(
     tall_attention_threads,
-    (tall_attention_blocks<form, width>)) void attend_windows(const TallAttentionLaunch launch) {
+    tall_attention_blocks(width)) void attend_windows(const TallAttentionLaunch launch) {
   extern __shared__ __align__(tile_alignment) char shared[];
   cuda::let_next_begin();
   const std::int32_t begin = launch.worker_offsets[blockIdx.x];
   const std::int32_t end = launch.worker_offsets[blockIdx.x + 1];
   cuda::wait_for_previous();
-  TallAttention<form, T, width, Weights> attention(launch, shared);
+  TallAttention<form, T, width> attention(launch, shared);
   attention.run(begin, end);
 }
 
-template <AttentionForm form, class T, int width, class Weights = StepWeights<T>>
+template <AttentionForm form, class T, int width>
 constexpr TallAttentionFunction make_tall_function() {
-  using Attention = TallAttention<form, T, width, Weights>;
-  constexpr auto kernel = attend_windows<form, T, width, Weights>;
+  using Attention = TallAttention<form, T, width>;
+  constexpr auto kernel = attend_windows<form, T, width>;
   return {[](const TallAttentionLaunch& launch, Stream stream) {
             const dim3 grid(static_cast<unsigned>(launch.num_workers),
                             cuda::num_blocks(launch.heads, Attention::heads));

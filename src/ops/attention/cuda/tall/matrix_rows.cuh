@@ -46,7 +46,7 @@ struct MatrixRows {
   __device__ static void keep(Weights& weights) {
     if constexpr (by_groups) {
       cuda::keep_in_place(weights.high);
-      if constexpr (have_low_parts<Weights>) cuda::keep_in_place(weights.low);
+      cuda::keep_in_place(weights.low);
     }
   }
   /// Before the products, with all weights known.
@@ -70,7 +70,7 @@ struct MatrixRows {
     // The product of two low parts is left out.
     if constexpr (whole_blocks) {
       if constexpr (Planes::planes == 2) multiply(sums, weights.high, rows, 1, step);
-      if constexpr (have_low_parts<Weights>) multiply(sums, weights.low, rows, 0, step);
+      multiply(sums, weights.low, rows, 0, step);
       multiply(sums, weights.high, rows, 0, step);
     } else {
 #pragma unroll
@@ -82,13 +82,17 @@ struct MatrixRows {
         }
         std::uint32_t blocks[4];
         load_units(blocks, rows, 0, h, step, unit);
-        if constexpr (have_low_parts<Weights>) multiply_units(sums, weights.low, blocks, unit);
+        multiply_units(sums, weights.low, blocks, unit);
         multiply_units(sums, weights.high, blocks, unit);
       }
     }
   }
   __device__ static void commit() {
     if constexpr (by_groups) cuda::wgmma_commit();
+  }
+  /// The weights of all but the products that were committed last may then change.
+  __device__ static void wait_for_all_but_last() {
+    if constexpr (by_groups) asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
   }
   __device__ static void wait(Sums& sums) {
     if constexpr (by_groups) {

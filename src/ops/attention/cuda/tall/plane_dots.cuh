@@ -53,9 +53,8 @@ class PlaneDots : public GatheredWindows<PlaneDots<width>, float, width, 2, 0, N
         PairScores scores;
         find_scores(scores, rows_of(turn, 0), h, step);
         scores.settle(cells, sums_[h]);
-        multiply(h, scores.weights<StepWeights<Part>>(0, sums_[h]), rows_of(turn, 1), step);
-        if (both)
-          multiply(h, scores.weights<StepWeights<Part>>(1, sums_[h]), rows_of(turn, 1), step + 1);
+        multiply(h, scores.weights(0, sums_[h]), rows_of(turn, 1), step);
+        if (both) multiply(h, scores.weights(1, sums_[h]), rows_of(turn, 1), step + 1);
       }
     }
   }

@@ -28,10 +28,9 @@ struct PlaneRows {
   __device__ static constexpr int unit_in(int, int unit) { return unit; }
   __device__ static void cut(char*, int) {}
 
-  /// Eight features from `from` on, of one row.
+  /// Eight features from `from` on, of one row, by a copy to be waited for.
   __device__ static void put(char* memory, int row, int unit, const T* from) {
-    *reinterpret_cast<uint4*>(memory + Rows::offset(row, unit)) =
-        __ldg(reinterpret_cast<const uint4*>(from));
+    cuda::copy_16_async(cuda::shared_address(memory + Rows::offset(row, unit)), from);
   }
   __device__ static void clear(char* memory, int row, int unit) {
     *reinterpret_cast<uint4*>(memory + Rows::offset(row, unit)) = {};

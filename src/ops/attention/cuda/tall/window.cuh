@@ -25,18 +25,6 @@ struct StepWeights {
   }
 };
 
-/// The same, each rounded once.
-template <class T>
-struct RoundedWeights {
-  std::uint32_t high[4];
-};
-
-/// Whether weights come as what rounding left of them and what it took off.
-template <class Weights>
-inline constexpr bool have_low_parts = requires(const Weights& weights) {
-  weights.low;
-};
-
 /// In powers of two: how far below the largest weight of its row a weight may lie without losing
 /// digits; how far above the base the largest weight is put, and how much further it may come to
 /// lie before the base follows. In fp16 small weights have few digits, so that the largest lie near
@@ -149,8 +137,9 @@ struct HeadSums {
   }
 
   /// Adds the products of one step with all groups of eight features, of which there are several.
-  template <class Rows, class Weights>
-  __device__ void add_wide(const Weights& weights, std::uint32_t values, int step, int first_unit) {
+  template <class Rows>
+  __device__ void add_wide(const StepWeights<T>& weights, std::uint32_t values, int step,
+                           int first_unit) {
     std::uint32_t blocks[4];
 #pragma unroll
     for (int group = 0; group < width / 8; group += 2) {
@@ -160,12 +149,10 @@ struct HeadSums {
     }
   }
 
-  template <class Weights>
-  __device__ void multiply(int group, const Weights& weights, std::uint32_t b0, std::uint32_t b1) {
+  __device__ void multiply(int group, const StepWeights<T>& weights, std::uint32_t b0,
+                           std::uint32_t b1) {
     const std::uint32_t b[2] = {b0, b1};
-    if constexpr (have_low_parts<Weights>) {
-      cuda::multiply_16x8<T>(features[group], weights.low, b);
-    }
+    cuda::multiply_16x8<T>(features[group], weights.low, b);
     cuda::multiply_16x8<T>(features[group], weights.high, b);
   }
 };
@@ -191,25 +178,18 @@ struct PairScores {
     sums.make_room(top);
   }
 
-  /// Of a step. The sums of weights are of what becomes of them, so that a row of one edge is the
-  /// value of its source.
-  template <class Weights, class T, int width>
-  __device__ Weights weights(int step, HeadSums<T, width>& sums) const {
-    Weights weights;
+  /// Of a step.
+  template <class T, int width>
+  __device__ StepWeights<T> weights(int step, HeadSums<T, width>& sums) const {
+    StepWeights<T> weights;
 #pragma unroll
     for (int place = 0; place < 4; ++place) {
       const int row = place % 2;
       const float* const pair = cells[2 * step + place / 2] + 2 * row;
       const float even = power_of_2(pair[0] - sums.base[row]);
       const float odd = power_of_2(pair[1] - sums.base[row]);
-      if constexpr (have_low_parts<Weights>) {
-        sums.sum[row] += even + odd;
-        weights.set(place, even, odd);
-      } else {
-        weights.high[place] = packed<T>(even, odd);
-        const float2 rounded = unpacked<T>(weights.high[place]);
-        sums.sum[row] += rounded.x + rounded.y;
-      }
+      sums.sum[row] += even + odd;
+      weights.set(place, even, odd);
     }
     return weights;
   }

@@ -7,9 +7,9 @@ namespace tessera::ops {
 const TallAttentionFunctions tall_gat_bf16 = {
     make_tall_function<AttentionForm::gat, __nv_bfloat16, 8>(),
     make_tall_function<AttentionForm::gat, __nv_bfloat16, 16>(),
-    make_factored_gat<__nv_bfloat16, 32, FactorColumns<__nv_bfloat16>>(),
-    make_factored_gat<__nv_bfloat16, 64, FactorColumns<__nv_bfloat16>>(),
-    make_factored_gat<__nv_bfloat16, 128, FactorColumns<__nv_bfloat16>>(),
+    make_factored_gat<__nv_bfloat16, 32, 5>(),
+    make_factored_gat<__nv_bfloat16, 64, 4>(),
+    make_factored_gat<__nv_bfloat16, 128, 3>(),
 };
 
 }  // namespace tessera::ops
