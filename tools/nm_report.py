@@ -8,7 +8,7 @@
 FOLDER holds matrices (.mtx, .mtx.gz, .npz, .tsr), GRAPHS folders of graphs like those of TESSERA_DATA. The first makes
 everything, the second what needs no GPU and no graphs. --parts names some of:
 
-    orders      which matrices can be ordered to fit which pattern, on one thread (Tables 7 and 8): nm_reordering
+    orders      which matrices can be ordered to fit which pattern, on one thread (Tables 7 and 8), and graphs (Table 3): nm_reordering
     accuracy    of ordering beside pruning (Table 5), on the device: nm_accuracy
     dense       sparse against dense tensor cores where windows share most edges: nm_cuda
     products    of matrices of at least 10,000 rows, against cuSPARSE and our other kernels (Figure 4): nm_cuda
@@ -121,7 +121,8 @@ def main():
     arguments.output.mkdir(parents=True, exist_ok=True)
     paths = sorted(p for p in arguments.folder.iterdir() if p.name.endswith(SUFFIXES))
     if "orders" in arguments.parts:
-        nm_orders.measure(arguments.program, paths, arguments.machine, arguments.commit, arguments.output / "nm_reordering")
+        graphs = nm_gpu.graphs_in(arguments.data) if arguments.data else []
+        nm_orders.measure(arguments.program, paths, graphs, arguments.machine, arguments.commit, arguments.output / "nm_reordering")
     if "accuracy" in arguments.parts:
         records = [r for records in nm_gpu.measure_accuracy(arguments.program, arguments.data, arguments.device) for r in records]
         nm_pages.write_accuracy(records, arguments.machine, arguments.commit, arguments.output / "nm_accuracy")
