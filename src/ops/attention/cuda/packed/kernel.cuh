@@ -42,16 +42,16 @@ class PackedAttention {
   /// Pieces [begin, end) of one window or another, without a seam, until fp16 does not hold one:
   /// that one, or `end`.
   __device__ std::int32_t run(std::int32_t begin, std::int32_t end) {
-    Tile tile = load_ids();
+    Tile tile = load_ids(walk_.find());
     words_[0] = tile.word;
     start(0, tile);
     put(0, fetch(tile));
-    tile = load_ids();
+    tile = load_ids(walk_.find());
     words_[1] = tile.word;
     start(1, tile);
     terms_ = fetch(tile);
-    tile_ = load_ids();
-    while (begin < end && add_piece(launch_.pieces[begin])) ++begin;
+    tile_ = load_ids(walk_.find());
+    while (begin < end && add_piece(begin)) ++begin;
     // Even what was asked for last must have arrived before the memory is another's.
     cuda::wait_for_copies<0>();
     return begin;
@@ -61,7 +61,8 @@ class PackedAttention {
   static constexpr int tile_steps = tiles::tile_columns / tiles::step_columns;
 
   /// Whether fp16 holds all of it.
-  __device__ bool add_piece(const tiles::Piece& piece) {
+  __device__ bool add_piece(std::int32_t index) {
+    const tiles::Piece piece = launch_.pieces[index];
     rows().template load<T>(launch_, piece, first_head());
     PackedSums<width, heads> sums;
     for (int steps = piece.num_steps; steps > 0; steps -= tile_steps, ++turn_) {
@@ -76,10 +77,12 @@ class PackedAttention {
       }
       sums.add(stage_of(turn_), rows(), rows_of(turn_), pattern, min(steps, tile_steps));
     }
-    if (piece.slot < 0) {
-      sums.template store<T>(launch_, piece, stage_of(turn_ + 2), rows());
+    // Loaded again: there are no registers to keep it in all the time.
+    const tiles::Piece done = launch_.pieces[index];
+    if (done.slot < 0) {
+      sums.template store<T>(launch_, done, stage_of(turn_ + 2), rows());
     } else {
-      sums.template store_piece<T>(launch_, piece, stage_of(turn_ + 2), rows());
+      sums.template store_piece<T>(launch_, done, stage_of(turn_ + 2), rows());
     }
     return true;
   }
@@ -110,9 +113,9 @@ class PackedAttention {
     bool begins;
   };
 
-  __device__ Tile load_ids() {
+  __device__ Tile load_ids(bool found) {
     Tile tile{};
-    if (!walk_.find()) return tile;
+    if (!found) return tile;
     tile.num_columns = walk_.num_columns();
     tile.begins = walk_.begins;
     tile.word =
@@ -154,12 +157,14 @@ class PackedAttention {
   /// returns the tile's pattern.
   __device__ TilePattern advance() {
     put(turn_ + 1, terms_);
+    // What was loaded before is looked at before anything else is asked for.
+    const bool found = walk_.find();
     start(turn_ + 2, tile_);
     terms_ = fetch(tile_);
     const TilePattern pattern{words_[0]};
     words_[0] = words_[1];
     words_[1] = tile_.word;
-    tile_ = load_ids();
+    tile_ = load_ids(found);
     return pattern;
   }
 
@@ -202,7 +207,8 @@ __global__ __launch_bounds__(tall_attention_threads, packed_attention_blocks) vo
   while (begin < end) {
     begin = PackedAttention<width, features>(launch, shared, begin, end).run(begin, end);
     if (begin == end) return;
-    attend_unpacked<width, features>(launch, launch.pieces[begin], shared);
+    const tiles::Piece piece = launch.pieces[begin];
+    attend_unpacked<width, features>(launch, piece, shared);
     __syncthreads();
     ++begin;
   }
