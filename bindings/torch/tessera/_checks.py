@@ -11,7 +11,7 @@ from ._library import has_cuda
 from ._shapes import caller_edges
 from .graph import Graph
 
-is_compiling = torch.compiler.is_compiling
+_is_compiling = torch.compiler.is_compiling
 FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -19,7 +19,7 @@ def check_features(name: str, tensor: Tensor, graph: Graph, rows: int | None) ->
     # What every call is asked for, in the fewest questions: where it fits, nothing else is asked.
     if (isinstance(tensor, Tensor) and tensor.dtype in FLOATS and tensor.dim() == 2
             and tensor.device == graph.index.device and (not tensor.is_cuda or has_cuda())
-            and (rows is None or is_compiling() or tensor.size(0) == rows)):
+            and (rows is None or _is_compiling() or tensor.size(0) == rows)):
         return
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name} is a {type(tensor).__name__}, not a tensor")
@@ -66,7 +66,7 @@ def _edges_of(name: str, numbers: Tensor, graph: Graph, loops: int) -> int | Non
         raise TypeError(f"{name} has type {numbers.dtype}: use a float")
     if numbers.device != graph.device:
         raise ValueError(f"{name} lies on {numbers.device}, the graph on {graph.device}")
-    if is_compiling():
+    if _is_compiling():
         return None
     return caller_edges(graph.index, graph.num_targets, graph.num_sources, loops)
 
