@@ -21,6 +21,7 @@ struct RowsAttentionCoefficients {
   double moved_bytes_per_us;  ///< features once, from and to memory
   double gathered_bytes_per_us;
   double narrow_score;  ///< times as much for a score of 16-bit features, two rows to widen
+  double narrow_gatv2;  ///< the same in GATv2
   double backward;      ///< as many forward passes
   double dot_backward;  ///< the same for dot products
   double narrow_dot_backward;
@@ -47,6 +48,7 @@ constexpr std::array<Fitted<RowsAttentionCoefficients>, 1> coefficients = {
        .moved_bytes_per_us = 4.2e6,
        .gathered_bytes_per_us = 5.6e7,
        .narrow_score = 1.3,
+       .narrow_gatv2 = 1.6,
        .backward = 2.8,
        .dot_backward = 2.6,
        .narrow_dot_backward = 3.1,
@@ -111,10 +113,12 @@ double predict_rows_attention_us(const AttentionProblem& problem, const DeviceTr
   const auto rows = static_cast<double>(graph.num_rows());
   const auto edges = static_cast<double>(graph.num_edges());
   const bool narrow = bytes_per_element(options.precision) == 2;
-  const double of_score = options.form == AttentionForm::gat
-                              ? 1
-                              : (fit.summed_score + fit.exchange * shape->log_head_lanes) *
-                                    (narrow ? fit.narrow_score : 1);
+  const double of_narrow =
+      options.form == AttentionForm::gatv2 ? fit.narrow_gatv2 : fit.narrow_score;
+  const double of_score =
+      options.form == AttentionForm::gat
+          ? 1
+          : (fit.summed_score + fit.exchange * shape->log_head_lanes) * (narrow ? of_narrow : 1);
   const double of_vectors = held->vectors == 1 ? 1 : fit.second_vector * held->vectors / 2;
   const double working = lanes * (rows * fit.row_us + edges * fit.edge_us * of_score * of_vectors);
   const double moving = (rows + matrices * static_cast<double>(graph.num_cols())) * row_bytes /

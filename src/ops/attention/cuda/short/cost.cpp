@@ -16,6 +16,7 @@ struct ShortCoefficients {
   double launch_us;
   double window_us;          ///< per window and head
   double feature_window_us;  ///< per window and feature
+  double head_step_us;       ///< per step and head
   double feature_step_us;    ///< per step and feature
   double last_step_us;       ///< per step of a long window, which others do not hide
   double moved_bytes_per_us;
@@ -24,6 +25,7 @@ struct ShortCoefficients {
     ShortCoefficients scaled = *this;
     scaled.window_us /= ratio.processors;
     scaled.feature_window_us /= ratio.processors;
+    scaled.head_step_us /= ratio.processors;
     scaled.feature_step_us /= ratio.processors;
     scaled.moved_bytes_per_us *= ratio.memory;
     return scaled;
@@ -35,16 +37,19 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> dot_coefficients = {
       {.launch_us = 6,
        .window_us = 1e-3,
        .feature_window_us = 2e-5,
+       .head_step_us = 0,
        .feature_step_us = 6.7e-6,
        .last_step_us = 1.6,
        .moved_bytes_per_us = 4.2e6}}}};
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> gatv2_coefficients = {
-    {{fitted_on_h200("2026-11-17", "64 features in bf16 on six graphs"),
+    {{fitted_on_h200("2026-11-17",
+                     "heads of 32, 64 and 128 features in bf16 on three large graphs"),
       {.launch_us = 6,
        .window_us = 1e-3,
-       .feature_window_us = 2e-5,
-       .feature_step_us = 2.2e-5,
+       .feature_window_us = 1.5e-5,
+       .head_step_us = 2.6e-4,
+       .feature_step_us = 1.9e-5,
        .last_step_us = 1.0,
        .moved_bytes_per_us = 4.2e6}}}};
 
@@ -66,7 +71,7 @@ double predict_short_attention_us(const AttentionProblem& problem, const DeviceT
   const double steps = sample.columns / tiles::step_columns + windows / 2;
   const double last_steps = std::min(32.0, 2 * steps / std::max(1.0, windows));
   const double working = windows * (heads * fit.window_us + features * fit.feature_window_us) +
-                         steps * features * fit.feature_step_us;
+                         steps * (heads * fit.head_step_us + features * fit.feature_step_us);
   const double moving = (2 * rows + 2 * cols) * row_bytes / fit.moved_bytes_per_us;
   return fit.launch_us + last_steps * fit.last_step_us + std::max(working, moving);
 }

@@ -67,7 +67,7 @@ double predicted_us(const AttentionProblem& problem) {
   // As many forward passes; fewer warps are at work where heads are wide.
   double passes = problem.options.features / problem.options.heads == 64 ? 2.8 : 3.1;
   // Sums of masks cost as much as scores.
-  if (problem.options.form == AttentionForm::gatv2) passes = 4.2;
+  if (problem.options.form == AttentionForm::gatv2) passes = 3.3;
   return forward + (has_gradient(problem.options) ? passes * forward
                                                   : predict_rows_backward_us(problem, traits));
 }
