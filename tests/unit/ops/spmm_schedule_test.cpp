@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/spmm/cuda/rows/schedule.hpp"
 
-#include "ops/spmm/cuda/rows/dealing.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -190,35 +188,6 @@ TEST(SpmmScheduleTest, OrderingNeverMakesMoreWork) {
   const RowsWork ordered = work_of({offsets, degrees}, listed, cut);
   EXPECT_LE(ordered.warps, unordered.warps);
   EXPECT_LT(ordered.steps, unordered.steps);
-}
-
-/// Every row has a place of its own, rows of a block stay together, and neighbouring blocks of a
-/// share follow each other on one processor.
-TEST(Dealing, KeepsSharesOnOneProcessor) {
-  constexpr Dealing dealing = {.block_rows = 8, .processors = 5, .share_blocks = 3};
-  for (const std::int64_t num_rows : {0, 1, 8, 39, 40, 41, 119, 120, 121, 250, 1000}) {
-    SCOPED_TRACE(num_rows);
-    const std::int64_t places = dealing.num_places(num_rows);
-    EXPECT_GE(places, num_rows);
-    EXPECT_LT(places, num_rows + dealing.block_rows);
-    std::vector<int> times(static_cast<std::size_t>(places));
-    int apart = 0;
-    for (std::int64_t row = 0; row < places; ++row) {
-      const std::int64_t place = dealing.place_of(row, num_rows);
-      ASSERT_GE(place, 0);
-      ASSERT_LT(place, places);
-      ++times[static_cast<std::size_t>(place)];
-      EXPECT_EQ(place % dealing.block_rows, row % dealing.block_rows);
-      if (row < dealing.block_rows) continue;
-      const std::int64_t before = dealing.place_of(row - dealing.block_rows, num_rows);
-      if (place - before == dealing.block_rows * dealing.processors) ++apart;
-    }
-    for (const int count : times) EXPECT_EQ(count, 1);
-    // Two of three blocks of a whole share follow another of it.
-    EXPECT_GE(apart, num_rows / (8 * 5 * 3) * (8 * 5 * 2));
-  }
-  EXPECT_EQ(Dealing{}.place_of(17, 20), 17);
-  EXPECT_EQ(Dealing{}.num_places(20), 20);
 }
 
 }  // namespace

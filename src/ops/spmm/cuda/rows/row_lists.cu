@@ -99,15 +99,10 @@ __global__ __launch_bounds__(block_threads) void list_window(const RowListsLaunc
     const int place = i * block_threads + static_cast<int>(threadIdx.x);
     const RowSlice slice = slice_of(launch, row_at(launch, first_row + rows[i]));
     if (keys[i] < list_keys.first_wide()) {
-      launch.short_rows[launch.dealing.place_of(std::int64_t{begin.short_row} + place,
-                                                launch.num_short)] = start_of(launch, slice);
+      launch.short_rows[std::int64_t{begin.short_row} + place] = start_of(launch, slice);
     } else {
       launch.wide_rows[std::int64_t{begin.wide_row} + place - num_short] = slice;
     }
-  }
-  const std::int64_t left = launch.num_short + threadIdx.x;
-  if (blockIdx.x == 0 && left < launch.dealing.num_places(launch.num_short)) {
-    launch.short_rows[launch.dealing.place_of(left, launch.num_short)] = {};
   }
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <span>
 
-#include "ops/spmm/cuda/rows/dealing.hpp"
 #include "ops/spmm/cuda/rows/schedule.hpp"
 
 namespace tessera::ops {
@@ -24,8 +23,6 @@ struct RowListsLaunch {
   int wide_step = 1;               ///< of a warp's
   RowStart* short_rows = nullptr;  ///< null: they need no list
   RowSlice* wide_rows = nullptr;
-  std::int64_t num_short = 0;  ///< listed ones
-  Dealing dealing;             ///< of short rows; places that are left have no row
   /// Where the lists of each window of neighbours (schedule.hpp) begin, and behind the last where
   /// they end: in the launch itself, or, if there are more windows, in an array.
   bool all_short = true;

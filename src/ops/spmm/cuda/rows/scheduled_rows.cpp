@@ -1,39 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/spmm/cuda/rows/scheduled_rows.hpp"
 
-#include <algorithm>
 #include <span>
 
 #include "cuda/array.hpp"
 #include "ops/spmm/cuda/rows/row_lists.hpp"
 
 namespace tessera::ops {
-namespace {
-
-/// Shares of so many rows: their sources fit into the cache of a processor, and the rows of a round
-/// into that of all.
-constexpr int share_rows = 128;
-
-Dealing dealing_of(const RowsPolicy& policy, const RowsCut& cut, int processors) {
-  if (processors == 0) return {};
-  const int block_rows = cut.block_threads / policy.team();
-  return {block_rows, processors, std::max(1, share_rows / block_rows)};
-}
-
-}  // namespace
 
 ScheduledRows::ScheduledRows(const cuda::DeviceRows& matrix, const RowLengths& rows,
-                             const RowsPolicy& policy, const RowsCut& cut, const Place& place,
-                             int processors)
+                             const RowsPolicy& policy, const RowsCut& cut, const Place& place)
     : cut_(cut), short_row_(cut.short_row(policy)) {
   const RowsSchedule schedule = make_rows_schedule(rows, policy, cut);
   const auto ids = cuda::to_device(rows.ids, place);
-  const Dealing dealing = policy.listed ? dealing_of(policy, cut, processors) : Dealing{};
-  num_short_ = policy.listed ? dealing.num_places(schedule.num_short) : matrix.num_rows;
+  num_short_ = policy.listed ? schedule.num_short : std::int64_t{matrix.num_rows};
   num_slots_ = schedule.num_slots;
   pieces_ = cuda::to_device(std::span<const LongPiece>(schedule.pieces), place);
   split_rows_ = cuda::to_device(std::span<const SplitRow>(schedule.split_rows), place);
-  short_rows_ = Buffer<RowStart>(policy.listed ? num_short_ : 0, place);
+  short_rows_ = Buffer<RowStart>(schedule.num_short, place);
   wide_rows_ = Buffer<RowSlice>(schedule.num_wide, place);
   if (short_rows_.empty() && wide_rows_.empty()) return;
   RowListsLaunch launch;
@@ -47,8 +31,6 @@ ScheduledRows::ScheduledRows(const cuda::DeviceRows& matrix, const RowLengths& r
   launch.wide_step = whole_warp(policy).step();
   launch.short_rows = short_rows_.data();
   launch.wide_rows = wide_rows_.data();
-  launch.num_short = schedule.num_short;
-  launch.dealing = dealing;
   const auto starts = cuda::to_device(launch.set_starts(schedule), place);
   launch.starts = starts.data();
   list_rows(launch, place.stream);

@@ -10,9 +10,8 @@ namespace tessera::ops {
 class ScheduledRows {
  public:
   ScheduledRows() = default;
-  /// Listed rows are dealt to so many processors (dealing.hpp); 0: to none.
   ScheduledRows(const cuda::DeviceRows& matrix, const RowLengths& rows, const RowsPolicy& policy,
-                const RowsCut& cut, const Place& place, int processors = 0);
+                const RowsCut& cut, const Place& place);
 
   const RowsCut& cut() const noexcept { return cut_; }
   std::int64_t num_slots() const noexcept { return num_slots_; }
