@@ -30,16 +30,7 @@ bool fills_tall_blocks(const BitOptions& options, const DeviceTraits& traits) {
   return options.depth > 0 && options.cols > 64 && tall * 4 >= traits.processors * 3;
 }
 
-/// Whether all blocks of a small product run at once, two on a processor.
-bool is_small(const BitOptions& options, const DeviceTraits& traits) {
-  const std::int64_t blocks = (options.rows + small_planes.rows - 1) / small_planes.rows *
-                              ((options.cols + small_planes.width - 1) / small_planes.width);
-  return options.b_bits == 1 && options.depth > 0 && options.depth <= small_planes_depth &&
-         blocks <= 2 * traits.processors;
-}
-
 const BitFunction& planes_function_of(const BitOptions& options) {
-  if (is_small(options, device_traits(options.device))) return small_planes;
   if (fills_tall_blocks(options, device_traits(options.device))) {
     return shared_planes[std::min(options.b_bits, 3) - 1];
   }

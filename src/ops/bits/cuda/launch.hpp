@@ -61,9 +61,6 @@ extern const BitFunction planes_twin[num_planes_shapes];  ///< two
 extern const BitFunction planes_runs[num_planes_shapes];  ///< any number
 /// Of 128 x 128, for one plane on the right, two, any number: two blocks share B but for one plane.
 extern const BitFunction shared_planes[3];
-/// One plane on either side, of up to so many bits of depth. Of 16 x 32.
-inline constexpr int small_planes_depth = 2048;
-extern const BitFunction small_planes;
 /// Bytes on the right. Of 256 x 128 and 256 x 64.
 inline constexpr int num_bytes_shapes = 2;
 extern const BitFunction bytes_functions[num_bytes_shapes];
