@@ -129,7 +129,7 @@ struct TurningRows {
   quant::BitTensor few, all;
 };
 
-/// Enough rows for the tallest blocks, an odd number of which share B in pairs, and enough depth
+/// Enough rows for the tallest blocks, even and odd numbers of them, and enough depth
 /// that what a block has room for is used again; blocks that skip nothing, a half or everything of
 /// an A that stays; and a last block of one column.
 TEST_P(BitGemmKernels, AreExactInTallBlocks) {

@@ -26,15 +26,16 @@ struct BitCoefficients {
   double spread_us;           ///< the same in rows
   double spread_pair_us;      ///< and for products of bytes
   double gather_bytes_per_us;
-  double window_share;    ///< of what windows of 16-bit features take
-  double tall_start_us;   ///< on wgmma: until the first products ...
-  double tall_32_share;   ///< ... and the share, of up to 32 columns ...
-  double tall_64_share;   ///< ... of up to 64 ...
-  double tall_128_share;  ///< ... and of more
-  double finish_us;       ///< per million sums that become codes or values
-  double rows_us;         ///< more than rows of features take: lanes finish 16 sums at the end ...
-  double edge_us;         ///< ... and per million edges
-  double narrow_edge_us;  ///< the same where lanes have 8 columns
+  double window_share;     ///< of what windows of 16-bit features take
+  double tall_start_us;    ///< on wgmma: until the first products ...
+  double tall_32_share;    ///< ... and the share, of up to 32 columns ...
+  double tall_64_share;    ///< ... of up to 64 ...
+  double tall_128_share;   ///< ... of up to 128 ...
+  double tall_wide_share;  ///< ... and of more, for which the pattern is expanded again
+  double finish_us;        ///< per million sums that become codes or values
+  double rows_us;          ///< more than rows of features take: lanes finish 16 sums at the end ...
+  double edge_us;          ///< ... and per million edges
+  double narrow_edge_us;   ///< the same where lanes have 8 columns
 
   BitCoefficients scaled(DeviceRatio ratio) const {
     BitCoefficients scaled = *this;
@@ -68,6 +69,7 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .tall_32_share = 0.88,
        .tall_64_share = 0.82,
        .tall_128_share = 0.775,
+       .tall_wide_share = 0.81,
        .finish_us = 0.22,
        .rows_us = 0.8,
        .edge_us = 1.2,
@@ -202,9 +204,10 @@ double predict_bit_windows_us(const BitProblem& problem, const DeviceTraits& tra
 double predict_bit_tall_us(const BitProblem& problem, const DeviceTraits& traits) {
   const BitCoefficients fit = coefficients_for(coefficients, traits);
   const std::int64_t cols = problem.options.cols;
-  const double share = cols <= 32   ? fit.tall_32_share
-                       : cols <= 64 ? fit.tall_64_share
-                                    : fit.tall_128_share;
+  const double share = cols <= 32    ? fit.tall_32_share
+                       : cols <= 64  ? fit.tall_64_share
+                       : cols <= 128 ? fit.tall_128_share
+                                     : fit.tall_wide_share;
   // Of more than 64 columns whole blocks are computed.
   const std::int64_t computed = cols <= 64 ? cols : (cols + 127) / 128 * 128;
   return fit.tall_start_us + windows_us(problem, share, computed, fit, traits);

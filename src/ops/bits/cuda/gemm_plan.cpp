@@ -32,7 +32,7 @@ bool fills_tall_blocks(const BitOptions& options, const DeviceTraits& traits) {
 
 const BitFunction& planes_function_of(const BitOptions& options) {
   if (fills_tall_blocks(options, device_traits(options.device))) {
-    return shared_planes[std::min(options.b_bits, 3) - 1];
+    return boxed_planes[std::min(options.b_bits, 3) - 1];
   }
   const int shape = options.cols > 32 ? 0 : 1;
   if (options.b_bits == 1) return planes_one[shape];

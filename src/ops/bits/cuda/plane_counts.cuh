@@ -20,7 +20,7 @@ enum class PlanesOrder {
 };
 
 template <int groups_, int width_, PlanesOrder order_, int a_slots_, int b_slots_,
-          bool holds_a_ = false, int lag_ = 0>
+          bool holds_a_ = false>
 struct PlanesPolicy {
   static constexpr PlanesOrder order = order_;
   static constexpr int groups = groups_;  ///< warp groups
@@ -33,8 +33,6 @@ struct PlanesPolicy {
   /// Whether warps keep the chunks of a run in registers: shared memory then gives B alone to all
   /// planes but the first.
   static constexpr bool holds_a = holds_a_;
-  /// Turns that the second warp group stays behind the first: it multiplies while that one stores.
-  static constexpr int lag = lag_;
 };
 
 inline constexpr int chunk_words = 32;

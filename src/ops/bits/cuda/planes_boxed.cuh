@@ -4,35 +4,32 @@
 #include <cstdint>
 
 #include "cuda/bulk_copy.cuh"
-#include "cuda/cluster.cuh"
 #include "cuda/overlap.cuh"
 #include "cuda/share_registers.cuh"
 #include "ops/bits/cuda/plane_counts.cuh"
 #include "ops/bits/cuda/store.cuh"
 
-/// Planes whose chunks come as boxes that one warp asks for. The blocks of a cluster have other
-/// rows but the same columns: each brings a part of a chunk of B for all of them, so that B is read
-/// once per cluster. Where tiles are skipped blocks meet other chunks, and a cluster is one block.
+/// Planes whose chunks come as boxes that one warp asks for. Blocks with the same columns bring B
+/// for themselves: clusters that shared it waited longer for each other than L2 takes to give it
+/// again.
 namespace tessera::ops {
 
-/// Boxes of 32 words: of A as many rows as a block has, of B the part that a block brings.
+/// Boxes of 32 words, of as many rows as a block has of either.
 struct PlaneMaps {
   CUtensorMap a;
   CUtensorMap b;
 };
 
 template <class Policy>
-class SharedPlanes {
+class BoxedPlanes {
  public:
   static constexpr int consumers = Policy::groups * 4;  ///< warps
   /// One warp asks for operands. Where warps hold A it is one of four, whose registers they take.
   static constexpr int threads = (consumers + (Policy::holds_a ? 4 : 1)) * 32;
 
-  __device__ SharedPlanes(const BitProduct& product, const PlaneMaps& maps, std::uint32_t barriers,
-                          std::uint32_t memory)
+  __device__ BoxedPlanes(const BitProduct& product, const PlaneMaps& maps, std::uint32_t barriers,
+                         std::uint32_t memory)
       : product_(product), maps_(maps), barriers_(barriers), slots_{memory} {
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank_));
-    asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(ranks_));
     const int all = static_cast<int>((product.a.row_words + chunk_words - 1) / chunk_words);
     const auto tile = static_cast<int>(blockIdx.x);
     range_ = part_range(product.index, all, tile, 0, 1);
@@ -50,9 +47,10 @@ class SharedPlanes {
       cuda::fetch_map(maps_.b);
       init_barriers();
     }
-    cuda::arrive_with_barriers();
-    if (asks && product_.a_stays) start(true, false);
-    cuda::wait_for_cluster();
+    __syncthreads();
+    // Of one plane B would wait behind all chunks of A.
+    const bool a_first = product_.a_stays && Policy::holds_a;
+    if (asks && a_first) start(true, false);
     cuda::wait_for_previous();
     if (warp < consumers) {
       if constexpr (Policy::holds_a) cuda::take_registers<232>();
@@ -60,19 +58,15 @@ class SharedPlanes {
     } else {
       if constexpr (Policy::holds_a) cuda::give_registers<40>();
       if (asks) {
-        start(!product_.a_stays, true);
+        start(!a_first, true);
         produce();
       }
     }
-    // A block may end before the others: all that they write to it has come when its last turn is
-    // over, since nobody arrives for slots that are not filled again.
   }
 
  private:
   using Turn = PlanesTurn<Policy::run>;
   static constexpr int slots = Policy::b_slots;
-  // A slot that those behind wait for is not theirs to free.
-  static_assert(Policy::lag <= slots - 2);
 
   __device__ Turn first_turn() const { return {0, 0, product_.b.planes - 1}; }
   __device__ std::uint32_t full(int slot) const {
@@ -85,7 +79,7 @@ class SharedPlanes {
   __device__ void init_barriers() const {
     for (int slot = 0; slot < slots; ++slot) {
       cuda::init_barrier(full(slot), 1);
-      cuda::init_barrier(empty(slot), ranks_ * consumers);
+      cuda::init_barrier(empty(slot), consumers);
     }
     cuda::publish_barriers();
   }
@@ -100,8 +94,7 @@ class SharedPlanes {
     }
   }
 
-  /// All further turns. Nobody reads a slot any more whose warps have arrived: in no block, since B
-  /// goes to all of them.
+  /// All further turns. Nobody reads a slot any more whose warps have arrived.
   __device__ void produce() const {
     Turn turn = first_turn();
     for (int i = 0; i < min(slots, turns_); ++i) turn.advance(range_.count, product_.b.planes);
@@ -127,14 +120,7 @@ class SharedPlanes {
     cuda::copy_box(slots_.a_slot(turn.at()), maps_.a, word_of(turn), first_row_, 0, full(slot));
   }
   __device__ void ask_b(const Turn& turn, int slot) const {
-    if (ranks_ == 1) {
-      return cuda::copy_box(slots_.b_slot(slot), maps_.b, word_of(turn), first_col_, turn.plane,
-                            full(slot));
-    }
-    const int part = Policy::width / ranks_ * rank_;
-    cuda::copy_box(slots_.b_slot(slot) + static_cast<std::uint32_t>(part * chunk_bytes), maps_.b,
-                   word_of(turn), first_col_ + part, turn.plane, full(slot),
-                   static_cast<std::uint16_t>((1u << ranks_) - 1));
+    cuda::copy_box(slots_.b_slot(slot), maps_.b, word_of(turn), first_col_, turn.plane, full(slot));
   }
   __device__ int word_of(const Turn& turn) const {
     const int index = range_.first + turn.at();
@@ -155,7 +141,6 @@ class SharedPlanes {
 
   __device__ void count(PlaneCounts<Policy>& counts) const {
     const auto lane = static_cast<int>(threadIdx.x) % 32;
-    const int lag = static_cast<int>(threadIdx.x) / 128 * Policy::lag;
     Turn turn = first_turn();
     int slot = 0;
     int parity = 0;
@@ -163,13 +148,9 @@ class SharedPlanes {
     counts.begin();
     for (int i = 0; i < turns_; ++i) {
       cuda::wait_for_barrier(full(slot), parity);
-      if (Policy::lag > 0) {
-        const int ahead = min(i + lag, turns_ - 1);
-        cuda::wait_for_barrier(full(ahead % slots), ahead / slots % 2);
-      }
       counts.add(turn, range_.count, slots_.a_slot(turn.at()), slots_.b_slot(slot));
       // The products of the turn before are done.
-      if (i > 0 && i + slots <= turns_ && lane < ranks_) cuda::arrive_at(empty(before), lane);
+      if (i > 0 && lane == 0) cuda::arrive_at(empty(before));
       turn.advance(range_.count, product_.b.planes);
       before = slot;
       if (++slot == slots) {
@@ -181,13 +162,11 @@ class SharedPlanes {
 
   /// Where the next turn's B lies, and which turn's may be read still.
   struct Place {
-    int turn = 0;
     int slot = 0;
     int parity = 0;
     int read = -1;
 
     __device__ void advance() {
-      ++turn;
       read = slot;
       if (++slot < slots) return;
       slot = 0;
@@ -221,22 +200,17 @@ class SharedPlanes {
       cuda::wait_for_barrier(full(place.slot), place.parity);
       if constexpr (highest) counts.hold(chunk, slots_.a_slot(first + chunk));
       counts.template add_held<highest>(chunk, slots_.b_slot(place.slot));
-      leave(place);
+      leave(place.read);
       place.advance();
     }
     if (!counts.end_held(plane)) return;
-    leave(place);
+    leave(place.read);
     place.read = -1;
   }
 
-  /// None of this warp's products reads the slot of the turn before any more; in no block, since B
-  /// goes to all of them.
-  __device__ void leave(const Place& place) const {
-    const auto lane = static_cast<int>(threadIdx.x) % 32;
-    const bool is_filled_again = place.turn + slots <= turns_;
-    if (place.read >= 0 && is_filled_again && lane < ranks_) {
-      cuda::arrive_at(empty(place.read), lane);
-    }
+  /// None of this warp's products reads a slot any more.
+  __device__ void leave(int slot) const {
+    if (slot >= 0 && threadIdx.x % 32 == 0) cuda::arrive_at(empty(slot));
   }
 
   const BitProduct& product_;
@@ -244,22 +218,21 @@ class SharedPlanes {
   std::uint32_t barriers_;
   PlanesMemory<Policy> slots_;
   PartRange range_;
-  int rank_;
-  int ranks_;
   int turns_;
   int first_row_;
   int first_col_;
 };
 
 template <class Policy>
-__global__ __launch_bounds__(SharedPlanes<Policy>::threads, 1) void multiply_shared_planes(
-    const BitProduct product, const __grid_constant__ PlaneMaps maps) {
+__global__ __launch_bounds__(BoxedPlanes<Policy>::threads,
+                             1) void multiply_boxed_planes(const BitProduct product,
+                                                           const __grid_constant__ PlaneMaps maps) {
 #ifdef TESSERA_HAS_WGMMA
   extern __shared__ __align__(1024) char shared[];
   __shared__ __align__(8) std::uint64_t barriers[2 * Policy::b_slots];
   cuda::let_next_begin();
-  SharedPlanes<Policy>(product, maps, cuda::shared_address(barriers),
-                       (cuda::shared_address(shared) + 1023u) & ~1023u)
+  BoxedPlanes<Policy>(product, maps, cuda::shared_address(barriers),
+                      (cuda::shared_address(shared) + 1023u) & ~1023u)
       .run();
 #else
   __trap();
