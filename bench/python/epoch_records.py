@@ -3,7 +3,8 @@
 
 LOSS_BOUNDS = {"fp32": 1e-4, "bf16": 2e-2}
 WHO = ("pyg", "tessera")
-WHY = {"OutOfMemory": "memory", "out of memory": "memory", "cannot be captured": "waits"}  # by a part of the error
+WHY = {"OutOfMemory": "memory", "out of memory": "memory", "cannot be captured": "waits",
+       "not ready": "not ready"}  # by a part of the error
 
 
 def milliseconds(result, shortest=False):
