@@ -72,9 +72,10 @@ bool wants_two_vectors(const AttentionProblem& problem, AttentionSweep sweep) {
   if (sweep == AttentionSweep::backward) return edges >= 500'000;
   if (edges < 1'000'000) return false;
   const bool low_degree = edges < EdgeOffset{16} * problem.graph.num_rows();
-  // In wide heads many lanes exchange what their scores are made of.
+  // In wide heads many lanes exchange what their scores are made of; dot products were not
+  // measured.
   const AttentionOptions& options = problem.options;
-  const bool wide = options.features / options.heads > 64;
+  const bool wide = options.form != AttentionForm::dot && options.features / options.heads > 64;
   return options.form == AttentionForm::gat || wide || low_degree;
 }
 
