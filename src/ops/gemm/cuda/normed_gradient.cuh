@@ -7,10 +7,9 @@
 /// Both gradients of a dense layer before a batch norm, whose own gradient is made where it is
 /// read: x, y and the gradient come from memory once, that of x goes there once.
 ///
-///     groups 0-2     convert tile 2     | convert tile 3     | convert tile 4        ...
-///     group 3        dY^T X of tile 1   | dY^T X of tile 2   | dY^T X of tile 3
-///     group 4        write rows of tile 0                    | dY W of tile 2
-///     group 5        dY W of tile 1     | write rows of tile 1                       ...
+///     groups 0, 1    convert tile 2     | convert tile 3     | convert tile 4        ...
+///     group 2        dY^T X of tile 1   | dY^T X of tile 2   | dY^T X of tile 3
+///     group 3        dY W of tile 1, write rows | dY W of tile 2, write rows | ...
 ///     copies         two tiles are on their way all the time
 namespace tessera::ops {
 
@@ -31,10 +30,10 @@ __device__ inline float plain_gradient(const NormedLaunch& launch, std::int64_t 
 }
 
 /// One number of grad_x and a block's share of one of grad_weight where planes could not hold the
-/// factors.
-__device__ inline float plain_of_x(const NormedLaunch& launch, std::int64_t row, std::int64_t col) {
+/// factors: rare, so out of the way.
+__device__ __noinline__ float plain_of_x(const NormedLaunch& launch, std::int64_t row,
+                                         std::int64_t col) {
   float sum = 0;
-#pragma unroll 1
   for (std::int64_t k = 0; k < launch.out; ++k) {
     sum = fmaf(plain_gradient(launch, row, k), launch.weight.data[k * launch.weight.stride + col],
                sum);
@@ -57,17 +56,6 @@ __device__ __noinline__ float plain_of_weight(const NormedLaunch& launch, std::i
     }
   }
   return sum;
-}
-
-/// What the threads of a group keep of their registers, those beyond go to groups that take them;
-/// in all a block has no more than it began with.
-template <int count>
-__device__ inline void give_registers() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
-}
-template <int count>
-__device__ inline void take_registers() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
 }
 
 /// D[64][64] += A[64][16] B[16][64], both in shared memory in lines of 64 numbers: those of A are
@@ -134,7 +122,6 @@ __device__ inline void make_sure_of_x(const NormedLaunch& launch, std::int64_t f
 #pragma unroll
   for (int i = 0; i < 32; ++i) copies[i] = products[i];
   const std::int64_t row = first + thread / 32 % 4 * 16 + thread % 32 / 4;
-#pragma unroll 1
   for (int i = 0; i < 32; ++i) {
     const std::int64_t at_row = row + i / 2 % 2 * 8;
     const int col = i / 4 * 8 + thread % 4 * 2 + i % 2;
@@ -159,8 +146,7 @@ __device__ inline void convert_tiles(const NormedLaunch& launch, NormedTiles& ti
     tiles.keep_left(side);
     tiles.fetch_left(first + step);
     cuda::wait_for_copies<1>();
-    if (done >= 2)
-      cuda::wait_at_barrier(NormedBarriers::empty(side), NormedBarriers::threads_of_empty);
+    if (done >= 2) cuda::wait_at_barrier(NormedBarriers::empty(side), normed_threads);
     tiles.convert(first, side);
     cuda::fence_shared_for_wgmma();
     for (int reader = 0; reader < 2; ++reader) {
@@ -171,27 +157,23 @@ __device__ inline void convert_tiles(const NormedLaunch& launch, NormedTiles& ti
   }
   cuda::wait_for_copies<0>();
   for (int last = max(0, done - 2); last < done; ++last) {
-    cuda::wait_at_barrier(NormedBarriers::empty(last % 2), NormedBarriers::threads_of_empty);
+    cuda::wait_at_barrier(NormedBarriers::empty(last % 2), normed_threads);
   }
 }
 
-/// For a group that multiplies all tiles, or every second one, those of a side: calls
-/// `multiply(first, side, products)`, which begins the product of a tile, and `finish(first,
-/// products)` when this group needs its planes no more.
-template <int every, class Multiply, class Finish>
-__device__ void multiply_tiles(const NormedLaunch& launch, int side, std::int64_t begin,
+/// For one of the two groups that multiply: calls `multiply(first, side, products)`, which begins
+/// the product of a tile, and `finish(first, products)` when this group needs its planes no more.
+template <class Multiply, class Finish>
+__device__ void multiply_tiles(const NormedLaunch& launch, int reader, std::int64_t begin,
                                std::int64_t step, Multiply&& multiply, Finish&& finish) {
-  constexpr int reader = every - 1;
-  for (std::int64_t first = begin + side * step; first < launch.rows;
-       first += every * step, side = (side + every) % 2) {
+  int side = 0;
+  for (std::int64_t first = begin; first < launch.rows; first += step, side ^= 1) {
     float products[32];
-    // Descriptors follow from it anew: all of them would take more registers than there are.
-    asm volatile("" : "+r"(side));
     cuda::wait_at_barrier(NormedBarriers::full(side, reader), NormedBarriers::threads_of_full);
     multiply(first, side, products);
     cuda::wgmma_wait();
     cuda::keep_in_place(products);
-    cuda::arrive_at_barrier(NormedBarriers::empty(side), NormedBarriers::threads_of_empty);
+    cuda::arrive_at_barrier(NormedBarriers::empty(side), normed_threads);
     finish(first, products);
   }
 }
@@ -218,13 +200,10 @@ __global__ __launch_bounds__(normed_threads,
   double* const of_warps =
       reinterpret_cast<double*>(memory + NormedLayout::stages + NormedLayout::matrix_bytes);
   if (thread < normed_converters) {
-    give_registers<72>();
     convert_tiles(launch, tiles, begin, step);
-    __syncthreads();
-  } else if (group == normed_converters / 128) {
-    take_registers<88>();
+  } else if (group == 2) {
     float sums[32] = {};
-    multiply_tiles<1>(
+    multiply_tiles(
         launch, 0, begin, step,
         [&](std::int64_t, int side, float(&products)[32]) {
           multiply_lines<64, 1>(address + NormedLayout::gradient_planes(side),
@@ -234,38 +213,31 @@ __global__ __launch_bounds__(normed_threads,
 #pragma unroll
           for (int i = 0; i < 32; ++i) sums[i] += products[i];
         });
-    __syncthreads();
 #pragma unroll
     for (int i = 0; i < 32; ++i) of_weight[i * 128 + thread % 128] = sums[i];
   } else {
-    take_registers<88>();
-    float x[16];
+    float x[32];
     NormedSums of_x;
     const bool has_sums = launch.sums.data != nullptr;
-    multiply_tiles<2>(
-        launch, group % 2, begin, step,
+    multiply_tiles(
+        launch, 1, begin, step,
         [&](std::int64_t first, int side, float(&products)[32]) {
           multiply_by_weight(address + NormedLayout::gradient_planes(side),
                              address + NormedLayout::weight_planes, products);
-          if (has_sums) NormedSums::fetch(launch, first, 0, x);
+          if (has_sums) NormedSums::fetch(launch, first, x);
         },
         [&](std::int64_t first, float(&products)[32]) {
           make_sure_of_x(launch, first, products);
-          if (has_sums) {
-            of_x.add<0>(launch, tiles, x, products, first);
-            NormedSums::fetch(launch, first, 1, x);
-          }
           write_normed_rows(launch, first, products);
-          if (has_sums) of_x.add<1>(launch, tiles, x, products, first);
+          if (has_sums) of_x.add(launch, tiles, x, products, first);
         });
-    __syncthreads();
-    of_x.write(of_warps + thread / 32 % 8 * 128);
+    of_x.write(of_warps + thread / 32 % 4 * 128);
   }
   __syncthreads();
   if (launch.sums.data != nullptr && thread < 128) {
     double total = 0;
 #pragma unroll
-    for (int warp = 0; warp < 8; ++warp) total += of_warps[warp * 128 + thread];
+    for (int warp = 0; warp < 4; ++warp) total += of_warps[warp * 128 + thread];
     __stcg(launch.partial_sums + std::int64_t{blockIdx.x} * 128 + thread, total);
   }
   // Each of the first 256 threads has 16 numbers of the weight's gradient.
@@ -303,9 +275,8 @@ __global__ __launch_bounds__(normed_threads,
   of_warps[thread] = total;
   __syncthreads();
   if (thread >= 128 || thread % 64 >= launch.in) return;
-  total = 0;
-#pragma unroll
-  for (int of = 0; of < normed_threads / 128; ++of) total += of_warps[of * 128 + thread];
+  total = of_warps[thread] + of_warps[128 + thread];
+  total += of_warps[256 + thread] + of_warps[384 + thread];
   launch.sums.data[thread / 64 * launch.sums.stride + thread % 64] = total;
 #endif
 }

@@ -9,18 +9,16 @@
 namespace tessera::ops {
 
 /// Sums for the batch norm before the layer: of 16 columns for a lane's four lanes, added up over
-/// the rows of a warp in fp32, over tiles in double. Columns are read and added in two halves.
+/// the rows of a warp in fp32, over tiles in double.
 class NormedSums {
  public:
-  /// Begins to read what a lane needs of half the columns of x, as it is in memory; the tile came
-  /// from there before.
-  __device__ static void fetch(const NormedLaunch& launch, std::int64_t first, int columns,
-                               float (&x)[16]) {
+  /// Begins to read what a lane needs of x, as it is in memory; the tile came from there before.
+  __device__ static void fetch(const NormedLaunch& launch, std::int64_t first, float (&x)[32]) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const std::int64_t row = first + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int col = columns * 32 + j * 8 + lane % 4 * 2;
+    for (int j = 0; j < 8; ++j) {
+      const int col = j * 8 + lane % 4 * 2;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const bool exists = row + half * 8 < launch.rows && col < launch.in;
@@ -33,18 +31,17 @@ class NormedSums {
   }
 
   /// `x` lies as products do.
-  template <int columns>
-  __device__ void add(const NormedLaunch& launch, const NormedTiles& tiles, const float (&x)[16],
+  __device__ void add(const NormedLaunch& launch, const NormedTiles& tiles, const float (&x)[32],
                       const float (&products)[32], std::int64_t first) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int line = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
 #pragma unroll
-    for (int set = 0; set < 2; ++set) {
+    for (int set = 0; set < 4; ++set) {
       float values[8] = {};
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const int j = set * 2 + i, of_products = columns * 16 + j * 4;
-        const int col = columns * 32 + j * 8 + lane % 4 * 2;
+        const int j = set * 2 + i;
+        const int col = j * 8 + lane % 4 * 2;
         const float2 a = tiles.x_numbers(0, col), b = tiles.x_numbers(1, col);
         const float2 c = tiles.x_numbers(2, col);
 #pragma unroll
@@ -55,13 +52,13 @@ class NormedSums {
             const float distance = x[j * 4 + half * 2 + k] - (k == 0 ? a.x : a.y);
             const float z = k == 0 ? distance * b.x + c.x : distance * b.y + c.y;
             const bool counts = !(launch.x_columns.relu && z <= 0);
-            const float gradient = counts ? products[of_products + half * 2 + k] : 0.0f;
+            const float gradient = counts ? products[j * 4 + half * 2 + k] : 0.0f;
             values[i * 2 + k] += gradient;
             values[4 + i * 2 + k] = fmaf(gradient, distance, values[4 + i * 2 + k]);
           }
         }
       }
-      totals_[columns * 2 + set] += static_cast<double>(add_across_eight_lanes(values, lane));
+      totals_[set] += static_cast<double>(add_across_eight_lanes(values, lane));
     }
   }
 

@@ -11,24 +11,23 @@
 /// such; and two stages of rows as they come from memory.
 namespace tessera::ops {
 
-/// The first half of them bring rows and convert them, a group of 128 multiplies for the weight,
-/// and one for each side for x, which takes longer, as it writes what it finds.
-inline constexpr int normed_threads = 768;
-inline constexpr int normed_converters = 384;
+/// The first of them bring rows and convert them, half of the others multiply for the weight, half
+/// for x.
+inline constexpr int normed_threads = 512;
+inline constexpr int normed_converters = 256;
 inline constexpr int normed_rows = inner_lines;
 inline constexpr int most_normed_inner = 4;
 
-static_assert(normed_rows * most_normed_inner <= normed_converters);
+static_assert(normed_rows * most_normed_inner == normed_converters);
 
-/// Numbers of barriers: planes of a side are there, for each of the two groups that multiply them;
-/// both have read them; those who convert meet.
+/// Numbers of barriers: planes of a side are there, for each of the two groups that multiply; both
+/// have read them; those who convert meet.
 struct NormedBarriers {
   __device__ static int full(int side, int reader) { return 1 + 2 * side + reader; }
   __device__ static int empty(int side) { return 5 + side; }
   static constexpr int of_converters = 7;
-  /// Those who convert, and one group or two.
+  /// Those who convert, and one group.
   static constexpr int threads_of_full = normed_converters + 128;
-  static constexpr int threads_of_empty = normed_converters + 2 * 128;
 };
 
 struct NormedLayout {
@@ -52,20 +51,18 @@ struct NormedLayout {
   /// 1024 bytes more, to begin on such a boundary.
   static constexpr int bytes = end + 1024;
 
-  static constexpr int staged_line = 256, plane_line = 128;
   /// Where four neighbours lie in a staged matrix. Exchanged so that eight rows begin in different
   /// banks.
-  __device__ static int staged(int line, int four) {
-    return line * staged_line + (four ^ (line % 8)) * 16;
-  }
+  __device__ static int staged(int line, int four) { return line * 256 + (four ^ (line % 8)) * 16; }
   /// Where four neighbours lie in a plane: as the matrix units read lines of 64 numbers.
   __device__ static int in_plane(int line, int four) {
-    return line * plane_line + ((four / 2) ^ (line % 8)) * 16 + four % 2 * 8;
+    return line * 128 + ((four / 2) ^ (line % 8)) * 16 + four % 2 * 8;
   }
 };
 
-__device__ inline void keep_in_planes(char* place, const float (&values)[4]) {
+__device__ inline void keep_in_planes(char* planes, int line, int four, const float (&values)[4]) {
   const FourInPlanes cut(values);
+  char* const place = planes + NormedLayout::in_plane(line, four);
 #pragma unroll
   for (int plane = 0; plane < num_planes; ++plane) {
     *reinterpret_cast<uint2*>(place + plane * inner_plane_bytes) =
@@ -91,17 +88,7 @@ class NormedTiles {
         load_neighbours(launch_.weight.data + line * launch_.weight.stride + four * 4, 4, 1,
                         values);
       }
-      keep_in_planes(memory_ + NormedLayout::weight_planes + NormedLayout::in_plane(line, four),
-                     values);
-    }
-    // Columns that are not there are never copied.
-#pragma unroll 1
-    for (int place = thread; place < 2 * 3 * normed_rows * 16; place += normed_threads) {
-      const int four = place % 16, which = place / (normed_rows * 16) % 3;
-      if (four * 4 < (which == 0 ? launch_.in : launch_.out)) continue;
-      char* const matrix = staged(place / (3 * normed_rows * 16), which);
-      *reinterpret_cast<float4*>(matrix + NormedLayout::staged(place / 16 % normed_rows, four)) =
-          make_float4(0, 0, 0, 0);
+      keep_in_planes(memory_ + NormedLayout::weight_planes, line, four, values);
     }
     if (thread < 64) {
       const GradientColumn column =
@@ -124,77 +111,72 @@ class NormedTiles {
     }
   }
 
-  /// Begins to copy the rows from `first` on to a side; those that are not there stay as they were.
-  __device__ void copy(std::int64_t first, int side) const {
-    const int rows = rows_from(first);
-    const auto copy_of = [&](const cuda::Rows<const float>& matrix, int cols, int which) {
-      if (own_four() * 4 >= cols) return;
-      const std::uint32_t to =
-          cuda::shared_address(staged(side, which) + NormedLayout::staged(own_line(), own_four()));
-      const float* from = matrix.data + (first + own_line()) * matrix.stride + own_four() * 4;
-#pragma unroll
-      for (int i = 0; i < lines_of_converter; ++i, from += lines_at_once * matrix.stride) {
-        if (own_line() + i * lines_at_once < rows) {
-          cuda::copy_16_async(to + i * lines_at_once * NormedLayout::staged_line, from);
+  /// Begins to copy the rows from `first` on to a side; of rows that are not there, zeros.
+  __device__ void copy(std::int64_t first, int side) {
+    each_four([&](int line, int four) {
+      const std::int64_t row = first + line;
+      const auto copy_of = [&](const cuda::Rows<const float>& matrix, int cols, int which) {
+        const std::uint32_t to =
+            cuda::shared_address(staged(side, which) + NormedLayout::staged(line, four));
+        if (row < launch_.rows && four * 4 < cols) {
+          cuda::copy_16_async(to, matrix.data + row * matrix.stride + four * 4);
+        } else {
+          cuda::zero_16_async(to, matrix.data);
         }
-      }
-    };
-    copy_of(launch_.x, launch_.in, 0);
-    copy_of(launch_.y, launch_.out, 1);
-    if (!has_factors()) copy_of(launch_.gradient, launch_.out, 2);
+      };
+      copy_of(launch_.x, launch_.in, 0);
+      copy_of(launch_.y, launch_.out, 1);
+      if (!has_factors()) copy_of(launch_.gradient, launch_.out, 2);
+    });
   }
 
-  /// The left factor of a gradient that is a product has few numbers; a converter brings one.
+  /// The left factor of a gradient that is a product has few numbers; each converter brings one.
   __device__ void fetch_left(std::int64_t first) {
     const int thread = static_cast<int>(threadIdx.x);
     const std::int64_t row = first + thread / most_normed_inner;
     const int k = thread % most_normed_inner;
-    const bool exists = has_factors() && has_left() && row < launch_.rows && k < launch_.inner;
+    const bool exists = has_factors() && row < launch_.rows && k < launch_.inner;
     left_ = exists ? launch_.left.data[row * launch_.left.stride + k] : 0.0f;
   }
   /// Every converter calls it before `convert`.
   __device__ void keep_left(int side) const {
     if (!has_factors()) return;
-    if (has_left()) left(side)[threadIdx.x] = left_;
+    left(side)[threadIdx.x] = left_;
     cuda::wait_at_barrier(NormedBarriers::of_converters, normed_converters);
   }
 
   /// Makes planes of a tile that has arrived.
   __device__ void convert(std::int64_t first, int side) const {
-    const int rows = rows_from(first);
+    // A thread has the same columns in every line.
+    const int own = static_cast<int>(threadIdx.x) % 16;
     GradientColumn of_columns[4];
     cuda::ColumnNumbers of_x[4];
-    fetch_columns(own_four(), of_columns, of_x);
-    const char* const own_staged = staged(side, 0) + NormedLayout::staged(own_line(), own_four());
-    char* const own_planes =
-        memory_ + NormedLayout::x_planes(side) + NormedLayout::in_plane(own_line(), own_four());
-#pragma unroll
-    for (int i = 0; i < lines_of_converter; ++i) {
-      const int line = own_line() + i * lines_at_once;
-      if (line >= normed_rows) break;
-      const bool exists = line < rows;
-      const char* const from = own_staged + i * lines_at_once * NormedLayout::staged_line;
-      const float4 x = four_of(from, 0);
+    float of_right[most_normed_inner][4];
+    fetch_columns(own, of_columns, of_x, of_right);
+    each_four([&](int line, int four) {
+      const bool exists = first + line < launch_.rows;
+      const float4 x = four_of(side, 0, line, four);
       float values[4] = {x.x, x.y, x.z, x.w};
       if (launch_.x_columns.numbers != nullptr) {
 #pragma unroll
-        for (int k = 0; k < 4; ++k) values[k] = launch_.x_columns.value(values[k], of_x[k]);
+        for (int i = 0; i < 4; ++i) {
+          values[i] = launch_.x_columns.value(values[i], of_x[i]);
+        }
       }
-      const float4 y = four_of(from, 1);
+      const float4 y = four_of(side, 1, line, four);
       const float of_y[4] = {y.x, y.y, y.z, y.w};
       float gradients[4];
-      find_gradients(side, line, from, gradients);
+      find_gradients(side, line, four, of_right, gradients);
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        gradients[k] = of_columns[k].value(of_y[k], gradients[k], launch_.relu);
-        // Products of rows that are not there are 0, whatever lies in their place.
-        values[k] = exists ? values[k] : 0.0f;
-        gradients[k] = exists ? gradients[k] : 0.0f;
+      for (int i = 0; i < 4; ++i) {
+        gradients[i] = of_columns[i].value(of_y[i], gradients[i], launch_.relu);
+        // Products of rows that are not there are 0, whatever the columns hold.
+        values[i] = exists ? values[i] : 0.0f;
+        gradients[i] = exists ? gradients[i] : 0.0f;
       }
-      char* const to = own_planes + i * lines_at_once * NormedLayout::plane_line;
-      keep_in_planes(to, values);
-      keep_in_planes(to + NormedLayout::gradient_planes(0), gradients);
-    }
+      keep_in_planes(memory_ + NormedLayout::x_planes(side), line, four, values);
+      keep_in_planes(memory_ + NormedLayout::gradient_planes(side), line, four, gradients);
+    });
   }
 
   /// One of the three numbers of two neighbouring columns of x.
@@ -203,28 +185,23 @@ class NormedTiles {
   }
 
  private:
-  /// A converter has four columns, the same in every line, and every so many lines one; these are
-  /// exchanged alike.
-  static constexpr int lines_at_once = normed_converters / 16;
-  static constexpr int lines_of_converter = (normed_rows + lines_at_once - 1) / lines_at_once;
-  static_assert(lines_at_once % 8 == 0);
-  __device__ static int own_line() { return static_cast<int>(threadIdx.x) / 16; }
-  __device__ static int own_four() { return static_cast<int>(threadIdx.x) % 16; }
-
-  /// Of the tile that begins there.
-  __device__ int rows_from(std::int64_t first) const {
-    return static_cast<int>(min(launch_.rows - first, std::int64_t{normed_rows}));
+  /// The same lines and columns in every call, two lines at once.
+  template <class Work>
+  __device__ static void each_four(Work&& work) {
+    constexpr int lines = normed_converters / 16;
+    const int line = static_cast<int>(threadIdx.x) / 16, four = static_cast<int>(threadIdx.x) % 16;
+#pragma unroll 2
+    for (int i = 0; i < normed_rows / lines; ++i) work(i * lines + line, four);
   }
 
   __device__ bool has_factors() const { return launch_.gradient.data == nullptr; }
-  __device__ static bool has_left() { return threadIdx.x < normed_rows * most_normed_inner; }
 
   __device__ char* staged(int side, int which) const {
     return memory_ + NormedLayout::stages + side * NormedLayout::stage_bytes +
            which * NormedLayout::matrix_bytes;
   }
-  __device__ static float4 four_of(const char* from, int which) {
-    return *reinterpret_cast<const float4*>(from + which * NormedLayout::matrix_bytes);
+  __device__ float4 four_of(int side, int which, int line, int four) const {
+    return *reinterpret_cast<const float4*>(staged(side, which) + NormedLayout::staged(line, four));
   }
   __device__ float* columns() const {
     return reinterpret_cast<float*>(memory_ + NormedLayout::columns);
@@ -244,7 +221,8 @@ class NormedTiles {
     values[0] = all.x, values[1] = all.y, values[2] = all.z, values[3] = all.w;
   }
   __device__ void fetch_columns(int four, GradientColumn (&of_columns)[4],
-                                cuda::ColumnNumbers (&of_x)[4]) const {
+                                cuda::ColumnNumbers (&of_x)[4],
+                                float (&of_right)[most_normed_inner][4]) const {
     float numbers[8][4];
 #pragma unroll
     for (int i = 0; i < 5; ++i) take(columns() + i * 64, four, numbers[i]);
@@ -256,13 +234,17 @@ class NormedTiles {
                        numbers[3][i], numbers[4][i], {}};
       of_x[i] = {numbers[5][i], numbers[6][i], numbers[7][i], 0};
     }
+    if (!has_factors()) return;
+#pragma unroll
+    for (int k = 0; k < most_normed_inner; ++k) take(right() + k * 64, four, of_right[k]);
   }
 
   /// Of what batch norm put out.
-  __device__ void find_gradients(int side, int line, const char* from,
+  __device__ void find_gradients(int side, int line, int four,
+                                 const float (&of_right)[most_normed_inner][4],
                                  float (&gradients)[4]) const {
     if (!has_factors()) {
-      const float4 found = four_of(from, 2);
+      const float4 found = four_of(side, 2, line, four);
       gradients[0] = found.x, gradients[1] = found.y;
       gradients[2] = found.z, gradients[3] = found.w;
       return;
@@ -274,10 +256,8 @@ class NormedTiles {
 #pragma unroll
     for (int k = 0; k < most_normed_inner; ++k) {
       if (k == launch_.inner) break;
-      float of_right[4];
-      take(right() + k * 64, own_four(), of_right);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) gradients[i] = fmaf(of_left[k], of_right[i], gradients[i]);
+      for (int i = 0; i < 4; ++i) gradients[i] = fmaf(of_left[k], of_right[k][i], gradients[i]);
     }
   }
 

@@ -56,17 +56,14 @@ __device__ inline int exchanged_column(int col) {
   return col / 16 * 16 + (place < 2 ? 0 : 8) + lane * 2 + place % 2;
 }
 
-/// Writes the columns [first_col, first_col + cols) of the right factor into shared memory. Called
-/// once: its registers must not be asked of what follows.
+/// Writes the columns [first_col, first_col + cols) of the right factor into shared memory.
 template <int cols>
-__device__ __noinline__ void keep_right(const ProductLaunch& launch, bool inner_in_row,
-                                        std::int64_t first_col, char* planes) {
+__device__ void keep_right(const ProductLaunch& launch, bool inner_in_row, std::int64_t first_col,
+                           char* planes) {
   using Layout = StreamLayout;
   const auto padded = static_cast<int>(Layout::padded(launch.inner));
   const std::int64_t plane_bytes = Layout::plane_bytes(launch.inner);
   constexpr int kept_cols = 64;
-  // Several numbers are on their way at once: no row is multiplied before all are there.
-#pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < padded * kept_cols; i += stream_threads) {
     const int inner = inner_in_row ? i % padded : i / kept_cols;
     const int col = inner_in_row ? i / padded : i % kept_cols;
@@ -163,11 +160,6 @@ struct StreamFragment {
       words[plane][3] = lower.words[plane][1];
       cuda::keep_in_place(words[plane]);
     }
-  }
-
-  /// Waits for the products of all fragments but the latest.
-  __device__ static void wait_for_others() {
-    asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
   }
 
   /// Begins to add its product with the right factor, the smallest parts first.
@@ -306,7 +298,6 @@ __global__ __launch_bounds__(stream_threads,
   }
   for (std::int64_t tile = first_tile; tile < tiles; tile += stride) {
     float sums[cols / 2] = {};
-    StreamFragment left[2];  // one is made while the other is multiplied
     for (int first_step = 0; first_step < steps; first_step += stream_batch) {
       // What comes after this batch: the tile's next one, or the next tile's first.
       const bool same_tile = first_step + stream_batch < steps;
@@ -316,21 +307,21 @@ __global__ __launch_bounds__(stream_threads,
 #pragma unroll
       for (int i = 0; i < stream_batch; ++i) {
         const bool exists = first_step + i < steps;
+        StreamFragment left;
         if (exists) {
           if (reads_columns) {
             ahead[i].read(launch.left_columns, columns + (first_step + i) * 16 + thread % 4 * 4);
           }
-          left[i % 2].cut(ahead[i]);
+          left.cut(ahead[i]);
         }
         ahead[i].load(next, next_step + i, at_once);
         if (exists) {
-          left[i % 2].multiply(descriptor + (first_step + i) * cuda::wgmma_step, plane_step, sums);
-          StreamFragment::wait_for_others();
+          left.multiply(descriptor + (first_step + i) * cuda::wgmma_step, plane_step, sums);
+          cuda::wgmma_wait();
+          cuda::keep_in_place(sums);
         }
       }
     }
-    cuda::wgmma_wait();
-    cuda::keep_in_place(sums);
     float rest = 0;
 #pragma unroll
     for (int i = 0; i < cols / 2; ++i) rest = fmaf(sums[i], 0.0f, rest);
