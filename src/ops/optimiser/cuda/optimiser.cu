@@ -75,7 +75,8 @@ struct StepRule {
         clock(call.clock) {}
 };
 
-/// What differs from step to step. Every thread reads it, while its parameters are on their way.
+/// What differs from step to step. One thread of a block reads it for the others, which meanwhile
+/// read their parameters.
 struct PresentStep {
   double rate, number;
 };
@@ -133,6 +134,7 @@ __device__ void descend(const StepRule& rule, const Target& target,
   float p[width], g[width];
   place.load(read(target.parameter), p);
   load_gradient(target, place, g);
+  __syncthreads();
   const auto rate = static_cast<float>(present.rate);
 #pragma unroll
   for (int i = 0; i < width; ++i) g[i] += weight_decay * p[i];
@@ -153,10 +155,10 @@ __device__ void adapt(const StepRule& rule, const Target& target,
                       const cuda::Elements<width, aligned>& place, const PresentStep& present) {
   float p[width], g[width], m[width], v[width];
   place.load(read(target.parameter), p);
+  load_gradient(target, place, g);
   place.load(read(target.first), m);
   place.load(read(target.second), v);
-  // Last, as one in bf16 is waited for at once, to become fp32.
-  load_gradient(target, place, g);
+  __syncthreads();
   const double rate = present.rate;
   const bool decoupled = rule.kind == OptimiserKind::adamw;
   const auto kept = static_cast<float>(decoupled ? 1 - rate * target.weight_decay : 1.0);
@@ -225,8 +227,9 @@ struct Advance {
 /// Blocks belong to the parameters in order.
 __global__ __launch_bounds__(cuda::element_threads) void step_targets(
     const StepRule rule, const __grid_constant__ Targets targets, const Advance advance) {
+  __shared__ PresentStep present;
   cuda::begin_overlapped();
-  const PresentStep present = present_step(rule);
+  if (threadIdx.x == 0) present = present_step(rule);
   int index = 0;
   while (blockIdx.x >= targets.ends[index]) ++index;
   const Target& target = targets.all[index];
@@ -236,9 +239,7 @@ __global__ __launch_bounds__(cuda::element_threads) void step_targets(
   } else {
     step_chunk<false>(rule, target, blockIdx.x - first_block, present);
   }
-  if (advance.clock == nullptr) return;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
+  if (advance.clock == nullptr || threadIdx.x != 0) return;
   if (atomicAdd(advance.counter, 1u) == gridDim.x - 1) {
     *advance.counter = 0;
     ++advance.clock->step;
