@@ -104,11 +104,9 @@ __device__ void add_in_team(const ChainLaunch<T>& launch, const ChainStep<T>& st
   const double own = shares.total();
   team.publish(of_norm ? moment_of_block(step.norm, block, own) : own);
   team.meet();
-  double shift = 0;
-  if (of_norm) {
-    const double first = team.published(0, col);
-    if (isfinite(first)) shift = first;
-  }
+  // Asked for whether needed or not, so that it comes with all others.
+  const double first = team.published(0, col);
+  const double shift = isfinite(first) ? first : 0;
   double total = add_over_blocks<Team>(
       [&](int of, int sum) {
         const double published = team.published(of, sum);

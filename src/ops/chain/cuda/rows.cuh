@@ -54,32 +54,40 @@ class ChainRows {
   }
 
   /// Four neighbours on their way from where the rows lie: nothing is done to them before they are
-  /// kept, as it would wait for them.
-  struct Fetched {
-    cuda::Pack<std::uint32_t, sizeof(T)>
-        words;  ///< numbers of 16 bits would be taken apart at once
+  /// kept, as it would wait for them. Those of 16 bits are two words, as they would be taken apart
+  /// at once, or one number after the other.
+  struct FetchedWords {
+    cuda::Pack<std::uint32_t, 2> words;
     T single[4];
   };
+  using Fetched = std::conditional_t<sizeof(T) == 4, FourOfRow, FetchedWords>;
+
   __device__ Fetched fetch(int row, int first) const {
     const T* const place = data_ + row * stride_ + first;
     Fetched fetched{};
     if (in_fours_) {
-      if (first < cols_) fetched.words = *reinterpret_cast<const decltype(fetched.words)*>(place);
+      if (first < cols_) fetched = whole(place);
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        if (first + i < cols_) fetched.single[i] = place[i];
+        if (first + i < cols_) single(fetched)[i] = place[i];
       }
     }
     return fetched;
   }
-  __device__ void keep(const Fetched& fetched, int row, int first) const {
-    FourOfRow four;
+  __device__ void keep_fetched(const Fetched& fetched, int row, int first) const {
+    if constexpr (sizeof(T) == 4) {
+      keep(fetched, row, first);
+    } else {
+      FourOfRow four;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      four.values[i] = in_fours_ ? number_of(fetched, i) : cuda::widen(fetched.single[i]);
+      for (int i = 0; i < 4; ++i) {
+        const std::uint32_t both = fetched.words.values[i / 2];
+        const float of_words = __uint_as_float(i % 2 == 0 ? both << 16 : both & 0xffff0000u);
+        four.values[i] = in_fours_ ? of_words : cuda::widen(fetched.single[i]);
+      }
+      keep(four, row, first);
     }
-    keep(four, row, first);
   }
   __device__ void keep(const FourOfRow& four, int row, int first) const {
     *reinterpret_cast<float4*>(copy_ + row * chain_width + first) = {
@@ -90,10 +98,20 @@ class ChainRows {
   using Four = cuda::Pack<T, 4>;
 
   static_assert(sizeof(T) == 4 || std::is_same_v<T, __nv_bfloat16>);
-  __device__ static float number_of(const Fetched& fetched, int i) {
-    if constexpr (sizeof(T) == 4) return __uint_as_float(fetched.words.values[i]);
-    const std::uint32_t both = fetched.words.values[i / 2];
-    return __uint_as_float(i % 2 == 0 ? both << 16 : both & 0xffff0000u);
+  __device__ static Fetched whole(const T* place) {
+    if constexpr (sizeof(T) == 4) {
+      const float4 four = *reinterpret_cast<const float4*>(place);
+      return {{four.x, four.y, four.z, four.w}};
+    } else {
+      return {*reinterpret_cast<const cuda::Pack<std::uint32_t, 2>*>(place), {}};
+    }
+  }
+  __device__ static T* single(Fetched& fetched) {
+    if constexpr (sizeof(T) == 4) {
+      return fetched.values;
+    } else {
+      return fetched.single;
+    }
   }
 
   /// Leaves in `values` what is stored of them.
@@ -164,7 +182,7 @@ class ChainBlock {
   }
   __device__ void keep_pair(int first, FetchedPair& fetched) const {
     each_of_pair(first, fetched, [&](const ChainRows<T>& rows, int row, const auto& of_row) {
-      rows.keep(of_row, row, first_col());
+      rows.keep_fetched(of_row, row, first_col());
     });
   }
 
