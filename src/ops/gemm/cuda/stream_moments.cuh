@@ -53,14 +53,11 @@ class StreamMoments<cols, true> {
   __device__ StreamMoments(const ProductLaunch& launch, bool inner_in_row, std::int64_t first_col)
       : wanted_(launch.moments.totals != nullptr) {
     const int thread = static_cast<int>(threadIdx.x);
-    if (!wanted_ || thread >= cols) return;
-    const std::int64_t col = first_col + thread;
-    float first = 0;
-    if (col < launch.cols) {
-      first = first_of_column(launch, inner_in_row, col);
-      if (!isfinite(first)) first = 0;
-    }
-    shifts()[thread] = first;
+    if (!wanted_ || thread >= sharers * cols) return;
+    const std::int64_t col = first_col + thread / sharers;
+    float first = first_of_column(launch, inner_in_row, col);
+    if (!isfinite(first)) first = 0;
+    if (thread % sharers == 0) shifts()[thread / sharers] = first;
   }
 
   /// Four columns of two rows, of which so many are there.
@@ -126,22 +123,31 @@ class StreamMoments<cols, true> {
   }
 
  private:
-  /// The first row of the product as it will be stored, or almost.
+  /// Lanes that find the first number of a column together.
+  static constexpr int sharers = 4;
+  static_assert(sharers * cols <= stream_threads && sharers * cols % 32 == 0);
+
+  /// The first row of the product as it will be stored, or almost; 0 where there is no such column.
   __device__ static float first_of_column(const ProductLaunch& launch, bool inner_in_row,
                                           std::int64_t col) {
     const float* const right = launch.right.data + (inner_in_row ? col * launch.right.stride : col);
     const std::int64_t step = inner_in_row ? 1 : launch.right.stride;
+    const bool exists = col < launch.cols;
     float sum = 0;
 #pragma unroll 16
-    for (std::int64_t k = 0; k < launch.inner; ++k) {
+    for (std::int64_t k = threadIdx.x % sharers; k < (exists ? launch.inner : 0); k += sharers) {
       float x = launch.left.data[k];
       if (launch.left_columns.numbers != nullptr) {
         x = launch.left_columns.value(x, launch.left_columns.numbers[k]);
       }
       sum = fmaf(x, right[k * step], sum);
     }
+#pragma unroll
+    for (int distance = 1; distance < sharers; distance *= 2) {
+      sum += __shfl_xor_sync(~0u, sum, distance);
+    }
     sum *= launch.alpha;
-    return launch.target.bias == nullptr ? sum : sum + launch.target.bias[col];
+    return !exists || launch.target.bias == nullptr ? sum : sum + launch.target.bias[col];
   }
 
   __device__ static float* shifts() {

@@ -56,14 +56,17 @@ __device__ inline int exchanged_column(int col) {
   return col / 16 * 16 + (place < 2 ? 0 : 8) + lane * 2 + place % 2;
 }
 
-/// Writes the columns [first_col, first_col + cols) of the right factor into shared memory.
+/// Writes the columns [first_col, first_col + cols) of the right factor into shared memory. Called
+/// once: its registers must not be asked of what follows.
 template <int cols>
-__device__ void keep_right(const ProductLaunch& launch, bool inner_in_row, std::int64_t first_col,
-                           char* planes) {
+__device__ __noinline__ void keep_right(const ProductLaunch& launch, bool inner_in_row,
+                                        std::int64_t first_col, char* planes) {
   using Layout = StreamLayout;
   const auto padded = static_cast<int>(Layout::padded(launch.inner));
   const std::int64_t plane_bytes = Layout::plane_bytes(launch.inner);
   constexpr int kept_cols = 64;
+  // Several numbers are on their way at once: no row is multiplied before all are there.
+#pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < padded * kept_cols; i += stream_threads) {
     const int inner = inner_in_row ? i % padded : i / kept_cols;
     const int col = inner_in_row ? i / padded : i % kept_cols;
