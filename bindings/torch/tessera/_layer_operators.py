@@ -53,6 +53,12 @@ def _layer(name: str, derived: int, keep, gradients) -> tuple[Any, Callable[...,
     return op, called
 
 
+def _halves(both: Tensor) -> tuple[Tensor, ...]:
+    """Of two gradients, one above the other: in fewer steps of torch's than by chunk."""
+    half = both.size(0) // 2
+    return both.split_with_sizes((half, half))
+
+
 # ---- spmm_linear -----------------------------------------------------------------------------------
 
 _spmm_linear_backward = twin("spmm_linear_backward")
@@ -78,7 +84,7 @@ def _spmm_linear_gradients(ctx, grad, *_):
         found = gradients_of(_spmm_linear_backward, grad, *saved[:6], saved[8:], saved[6], saved[7], *rest,
                              needs)
         if (weight or root_weight) and joined(saved[2], saved[3], rest[-2]):
-            both = found[x].chunk(2)  # one above the other
+            both = _halves(found[x])
             found[x : x + 1] = both if weight and root_weight else both[root_weight :][:1]
     found.reverse()
     take = found.pop
@@ -173,8 +179,8 @@ def _gatv2_gradients(ctx, grad, *_):
     run = torch.ops.tessera.gatv2_backward.default if _is_grad_enabled() else _gatv2_backward
     found = iter(gradients_of(run, grad, *saved[:5], saved[7:], saved[5], saved[6], *ctx.rest, needs))
     to_x = next(found) if x else None
-    to_weights = next(found).chunk(2) if weights else (None, None)
-    to_biases = next(found).chunk(2) if biases else (None, None)
+    to_weights = _halves(next(found)) if weights else (None, None)
+    to_biases = _halves(next(found)) if biases else (None, None)
     return (to_x, to_weights[0] if source_weight else None, to_biases[0] if source_bias else None,
             to_weights[1] if target_weight else None, to_biases[1] if target_bias else None,
             next(found).view(saved[2].shape) if att else None,
