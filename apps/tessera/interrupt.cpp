@@ -23,6 +23,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::array watched_signals{SIGINT, SIGTERM, SIGHUP};
 constexpr int tick_ms = 100;
 constexpr auto grace = std::chrono::seconds(2);
+// `timeout` signals a process and then its group, which reach it one after the other.
+constexpr auto same_wish = std::chrono::milliseconds(300);
 // So many signals end the process even where a result is in its place already.
 constexpr int insistent = 3;
 
@@ -99,6 +101,8 @@ void InterruptWatch::watch() {
     char message = 0;
     if (ready > 0 && read(read_end_, &message, 1) == 1) {
       if (message == watch_over) return;
+      const bool again = signals > 0 && Clock::now() < deadline - grace + same_wish;
+      if (again) continue;
       deadline = Clock::now() + grace;
       if (++signals > 1) end_process(signals);
       interrupted_ = true;

@@ -4,6 +4,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import time
 import unittest
 
 import cli
@@ -49,6 +50,8 @@ class Bench(cli.CliTest):
             with self.assertRaises(subprocess.TimeoutExpired):
                 running.wait(seconds)
             running.terminate()
+            time.sleep(0.01)
+            running.terminate()  # as `timeout` does, by way of the group
             self.assertEqual(running.wait(cli.SECONDS), 130)
             if report.exists():  # else it had not measured anything yet
                 break
