@@ -89,7 +89,7 @@ def own_times(records):
             continue
         time = record.get("chain_us") or record["median_us"]
         if key not in times or time < times[key][0]:
-            times[key] = (time, record["kernel"])
+            times[key] = (time, record["kernel"], record.get("commit", ""))
     return times
 
 
@@ -176,15 +176,16 @@ def main():
         files = [{"commit": options.commit, "records": measure(options)}]
     own = {}
     for file in files:
-        own.update({key: (*case, file.get("commit", "")) for key, case in own_times(file["records"]).items()})
+        # A page that was put together before has a commit for each record.
+        file["records"] = [{"commit": file.get("commit", ""), **record} for record in file["records"]]
+        own.update(own_times(file["records"]))
     peers = best_peers(options.peers)
     cases = {key: (*own[key][:2], *peers[key]) for key in own if key in peers}
     if not cases:
         sys.exit("no case that both have measured")
     commits = [own[key][2] for key in cases]
     commit = ", ".join(f"{one} ({commits.count(one)} cases)" for one in sorted(set(commits))) if len(set(commits)) > 1 else commits[0]
-    counted = [record | {"commit": file.get("commit", "")} for file in files for record in file["records"]
-               if own.get(key_of(record), ("", "", None))[2] == file.get("commit", "")]
+    counted = [record for file in files for record in file["records"] if own.get(key_of(record), ("", "", None))[2] == record["commit"]]
     document = {"commit": commit, "records": counted, "peers": [peers[key][2] for key in cases]}
     (folder / "attention_peers.json").write_text(json.dumps(document, indent=1) + "\n")
     text = "\n".join(page(cases, commit, where))
