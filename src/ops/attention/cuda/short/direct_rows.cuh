@@ -101,6 +101,31 @@ class OwnRows {
   FeatureRows rows_;
 };
 
+/// Pieces in shared memory, of a window and the next: who keeps them in registers spills them, and
+/// who loads them again when a window is done waits.
+class HeldPieces {
+ public:
+  static constexpr int bytes = 2 * static_cast<int>(sizeof(tiles::Piece));
+
+  __device__ explicit HeldPieces(char* memory) : memory_(memory) {}
+
+  __device__ void start(const tiles::Piece* piece, int turn) const {
+    constexpr int units = static_cast<int>(sizeof(tiles::Piece)) / 16;
+    const int unit = WarpLane::number();
+    if (unit >= units) return;
+    cuda::copy_16_async(cuda::shared_address(memory_) + (turn * units + unit) * 16u,
+                        reinterpret_cast<const char*>(piece) + unit * 16);
+  }
+  /// When the copies have come and lanes have met: best where nothing else is on its way, as who
+  /// lets lanes meet waits for that, too.
+  __device__ tiles::Piece load(int turn) const {
+    return reinterpret_cast<const tiles::Piece*>(memory_)[turn];
+  }
+
+ private:
+  char* memory_;
+};
+
 /// Gathered rows as operands of products with rows of the window.
 template <class T, int width>
 class MetRows {

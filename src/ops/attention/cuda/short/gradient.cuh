@@ -24,7 +24,8 @@ class ShortGradient {
   static constexpr int num_own = by_rows ? 3 : 2;
 
  public:
-  static constexpr int shared_bytes = num_own * Own::bytes;
+  static constexpr int shared_bytes =
+      num_own * Own::bytes + HeldPieces::bytes + (by_rows ? HeldLogSums::bytes : 0);
 
   __device__ ShortGradient(const TallAttentionLaunch& launch, char* memory)
       : launch_(launch),
@@ -32,6 +33,8 @@ class ShortGradient {
         own_values_(memory + Own::bytes, launch.own_values, launch.own_values_stride),
         own_outputs_(memory + (num_own - 1) * Own::bytes, launch.own_output,
                      launch.own_output_stride),
+        pieces_(memory + num_own * Own::bytes),
+        log_sums_(memory + num_own * Own::bytes + HeldPieces::bytes),
         met_scores_(launch.source, launch.source_stride),
         met_values_(launch.value, launch.value_stride),
         score_rows_(launch.source, launch.source_stride, width, WarpLane::group() * 8),
@@ -49,6 +52,8 @@ class ShortGradient {
  private:
   static constexpr int chunks = width / 64;
   static constexpr int num_matrices = by_rows ? 1 : 2;
+  /// Where there are registers for their addresses.
+  static constexpr bool holds_pieces = by_rows || width == 64;
 
   __device__ void run_some(std::int32_t begin, std::int32_t end) {
     using Walk = StepWalk<std::conditional_t<width == 64, StepColumns, ExchangedColumns>>;
@@ -58,7 +63,7 @@ class ShortGradient {
     next = step;
     walk.advance(next);
     tiles::Piece piece = launch_.pieces[begin];
-    start_piece(piece);
+    start_piece(piece, begin);
     for (std::int32_t i = begin; i < end; ++i) {
       begin_piece(piece);
       for (int left = piece.num_steps; left > 0; --left) {
@@ -74,11 +79,10 @@ class ShortGradient {
         step = next;
         if (found) walk.load(next);
       }
-      // Loaded again: there are no registers to keep it in all the time.
-      const tiles::Piece done = launch_.pieces[i];
+      const tiles::Piece done = holds_pieces ? pieces_.load(i % 2) : launch_.pieces[i];
       if (i + 1 < end) {
         piece = launch_.pieces[i + 1];
-        start_piece(piece);
+        start_piece(piece, i + 1);
       }
       finish(done);
     }
@@ -94,19 +98,20 @@ class ShortGradient {
     }
   }
 
-  /// Asks for what belongs to the rows of a window.
-  __device__ void start_piece(const tiles::Piece& piece) {
+  /// Asks for what belongs to the rows of piece i.
+  __device__ void start_piece(const tiles::Piece& piece, std::int32_t i) {
+    if constexpr (holds_pieces) pieces_.start(launch_.pieces + i, i % 2);
     own_scores_.start(piece, 0);
     own_values_.start(piece, 0);
     if constexpr (by_rows) {
       own_outputs_.start(piece, 0);
-#pragma unroll
-      for (int row = 0; row < 2; ++row) log_sums_[row] = own_log_sum(launch_, piece, row);
+      log_sums_.start(launch_, piece);
     }
     cuda::commit_copies();
   }
   __device__ void begin_piece(const tiles::Piece& piece) {
     cuda::wait_for_copies<0>();
+    if constexpr (holds_pieces) __syncwarp();
 #pragma unroll
     for (FeatureSums<T, width>& sums : sums_) sums.clear();
     if constexpr (by_rows) {
@@ -118,7 +123,7 @@ class ShortGradient {
           dot = add_unit_product<T>(own_values_.load(chunk, row, 0),
                                     own_outputs_.load(chunk, row, 0), dot);
         }
-        states_[row] = make_row_state(launch_, piece, row, log_sums_[row], dot);
+        states_[row] = make_row_state(launch_, piece, row, log_sums_.load(row), dot);
       }
     }
   }
@@ -186,11 +191,12 @@ class ShortGradient {
 
   const TallAttentionLaunch& launch_;
   OwnRows<width> own_scores_, own_values_, own_outputs_;
+  HeldPieces pieces_;
+  HeldLogSums log_sums_;  ///< by rows
   MetRows<T, width> met_scores_, met_values_;
   FeatureRows score_rows_, value_rows_;
   float unit_;
   double scale_sum_ = 0;
-  float log_sums_[2];  ///< by rows: of the piece that was asked for last
   /// By rows of rows g and g + 8, by columns of columns 2q, 2q + 1, 2q + 8, 2q + 9.
   float2 states_[by_rows ? 2 : 4];
   FeatureSums<T, width> sums_[num_matrices];

@@ -15,11 +15,12 @@ class ShortDot : public ShortSoftmax<T, width> {
   using Softmax = ShortSoftmax<T, width>;
 
  public:
-  static constexpr int shared_bytes = 2 * OwnRows<width>::bytes;
+  static constexpr int shared_bytes = 2 * OwnRows<width>::bytes + HeldPieces::bytes;
 
   __device__ ShortDot(const TallAttentionLaunch& launch, char* memory)
       : Softmax(launch),
         queries_(memory, launch.target, launch.target_stride),
+        pieces_(memory + 2 * OwnRows<width>::bytes),
         keys_(launch.source, launch.source_stride),
         value_rows_(launch.value, launch.value_stride, width, WarpLane::group() * 8),
         unit_(launch.scale * log2_of_e) {}
@@ -30,8 +31,7 @@ class ShortDot : public ShortSoftmax<T, width> {
     if (begin == end) return;
     Walk walk(this->launch_, begin, end);
     tiles::Piece piece = this->launch_.pieces[begin];
-    queries_.start(piece, begin % 2);
-    cuda::commit_copies();
+    start_queries(piece, begin, end);
     Walk::Step step;
     if (walk.advance(step)) {
       keys_.load(step);
@@ -50,14 +50,17 @@ class ShortDot : public ShortSoftmax<T, width> {
         // All that was asked for has arrived: what is to be known of it is found before more is.
         const std::uint32_t next_bits = step.bits();
         const bool found = walk.find();
+        __syncwarp();
         if (left == piece.num_steps) start_queries(next, i + 1, end);
         add(cells, bits, step);
         if (found) walk.load(step);
         bits = next_bits;
       }
-      if (piece.num_steps == 0) start_queries(next, i + 1, end);
-      // Loaded again: there are no registers to keep it in all the time.
-      const tiles::Piece done = this->launch_.pieces[i];
+      if (piece.num_steps == 0) {
+        start_queries(next, i + 1, end);
+        __syncwarp();
+      }
+      const tiles::Piece done = pieces_.load(i % 2);
       Softmax::finish(done);
       piece = next;
     }
@@ -68,7 +71,10 @@ class ShortDot : public ShortSoftmax<T, width> {
   static constexpr int chunks = width / 64;
 
   __device__ void start_queries(const tiles::Piece& piece, std::int32_t i, std::int32_t end) const {
-    if (i < end) queries_.start(piece, i % 2);
+    if (i < end) {
+      queries_.start(piece, i % 2);
+      pieces_.start(this->launch_.pieces + i, i % 2);
+    }
     cuda::commit_copies();
   }
   __device__ void load_values(const StepColumns& columns) {
@@ -92,6 +98,7 @@ class ShortDot : public ShortSoftmax<T, width> {
   }
 
   OwnRows<width> queries_;
+  HeldPieces pieces_;
   MetRows<T, width> keys_;
   FeatureRows value_rows_;
   float unit_;

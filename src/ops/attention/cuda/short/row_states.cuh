@@ -18,14 +18,48 @@ __device__ inline float2* row_state_at(const TallAttentionLaunch& launch, std::i
   return static_cast<float2*>(launch.row_state) + row * launch.heads + blockIdx.y;
 }
 
-/// log_sum of row g + 8 `row` of the window.
+/// log_sum of row g + 8 `row` of the window as it lies in memory: who multiplied it would wait.
 __device__ inline float own_log_sum(const TallAttentionLaunch& launch, const tiles::Piece& piece,
                                     int row) {
   const int place = WarpLane::group() + 8 * row;
   if (place >= piece.num_rows) return 0;
   const std::int64_t vertex = std::int64_t{piece.first_row} + place;
-  return __ldg(launch.log_sum + vertex * launch.log_sum_stride + blockIdx.y) * log2_of_e;
+  return __ldg(launch.log_sum + vertex * launch.log_sum_stride + blockIdx.y);
 }
+
+/// The same in shared memory, of both rows of a lane for itself: registers that are loaded during
+/// one window and looked at in the next are waited for with all that was asked for since.
+class HeldLogSums {
+ public:
+  static constexpr int bytes = 32 * 2 * static_cast<int>(sizeof(float));
+
+  __device__ explicit HeldLogSums(char* memory)
+      : memory_(reinterpret_cast<float*>(memory) + 2 * WarpLane::number()) {}
+
+  __device__ void start(const TallAttentionLaunch& launch, const tiles::Piece& piece) const {
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const int place = WarpLane::group() + 8 * row;
+      if (place < piece.num_rows) {
+        const std::int64_t vertex = std::int64_t{piece.first_row} + place;
+        copy(memory_ + row, launch.log_sum + vertex * launch.log_sum_stride + blockIdx.y);
+      } else {
+        memory_[row] = 0;
+      }
+    }
+  }
+  /// When the copies of this lane have come.
+  __device__ float load(int row) const { return memory_[row]; }
+
+ private:
+  __device__ static void copy(float* to, const float* from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(cuda::shared_address(to)),
+                 "l"(from)
+                 : "memory");
+  }
+
+  float* memory_;
+};
 
 /// The state of that row, of whose D this lane has found a part; leaves it for the other sweep.
 __device__ inline float2 make_row_state(const TallAttentionLaunch& launch,
@@ -33,11 +67,12 @@ __device__ inline float2 make_row_state(const TallAttentionLaunch& launch,
                                         float dot) {
   dot += __shfl_xor_sync(~0u, dot, 1);
   dot += __shfl_xor_sync(~0u, dot, 2);
+  const float2 state = {log_sum * log2_of_e, dot};
   const int place = WarpLane::group() + 8 * row;
   if (WarpLane::quarter() == 0 && place < piece.num_rows) {
-    *row_state_at(launch, std::int64_t{piece.first_row} + place) = {log_sum, dot};
+    *row_state_at(launch, std::int64_t{piece.first_row} + place) = state;
   }
-  return {log_sum, dot};
+  return state;
 }
 
 template <class T>
