@@ -19,6 +19,7 @@ struct ShortCoefficients {
   double head_step_us;       ///< per step and head
   double feature_step_us;    ///< per step and feature
   double last_step_us;       ///< per step of a long window, which others do not hide
+  double most_last_steps;    ///< of these
   double moved_bytes_per_us;
 
   ShortCoefficients scaled(DeviceRatio ratio) const {
@@ -35,11 +36,12 @@ struct ShortCoefficients {
 constexpr std::array<Fitted<ShortCoefficients>, 1> dot_coefficients = {
     {{fitted_on_h200("2026-11-17", "64 and 128 features in bf16 on six graphs"),
       {.launch_us = 6,
-       .window_us = 1e-3,
-       .feature_window_us = 2e-5,
+       .window_us = 8.6e-4,
+       .feature_window_us = 1.7e-5,
        .head_step_us = 0,
-       .feature_step_us = 6.7e-6,
-       .last_step_us = 1.6,
+       .feature_step_us = 5.8e-6,
+       .last_step_us = 1.4,
+       .most_last_steps = 64,
        .moved_bytes_per_us = 4.2e6}}}};
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> gatv2_coefficients = {
@@ -51,6 +53,7 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> gatv2_coefficients = {
        .head_step_us = 2.6e-4,
        .feature_step_us = 1.9e-5,
        .last_step_us = 1.0,
+       .most_last_steps = 32,
        .moved_bytes_per_us = 4.2e6}}}};
 
 }  // namespace
@@ -69,7 +72,7 @@ double predict_short_attention_us(const AttentionProblem& problem, const DeviceT
   const double windows = std::ceil(rows / short_attention_height);
   // The last step of a window is half full on average.
   const double steps = sample.columns / tiles::step_columns + windows / 2;
-  const double last_steps = std::min(32.0, 2 * steps / std::max(1.0, windows));
+  const double last_steps = std::min(fit.most_last_steps, 2 * steps / std::max(1.0, windows));
   const double working = windows * (heads * fit.window_us + features * fit.feature_window_us) +
                          steps * (heads * fit.head_step_us + features * fit.feature_step_us);
   const double moving = (2 * rows + 2 * cols) * row_bytes / fit.moved_bytes_per_us;

@@ -28,6 +28,25 @@ constexpr std::array<Fitted<WindowCoefficients>, 1> dot_coefficients = {
        .last_tile_us = 2.1,
        .moved_bytes_per_us = 4.2e6}}}};
 
+/// Of heads of 32 features and more in bf16.
+constexpr std::array<Fitted<WindowCoefficients>, 1> wide_gat_coefficients = {
+    {{fitted_on_h200("2026-11-17", "one head of 64 features on three graphs"),
+      {.launch_us = 1,
+       .tile_us = 1e-3,
+       .head_tile_us = 1.85e-3,
+       .feature_tile_us = 2.6e-5,
+       .last_tile_us = 2.1,
+       .moved_bytes_per_us = 4.2e6}}}};
+
+/// Of heads of 64 features and more in 16 bits, by groups of warps.
+constexpr std::array<Fitted<WindowCoefficients>, 1> wide_dot_coefficients = {
+    {{fitted_on_h200("2026-11-17", "one head of 64 and 128 features in bf16 on three graphs"),
+      {.launch_us = 1,
+       .head_tile_us = 7.5e-4,
+       .feature_tile_us = 3.9e-5,
+       .last_tile_us = 2.1,
+       .moved_bytes_per_us = 4.2e6}}}};
+
 /// Twice the bytes, and two or three products for one.
 constexpr std::array<Fitted<WindowCoefficients>, 1> fp32_coefficients = {
     {{fitted_on_h200("2026-11-16", "dot products of three shapes on COLLAB, one on ego-twitter"),
@@ -41,10 +60,15 @@ constexpr std::array<Fitted<WindowCoefficients>, 1> fp32_coefficients = {
 }  // namespace
 
 double predict_tall_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {
-  const bool wide = bytes_per_element(problem.options.precision) == 4;
-  const bool gat = problem.options.form == AttentionForm::gat;
-  const auto& narrow = gat ? gat_coefficients : dot_coefficients;
-  return predict_windows_us(problem, coefficients_for(wide ? fp32_coefficients : narrow, traits));
+  const AttentionOptions& options = problem.options;
+  const std::int64_t width = options.features / options.heads;
+  const auto& gat = width >= 32 && options.precision == Precision::bf16 ? wide_gat_coefficients
+                                                                        : gat_coefficients;
+  const auto& dot = width >= 64 ? wide_dot_coefficients : dot_coefficients;
+  const auto& fitted = bytes_per_element(options.precision) == 4 ? fp32_coefficients
+                       : options.form == AttentionForm::gat      ? gat
+                                                                 : dot;
+  return predict_windows_us(problem, coefficients_for(fitted, traits));
 }
 
 }  // namespace tessera::ops
