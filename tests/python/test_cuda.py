@@ -253,6 +253,17 @@ def test_terms_of_edges_where_tf32_is_allowed(form, monkeypatch):
         assert torch.allclose(allowed, exact, rtol=1e-4, atol=1e-4)
 
 
+def test_a_layer_where_tf32_is_set_by_name(monkeypatch):
+    import tessera.nn
+
+    index, x = random_edges(200, 200, 3000, "cuda"), torch.randn(200, 16, device="cuda")
+    layer = tessera.nn.GCNConv(16, 8).cuda()
+    exact = layer(x, index)
+    monkeypatch.setattr(torch.backends.cuda.matmul, "fp32_precision", "tf32")
+    for _ in range(2):  # the second time by its route
+        assert torch.allclose(layer(x, index), exact, rtol=1e-2, atol=1e-2)
+
+
 def test_a_layer_with_features_of_edges_where_tf32_is_allowed(monkeypatch):
     import tessera.nn
 

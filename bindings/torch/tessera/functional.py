@@ -22,12 +22,18 @@ TUNE, TF32, STRICT = 1, 2, 4
 _EACH_EDGE_ONCE = 32
 
 
-# What torch.backends.cuda.matmul.allow_tf32 asks, by a longer way.
-_allows_tf32 = torch._C._get_cublas_allow_tf32
+# What torch.backends.cuda.matmul.fp32_precision asks, by a longer way. It also says what was set by allow_tf32, which itself
+# may not be read once precisions were set by name.
+_precision = torch._C._get_fp32_precision_getter
 
 
 def tf32_flag() -> int:
-    return TF32 if _allows_tf32() else 0
+    return TF32 if _precision("cuda", "matmul") == "tf32" else 0
+
+
+# Compilation cannot look inside: it takes what it gets, and guards this setting anyway. torch.compiler.assume_constant_result
+# marks a function in the same way, and imports the compiler for that.
+tf32_flag._dynamo_marked_constant = True
 
 
 def flags_of(tune: bool, features: Tensor, kernel: str | None = None) -> int:
