@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/cluster_sums.cuh"
 #include "cuda/elements.cuh"
@@ -127,7 +128,8 @@ __device__ void finish_columns(const ColumnSplit& split, const Function& functio
 /// `rows_ahead`, of how many rows a thread reads chunks at once; `columns(place)`, what it keeps of
 /// its columns; `fetch(place, columns)`, what it reads of a row; `row(place, columns, fetched,
 /// terms)`, which computes the terms of these columns and may write as well; and `finish(col,
-/// totals)`. Without sums there is nothing to finish.
+/// totals)`. Without sums there is nothing to finish. Where more than two chunks are read at once,
+/// terms in fp32 are added in fp32 before they are added to the sums in double.
 template <int width, bool aligned, class Function>
 __global__ __launch_bounds__(sum_threads,
                              resident_blocks(width)) void over_columns(const ColumnSplit split,
@@ -137,8 +139,9 @@ __global__ __launch_bounds__(sum_threads,
   constexpr int sums = Function::num_sums;
   constexpr int slots = sums > 0 ? sums : 1;
   constexpr int in_flight = rows_in_flight<width, Function>;
-  // Short rows are soon read: to make doubles of all their terms would take longer.
-  constexpr bool adds_rows_first = in_flight > 2;
+  // 16-bit rows are soon read: to make doubles of all their terms would take longer.
+  constexpr bool adds_rows_first =
+      width > 1 && in_flight > 2 && std::is_same_v<typename Function::Term, float>;
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t row_lane = thread / split.lanes;
   const std::int64_t rows_at_once = sum_threads / split.lanes;

@@ -282,6 +282,41 @@ TEST_P(DenseSums, batch_norm_evaluates_with_the_running_statistics) {
   });
 }
 
+/// Squares of distances pass fp32's range, and a first row that lies far off must not take the
+/// digits of the others.
+TEST_P(DenseSums, batch_norm_of_large_numbers_and_of_a_far_first_row) {
+  with_type_of(precision(), [&]<class T>() {
+    using W = Wide<T>;
+    const bool has_range = !std::is_same_v<T, Float16>;
+    for (const std::int64_t rows : {3000, 40000}) {
+      Matrix<T> x(rows, 8);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        for (std::int64_t col = 0; col < 8; ++col) {
+          const float large = has_range ? 2e19f : 2e4f;
+          const float value = col % 2 == 0 ? large * static_cast<float>(row % 3)
+                              : row == 0   ? 1000.0f
+                                           : 1.0078125f;
+          x(row, col) = static_cast<T>(value);
+        }
+      }
+      DeviceMatrix<T> from(x, device(), 0), y(rows, 8, device(), 0);
+      DeviceMatrix<W> mean(1, 8, device(), 0), deviation(1, 8, device(), 0);
+      batch_norm(from, {}, {}, {}, {}, y, mean, deviation, device(), {},
+                 test::workspace_on(device()));
+      Matrix<double> expected(rows, 8), mean_expected(1, 8), deviation_expected(1, 8);
+      Matrix<double> running(1, 8), spread(1, 8);
+      reference::batch_norm(to_double(x), Matrix<double>(1, 8, 1.0), Matrix<double>(1, 8, 0.0), {},
+                            running, spread, expected, mean_expected, deviation_expected);
+      expect_close("y", y.values(), expected, 1e-5, std::sqrt(static_cast<double>(rows)));
+      for (std::int64_t col = 0; col < 8; ++col) {
+        EXPECT_NEAR(static_cast<double>(deviation.values()(0, col)) / deviation_expected(0, col), 1,
+                    1e-5)
+            << "column " << col << " of " << rows << " rows";
+      }
+    }
+  });
+}
+
 TEST_P(DenseSums, batch_norm_passes_on_what_is_not_finite) {
   with_type_of(precision(), [&]<class T>() {
     using W = Wide<T>;

@@ -85,12 +85,11 @@ struct BatchMoments {
 
   static constexpr int num_sums = 2;
   static constexpr int rows_ahead = sizeof(T) == 2 ? 4 : 2;
-  /// Distances of 16-bit numbers and their squares need no more than fp32.
-  using Term = std::conditional_t<sizeof(T) == 2, float, double>;
+  using Term = double;
 
   template <int width>
   struct Shifts {
-    Term values[width];
+    double values[width];
   };
   template <int width>
   using Fetched = cuda::Pack<T, width>;
@@ -99,7 +98,7 @@ struct BatchMoments {
   __device__ Shifts<width> columns(const cuda::Elements<width, aligned>& place) const {
     Shifts<width> shifts;
 #pragma unroll
-    for (int i = 0; i < width; ++i) shifts.values[i] = static_cast<Term>(shift(place.col + i));
+    for (int i = 0; i < width; ++i) shifts.values[i] = shift(place.col + i);
     return shifts;
   }
 
@@ -111,10 +110,11 @@ struct BatchMoments {
 
   template <int width, bool aligned>
   __device__ void row(const cuda::Elements<width, aligned>&, const Shifts<width>& shifts,
-                      const Fetched<width>& fetched, Term (&terms)[2][width]) const {
+                      const Fetched<width>& fetched, double (&terms)[2][width]) const {
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      const Term distance = static_cast<Term>(cuda::widen(fetched.values[i])) - shifts.values[i];
+      const double distance =
+          static_cast<double>(cuda::widen(fetched.values[i])) - shifts.values[i];
       terms[0][i] = distance;
       terms[1][i] = distance * distance;
     }
