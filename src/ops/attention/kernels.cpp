@@ -31,11 +31,9 @@ std::span<const AttentionKernel> attention_kernels() {
   return table;
 }
 
-double attention_weight_error(const std::string& kernel, const AttentionOptions& options) {
-  if (kernel != "attention/cuda/packed") return 0;
-  const bool has_narrow_heads = options.features <= 16 * options.heads;
-  // Three roundings to the eleven digits of fp16, or one to the eight of bf16.
-  return has_narrow_heads ? 3 * 0x1p-11 : 0x1p-8;
+double attention_weight_error(const std::string& kernel) {
+  // Three roundings to the eleven digits of fp16.
+  return kernel == "attention/cuda/packed" ? 3 * 0x1p-11 : 0;
 }
 
 }  // namespace tessera::ops

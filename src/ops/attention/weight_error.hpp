@@ -3,11 +3,9 @@
 
 #include <string>
 
-#include "tessera/ops/attention.hpp"
-
 namespace tessera::ops {
 
 /// How far the weights that a kernel of attention computes may be off, beside the rounding of sums.
-double attention_weight_error(const std::string& kernel, const AttentionOptions& options);
+double attention_weight_error(const std::string& kernel);
 
 }  // namespace tessera::ops
