@@ -6,9 +6,8 @@
 #include "ops/attention/cuda/tall/group_dots.cuh"
 #include "ops/attention/cuda/tall/tile_products.cuh"
 
-/// The backward pass of dot products over windows of 64 rows, of bf16 or, in two parts,
-/// fp32. With P the weights, which come
-/// again from the scores and `log_sum`, and D = dO . O of a target,
+/// The backward pass of dot products over windows of 64 rows, of bf16 or, in two parts, fp32. With
+/// P the weights, which come again from the scores and `log_sum`, and D = dO . O of a target,
 ///
 ///     dS = P (dO . V - D),   dQ = scale dS K,   dK = scale dS^T Q,   dV = P^T dO
 ///
@@ -112,7 +111,6 @@ class DotGradient
 
  private:
   using typename Windows::Part;
-  using typename Windows::Planes;
   using Products = TileProducts<T, width>;
   using GroupProducts = MatrixRows<T, width>;
   using Windows::all_features;

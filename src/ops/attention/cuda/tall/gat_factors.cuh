@@ -115,7 +115,6 @@ class FactoredGat
   using Windows::lane;
   using Windows::launch_;
   using Windows::rows_of;
-  using Windows::tile_steps;
   using Products = MatrixRows<T, width>;
   using Weights = StepWeights<T>;
 
@@ -179,10 +178,12 @@ class FactoredGat
   HeadSums<T, width> sums_[1];
 };
 
-/// `blocks` of them are held by an SM.
+/// For `blocks` on an SM: the fewer there are, the more registers each has.
+template <int blocks>
+inline constexpr int factored_steps_at_once = blocks < 5 ? 4 : 2;
+
 template <class T, int width, int blocks>
-using FactoredGatOf = FactoredGat < T,
-      width, blocks<5 ? 4 : 2>;
+using FactoredGatOf = FactoredGat<T, width, factored_steps_at_once<blocks>>;
 
 template <class T, int width, int blocks>
 __global__ __launch_bounds__(tall_attention_threads,

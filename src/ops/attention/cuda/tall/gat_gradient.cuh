@@ -166,7 +166,6 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   using Windows::lane;
   using Windows::launch_;
   using Windows::rows_of;
-  using Windows::tile_steps;
   using Windows::units;
   static constexpr int num_sides = by_rows ? 1 : 2;  ///< with a plus, with a minus
   /// Of one wide head the weights of several steps are found before they are multiplied.

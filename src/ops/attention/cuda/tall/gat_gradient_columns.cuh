@@ -8,8 +8,8 @@
 #include "ops/attention/cuda/tall/gathered_windows.cuh"
 #include "ops/attention/cuda/tall/packed.cuh"
 
-/// What the backward pass of GAT knows of the vertices of a tile: those of the
-/// window, two rows per lane, and those that are its columns. All terms are in powers of two.
+/// What the backward pass of GAT knows of the vertices of a tile: those of the window, two rows per
+/// lane, and those that are its columns. All terms are in powers of two.
 namespace tessera::ops {
 
 /// Exponents of the factors that gathered rows are multiplied by. They leave room for the rows:

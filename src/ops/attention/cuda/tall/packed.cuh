@@ -30,14 +30,6 @@ __device__ float2 unpacked(std::uint32_t pair) {
   }
 }
 
-/// The larger one of either half.
-template <class T>
-__device__ std::uint32_t larger_of_pairs(std::uint32_t a, std::uint32_t b) {
-  using Pair = std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>;
-  const Pair larger = __hmax2(reinterpret_cast<const Pair&>(a), reinterpret_cast<const Pair&>(b));
-  return reinterpret_cast<const std::uint32_t&>(larger);
-}
-
 /// Each sign in all bits of a half. CUDA's function for this instruction cannot repeat signs.
 __device__ inline std::uint32_t signs_over_halves(float low, float high) {
   std::uint32_t signs;
