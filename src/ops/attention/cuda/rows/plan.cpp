@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
-#include <limits>
 #include <utility>
 
 #include "cuda/symmetry.hpp"
@@ -262,20 +261,22 @@ class CudaRowsAttention final : public PreparedAttention {
   /// vectors cost a warp as much as some of its rows.
   unsigned sharing_blocks() const {
     const std::int64_t items_per_warp = options_.form == AttentionForm::gatv2 ? 4 : 1;
-    const std::int64_t items_per_block = items_per_warp * rows_attention_warps;
-    const std::int64_t items = row_side_.schedule.pieces.size() + graph_.num_rows();
     const std::int64_t most = std::int64_t{device_traits(options_.device).processors} * 8;
-    return static_cast<unsigned>(
-        std::clamp<std::int64_t>((items + items_per_block - 1) / items_per_block, 1, most));
+    return static_cast<unsigned>(std::clamp<std::int64_t>(blocks_of_rows(items_per_warp), 1, most));
   }
   /// The same where a block adds one number. Blocks that go over all rows lose step with each
   /// other, and with it what they share in the cache, so that where each has enough edges there are
   /// as many as rows ask for.
   unsigned mutual_blocks() const {
     constexpr EdgeOffset edges_per_block = 1024;
-    const EdgeOffset most = std::numeric_limits<std::int32_t>::max();
-    const EdgeOffset wanted = std::min(graph_.num_edges() / edges_per_block, most);
+    const EdgeOffset wanted = std::min(graph_.num_edges() / edges_per_block, blocks_of_rows(1));
     return std::max(sharing_blocks(), static_cast<unsigned>(wanted));
+  }
+  /// Of one item per warp no launch has more: its items may be several rows.
+  std::int64_t blocks_of_rows(std::int64_t items_per_warp) const {
+    const std::int64_t items_per_block = items_per_warp * rows_attention_warps;
+    const std::int64_t items = row_side_.schedule.pieces.size() + graph_.num_rows();
+    return (items + items_per_block - 1) / items_per_block;
   }
   std::int64_t sharing_warps() const {
     return std::int64_t{sharing_blocks()} * rows_attention_warps;
