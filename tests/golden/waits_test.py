@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/check_waits.py on machine code written here, one instruction after the other."""
+import json
 import pathlib
 import struct
 import subprocess
@@ -23,17 +24,25 @@ def load(bits, read_only=True):
     return instruction(check_waits.LOAD, high=check_waits.BITS.index(bits) << 9 | (4 << 13 if read_only else 0))
 
 
-def branch(instructions, predicate=check_waits.ALWAYS):
+def branch(instructions, predicate=check_waits.ALWAYS, operation=check_waits.BRANCH, kind=0):
     """To so many instructions behind the next one."""
     words = instructions * 4 & (1 << 56) - 1
     rest = words >> 8
-    return instruction(check_waits.BRANCH, predicate, (words & 0xFF) << 16 | (rest & (1 << 30) - 1) << 34, rest >> 30)
+    above = (words & 0xFF) << 16 | kind << 32 | (rest & (1 << 30) - 1) << 34
+    return instruction(operation, predicate, above, rest >> 30)
+
+
+def call(instructions):
+    return branch(instructions, operation=check_waits.CALL)
 
 
 WAIT = instruction(check_waits.WAIT)
 EXIT = instruction(check_waits.EXIT)
+RETURN = instruction(check_waits.RETURN)
+INDIRECT = instruction(check_waits.INDIRECT)
 ADD = instruction(0x210)
 SOMETIMES = 0
+IF_DIVERGED = 2
 
 
 def cubin(kernels):
@@ -74,6 +83,21 @@ class Waits(unittest.TestCase):
         # A way that ends without one.
         self.assertEqual(self.loads(branch(2, SOMETIMES), load(64), EXIT, WAIT, load(16), EXIT), {})
 
+    def test_a_branch_of_diverged_threads_has_two_ways(self):
+        self.assertEqual(self.loads(branch(4, kind=IF_DIVERGED), load(64), WAIT, ADD, EXIT, load(32), branch(-5)), {32: 1, 64: 1})
+
+    def test_what_is_called_counts(self):
+        self.assertEqual(self.loads(call(3), WAIT, ADD, EXIT, load(32), RETURN), {32: 1})
+        self.assertEqual(self.loads(WAIT, call(1), EXIT, load(32), RETURN), {})
+        # What a way around the wait calls does not return to it.
+        self.assertEqual(self.loads(call(5), branch(1, SOMETIMES), WAIT, call(4), EXIT, EXIT, load(32), RETURN, load(64), RETURN),
+                         {32: 1})
+
+    def test_an_indirect_branch_leaves_it_open(self):
+        with self.assertRaisesRegex(ValueError, "indirect branch"):
+            self.loads(INDIRECT, load(32), WAIT, ADD, EXIT)
+        self.assertEqual(self.loads(load(32), WAIT, INDIRECT, EXIT), {32: 1})
+
     def test_a_loop_waits_the_first_time(self):
         self.assertEqual(self.loads(ADD, load(32), WAIT, load(128), branch(-4, SOMETIMES), EXIT), {32: 1})
 
@@ -97,16 +121,32 @@ class Waits(unittest.TestCase):
             return subprocess.run([sys.executable, TOOL, folder, *options], capture_output=True, text=True)
 
     def test_files(self):
-        known = {"_ZN7tessera3ops16sum_tall_windowsIfEEvv": load(32) + WAIT + load(32) + EXIT}
+        known = {"_ZN7tessera3ops16sum_tall_windowsIfEEvv": load(32) * 2 + WAIT + load(32) + EXIT}
         done = self.run_tool(known, "--list")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertIn("1 sum_tall_windows: 1 of 32 bits", done.stdout)
+        self.assertIn("1 sum_tall_windows: 2 of 32 bits", done.stdout)
         done = self.run_tool(known | {"_ZN7tessera3ops7unknownEvv": load(16) + WAIT + load(32) + EXIT})
         self.assertEqual(done.returncode, 1)
         self.assertIn("_ZN7tessera3ops7unknownEvv loads ahead of its wait: 1 of 16 bits", done.stderr)
         self.assertIn("2 kernels wait, 1 of them", done.stdout)
-        more = {"_ZN7tessera3ops16sum_tall_windowsIfEEvv": load(32) * 3 + WAIT + load(32) + EXIT}
-        self.assertEqual(self.run_tool(more).returncode, 1)
+        for others in (1, 3):
+            code = load(32) * others + WAIT + load(32) + EXIT
+            self.assertEqual(self.run_tool({"_ZN7tessera3ops16sum_tall_windowsIfEEvv": code}).returncode, 1)
+        done = self.run_tool({"_ZN7tessera3ops16sum_tall_windowsIfEEvv": INDIRECT + WAIT + ADD + EXIT})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot tell what it reads ahead", done.stderr)
+
+    def test_objects_of_deleted_sources_do_not_count(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for stem in ("kept", "deleted"):
+                (folder / f"{stem}.cu.o").write_bytes(b"")
+            self.assertEqual([path.stem for path in check_waits.objects([folder])], ["deleted.cu", "kept.cu"])
+            commands = [{"directory": name, "file": f"/{stem}.cu", "command": f"nvcc -c /{stem}.cu -o {stem}.cu.o"}
+                        for stem in ("kept", "not_built")]
+            commands.append({"directory": name, "file": "/host.cpp", "command": "g++ -c /host.cpp -o host.cpp.o"})
+            (folder / "compile_commands.json").write_text(json.dumps(commands))
+            self.assertEqual([path.stem for path in check_waits.objects([folder])], ["kept.cu"])
 
     def test_nothing_to_look_at_is_an_error(self):
         done = self.run_tool({"a": EXIT})
