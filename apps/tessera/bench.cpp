@@ -174,6 +174,18 @@ std::string message_of(const std::exception_ptr& exception) {
   }
 }
 
+/// Whether an exception comes of what was given, so that it says nothing of the device.
+bool comes_of_input(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::bad_data || error.code() == ErrorCode::io ||
+           error.code() == ErrorCode::invalid_argument;
+  } catch (...) {
+    return false;
+  }
+}
+
 ExitCode run_bench(Session& session, BenchArguments arguments) {
   check_arguments(arguments);
   open_plans(arguments.planning);
@@ -199,9 +211,9 @@ ExitCode run_bench(Session& session, BenchArguments arguments) {
   }
   if (report.measured() > 0) session.results_are_complete();
   Json json = bench_header(commit_of(arguments));
-  if (failure) {
+  if (failure) json["error"] = message_of(failure);
+  if (failure && !comes_of_input(failure)) {
     // A device that failed may do nothing more.
-    json["error"] = message_of(failure);
     json["copy_bytes_per_second"] = Json::object();
   } else {
     save_plans(arguments.planning);

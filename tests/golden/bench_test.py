@@ -64,13 +64,18 @@ class Bench(cli.CliTest):
         report = self.folder / "report.json"
         broken = self.folder / "broken.txt"
         broken.write_text("7\n")
-        measured = ["bench", "spmm", "--data", "embedded:karate", "--features", "8", "--quick", "--json", report]
+        plans = self.folder / "plans.json"
+        measured = ["bench", "spmm", "--data", "embedded:karate", "--features", "8", "--quick", "--json", report,
+                    "--tune", "measured", "--plans", plans]
         failed = self.fail_with(3, *measured, "--data", broken)
         self.assertIn("broken.txt", failed.err)
         self.assertIn("spmm", failed.out)
         found = json.loads(report.read_text())
         self.assertEqual([each["graph"] for each in found["records"]], ["karate"])
         self.assertIn("broken.txt", found["error"])
+        # The device has not failed.
+        self.assertGreater(len(found["copy_bytes_per_second"]), 0)
+        self.assertTrue(plans.exists())
         self.fail_with(3, "bench", "spmm", "--data", broken, "--features", "8", "--quick", "--json", self.folder / "none.json")
         self.assertFalse((self.folder / "none.json").exists())
 
