@@ -10,8 +10,7 @@
 #include "ops/bits/cuda/store.cuh"
 
 /// Planes whose chunks come as boxes that one warp asks for. Blocks with the same columns bring B
-/// for themselves: clusters that shared it waited longer for each other than L2 takes to give it
-/// again.
+/// for themselves: it comes out of L2 again, and no block waits for another.
 namespace tessera::ops {
 
 /// Boxes of 32 words, of as many rows as a block has of either.
