@@ -22,7 +22,7 @@ struct RowsAttentionCoefficients {
   double gathered_bytes_per_us;
   double narrow_score;  ///< times as much for a score of 16-bit features, two rows to widen
   double narrow_gatv2;  ///< the same in GATv2
-  double backward;      ///< as many forward passes
+  double backward;      ///< as many forward passes, but for the launch
   double dot_backward;  ///< the same for dot products
   double narrow_dot_backward;
   double gatv2_backward;
@@ -138,7 +138,8 @@ double predict_rows_backward_us(const AttentionProblem& problem, const DeviceTra
   } else if (problem.options.form == AttentionForm::gatv2) {
     passes = fit.gatv2_backward;
   }
-  return passes * predict_rows_attention_us(problem, traits);
+  // Its launches follow those of the forward pass at once, and cost as much as one that begins.
+  return fit.launch_us + passes * (predict_rows_attention_us(problem, traits) - fit.launch_us);
 }
 
 }  // namespace tessera::ops

@@ -65,7 +65,7 @@ double predicted_us(const AttentionProblem& problem) {
   const double forward = predict_short_attention_us(problem, traits);
   if (!problem.options.backward) return forward;
   // As many forward passes; fewer warps are at work where heads are wide.
-  double passes = problem.options.features / problem.options.heads == 64 ? 2.8 : 3.1;
+  double passes = problem.options.features / problem.options.heads == 64 ? 2.9 : 3.1;
   // Sums of masks cost as much as scores.
   if (problem.options.form == AttentionForm::gatv2) passes = 3.3;
   return forward + (has_gradient(problem.options) ? passes * forward
