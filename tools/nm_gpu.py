@@ -167,6 +167,23 @@ def measure_dense(program, widths):
                                 "kernel": kernel, "median_us": us, "max_error": record["max_error"]} for kernel, us in times.items()]
 
 
+TRANSLATIONS = {"bits": "translate", "2:4": "translate_quads"}
+TRANSLATED = ["DD", "ego-twitter", "cnr-2000"]
+TRANSLATION_HEIGHTS = [16, 256]
+
+
+def measure_translation(program, folder):
+    """Windows of graphs as bits, and with columns in an order in which every row is 2:4, both made on the GPU."""
+    sources = [path for path in (folder / graph / f"{graph}.npz" for graph in TRANSLATED) if path.exists()]
+    with tempfile.TemporaryDirectory() as scratch:
+        for encoding, suite in TRANSLATIONS.items() if sources else []:  # of none the program would take its own
+            output = pathlib.Path(scratch) / f"{suite}.json"
+            run([program, "bench", suite, "--device", "cuda", "--quick", "--quiet", "--features", ",".join(map(str, TRANSLATION_HEIGHTS)),
+                 "--json", str(output), *(word for source in sources for word in ("--data", str(source)))])
+            records = json.loads(output.read_text())["records"] if output.exists() else []
+            yield [{"graph": r["graph"], "height": r["features"], "encoding": encoding, "median_us": r["median_us"]} for r in records]
+
+
 def train(program, path, model, pattern, options):
     command = [program, "train", str(path), "--model", model, "--early-stopping", "0", "--pattern", pattern, *options, "--json", "-"]
     done = run(command)

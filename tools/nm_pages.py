@@ -173,6 +173,16 @@ def batch_table(batches):
         yield f"| {graph}, {model} | " + " | ".join(cells) + " |"
 
 
+def translation_table(records):
+    by_key = {(r["graph"], r["height"], r["encoding"]): r["median_us"] for r in records}
+    yield "| graph | rows of a window | bits, us | 2:4, us | 2:4 / bits |"
+    yield "|---|---:|---:|---:|---:|"
+    for graph, height in dict.fromkeys((r["graph"], r["height"]) for r in records):
+        bits, quads = by_key.get((graph, height, "bits")), by_key.get((graph, height, "2:4"))
+        if bits and quads:
+            yield f"| {graph} | {height} | {bits:.0f} | {quads:.0f} | {quads / bits:.2f} |"
+
+
 def accuracy_table(records):
     by_key = {(r["graph"], r["model"], r["data"]): r for r in records}
     yield "| graph, model | as it is | ordered | pruned | edges dropped |"
@@ -254,6 +264,10 @@ def write(results, output):
     if results.get("batches"):
         lines += ["## Parts of a graph, ordered one by one (Table 6)", "",
                   "A step of training in fp32 on one of eight parts of a graph, as `tessera partition` makes them; PyG eager, its parts on the GPU before." + measured_at(results, "batches"), "", *batch_table(results["batches"]), ""]
+    if results.get("translation"):
+        lines += ["## Translation on the GPU", "",
+                  "Windows as bits, and with columns arranged for 2:4 after that (`tessera bench translate` and `translate_quads`)." + measured_at(results, "translation"), "",
+                  *translation_table(results["translation"]), ""]
     output.with_suffix(".md").write_text("\n".join(lines + results.get("remarks", [])))
     whole_file.write(output.with_suffix(".json"),
                      json.dumps(results, indent=None, separators=(",", ":")).replace('{"form"', '\n{"form"') + "\n")

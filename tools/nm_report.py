@@ -15,6 +15,7 @@ everything, the second what needs no GPU and no graphs. --parts names some of:
     models      training steps, as the graphs come and ordered, and
     torch       the same steps in PyG (Tables 3 and 4): nm_cuda
     batches     steps on parts of a graph, as they come, ordered one by one, and in PyG (Table 6): nm_cuda
+    translation of windows into 2:4 beside that into bits: nm_cuda
 
 --again writes the pages of the figures that are there, without measuring. Parts of nm_cuda that are not measured stay as
 they are, with their commits, and so do the remarks in nm_cuda.json.
@@ -32,8 +33,8 @@ import nm_gpu
 import nm_orders
 import nm_pages
 
-GPU_PARTS = ["dense", "products", "models", "torch", "batches"]
-OF_GRAPHS = {"accuracy", "models", "torch", "batches"}
+GPU_PARTS = ["dense", "products", "models", "torch", "batches", "translation"]
+OF_GRAPHS = {"accuracy", "models", "torch", "batches", "translation"}
 PARTS = ["orders", "accuracy", *GPU_PARTS]
 SUFFIXES = (".mtx", ".mtx.gz", ".npz", ".tsr")
 
@@ -60,7 +61,8 @@ def on_gpu(arguments, paths, output):
         "products": lambda: nm_gpu.measure_products(program, large_ones(program, paths), arguments.widths, arguments.forms),
         "models": lambda: nm_gpu.measure_models(program, data, "cuda"),
         "torch": lambda: [nm_gpu.torch_steps(nm_gpu.graphs_in(data))],
-        "batches": lambda: nm_gpu.measure_batches(program, data, "cuda")}
+        "batches": lambda: nm_gpu.measure_batches(program, data, "cuda"),
+        "translation": lambda: nm_gpu.measure_translation(program, data)}
 
     def is_of_others(record):
         """Of forms or widths that were not asked for."""
