@@ -55,10 +55,12 @@ std::optional<NmObstacle> find_obstacle(const Graph& graph, const NmPattern& pat
   const std::int64_t loops = tessera::detail::symmetry_of(both_ways).loops;
   const Groups of_row = groups_of_row(pattern), of_loops = groups_of_loops(pattern);
   if (longest > of_row.room_in(size)) {
-    return NmObstacle{
-        fmt::format("a row has {} entries, and {} groups of {} columns hold {}", longest,
-                    (size + pattern.m - 1) / pattern.m, pattern.m, of_row.room_in(size)),
-        of_row.columns_for(longest) - size};
+    const std::int64_t missing = of_row.columns_for(longest) - size;
+    return NmObstacle{fmt::format("a row has {} entries, and {} groups of {} columns hold {}: {} "
+                                  "empty vertices would make room (pad)",
+                                  longest, (size + pattern.m - 1) / pattern.m, pattern.m,
+                                  of_row.room_in(size), missing),
+                      missing};
   }
   if (loops > of_loops.room_in(size)) {
     return NmObstacle{fmt::format("{} vertices have self loops, and {} neighbours can have {} of "

@@ -24,6 +24,13 @@ bool is_power(int number, int least, int most) {
   return number >= least && number <= most && std::has_single_bit(static_cast<unsigned>(number));
 }
 
+/// `text` is the pattern as it was written.
+void check(const NmPattern& pattern, std::string_view text) {
+  if (pattern.n != 2) unknown_pattern(text, "sparse tensor cores have N = 2");
+  if (!is_power(pattern.v, 1, 32)) unknown_pattern(text, fmt::format("V is {}", pattern.v));
+  if (!is_power(pattern.m, 4, 32)) unknown_pattern(text, fmt::format("M is {}", pattern.m));
+}
+
 template <class Value>
 struct Named {
   const char* name;
@@ -65,15 +72,11 @@ NmPattern NmPattern::parse(std::string_view text) {
   }
   const NmPattern pattern = count == 1 ? NmPattern{1, numbers[0], numbers[1]}
                                        : NmPattern{numbers[0], numbers[1], numbers[2]};
-  pattern.validate();
+  check(pattern, text);
   return pattern;
 }
 
-void NmPattern::validate() const {
-  if (n != 2) unknown_pattern(to_string(*this), "sparse tensor cores have N = 2");
-  if (!is_power(v, 1, 32)) unknown_pattern(to_string(*this), fmt::format("V is {}", v));
-  if (!is_power(m, 4, 32)) unknown_pattern(to_string(*this), fmt::format("M is {}", m));
-}
+void NmPattern::validate() const { check(*this, to_string(*this)); }
 
 std::string to_string(const NmPattern& pattern) {
   return fmt::format("{}:{}:{}", pattern.v, pattern.n, pattern.m);

@@ -95,7 +95,7 @@ TEST(NmPattern, ReadsAndWrites) {
   for (const char* text : {"", "4", "2:", "1:2:4:", "1:2:4:8", "a:2:4", "1:2:4x", " 1:2:4"}) {
     expect_error(ErrorCode::invalid_argument, {text, "V:2:M"}, [&] { NmPattern::parse(text); });
   }
-  expect_error(ErrorCode::invalid_argument, {"N = 2"}, [] { NmPattern::parse("1:3:4"); });
+  expect_error(ErrorCode::invalid_argument, {"'3:4'", "N = 2"}, [] { NmPattern::parse("3:4"); });
   expect_error(ErrorCode::invalid_argument, {"V is 3"}, [] { NmPattern::parse("3:2:4"); });
   expect_error(ErrorCode::invalid_argument, {"M is 64"}, [] { NmPattern::parse("1:2:64"); });
 }
@@ -116,6 +116,7 @@ TEST(NmObstacle, IsTheLongestRow) {
   EXPECT_FALSE(reorder::find_obstacle(reorder::padded(star(4), 1), pattern));  // 2 + 2 of the rest
   const auto obstacle = reorder::find_obstacle(star(6), pattern);
   ASSERT_TRUE(obstacle);
+  EXPECT_NE(obstacle->reason.find("3 empty vertices"), std::string::npos) << obstacle->reason;
   EXPECT_EQ(obstacle->padding, 3);  // six entries need two groups and two more columns
   EXPECT_FALSE(reorder::find_obstacle(reorder::padded(star(6), 3), pattern));
   EXPECT_TRUE(reorder::find_obstacle(reorder::padded(star(6), 2), pattern));
