@@ -51,6 +51,13 @@ ExitCode predict_memory(Session& session, const TrainArguments& arguments, const
   return ExitCode::ok;
 }
 
+/// Whether two models compute the same but for their bits.
+bool have_same_layers(const nn::ModelConfig& left, const nn::ModelConfig& right) {
+  return left.kind == right.kind && left.layers == right.layers && left.hidden == right.hidden &&
+         left.activation == right.activation && left.batch_norm == right.batch_norm &&
+         left.residual == right.residual && left.readout == right.readout;
+}
+
 /// What the same model reaches with all bits.
 double full_test_of(const std::string& path, const Dataset& dataset, const TrainPlan& plan) {
   const auto reject = [&](const char* problem) {
@@ -59,7 +66,9 @@ double full_test_of(const std::string& path, const Dataset& dataset, const Train
   };
   const train::Checkpoint baseline = train::load_checkpoint(path);
   if (!baseline.model.bits.empty()) reject("the baseline has few bits itself");
-  if (baseline.model.kind != plan.config.kind) reject("the baseline is of another model");
+  if (!have_same_layers(baseline.model, plan.config)) {
+    reject("the baseline is of another model, or has other layers");
+  }
   if (train::test_items(baseline, dataset).empty()) {
     reject("the baseline was not trained on this graph");
   }

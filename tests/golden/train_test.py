@@ -156,6 +156,9 @@ class Train(cli.CliTest):
         self.fail_with(cli.USAGE, "train", "embedded:citation", *SHORT, "--baseline", full)
         self.fail_with(cli.USAGE, "train", "embedded:citation", *SHORT, "--bits", "8", "--checkpoint",
                        str(self.folder / "new.tsr"), "--baseline", few)
+        self.assertIn("other layers", self.fail_with(
+            cli.USAGE, "train", "embedded:citation", *SHORT, "--bits", "8", "--layers", "3", "--checkpoint",
+            str(self.folder / "new.tsr"), "--baseline", full).err)
 
     def test_features_are_scaled_as_asked_and_again_for_predictions(self):
         checkpoint = self.folder / "model.tsr"
