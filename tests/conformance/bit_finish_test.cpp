@@ -24,9 +24,13 @@ TEST_P(BitGemmFinish, IsItsFormula) {
   reference::bit_gemm(a, b, {sums.data(), shape.rows, shape.cols});
   EpilogueCase numbers(shape.rows, shape.cols, device_);
   PlacedBits a_there(a, device_), b_there(b, device_);
-  for (const BitActivation activation : {BitActivation::none, BitActivation::relu}) {
+  for (const BitActivation activation :
+       {BitActivation::none, BitActivation::relu, BitActivation::tanh}) {
     for (const BitOutput output :
          {BitOutput::values, BitOutput::rows, BitOutput::columns, BitOutput::bytes}) {
+      // The last digit of a tanh is the device's, so that codes may differ where two meet.
+      const bool inexact = activation == BitActivation::tanh;
+      if (inexact && output != BitOutput::values) continue;
       SCOPED_TRACE(std::string(to_string(activation)) + ", " + to_string(output));
       BitOptions wanted = options(shape, 1, 3);
       wanted.output = output;
@@ -54,7 +58,8 @@ TEST_P(BitGemmFinish, IsItsFormula) {
         there.fetch(values.data());
         for (std::int64_t i = 0; i < shape.rows; ++i) {
           for (std::int64_t j = 0; j < shape.cols; ++j) {
-            ASSERT_EQ(values(i, j), finish.value(i, j, static_cast<float>(sums(i, j))));
+            const float expected = finish.value(i, j, static_cast<float>(sums(i, j)));
+            ASSERT_NEAR(values(i, j), expected, inexact ? 1e-6 * std::abs(expected) : 0);
           }
         }
         continue;

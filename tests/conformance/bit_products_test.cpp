@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "tessera/core/parallel.hpp"
@@ -34,6 +35,18 @@ TEST(BitProducts, AreTheSameForAnyNumberOfThreadsAndInstructionSet) {
     }
   }
   set_num_threads(0);
+}
+
+TEST(BitProducts, TakeTheUnitThatCostsLess) {
+  BitOptions options;
+  options.rows = 1000;
+  options.cols = 64;
+  options.depth = 1000;
+  for (const auto& [bits, kernel] :
+       {std::pair{1, "bit_gemm/cpu/planes"}, std::pair{8, "bit_gemm/cpu/bytes"}}) {
+    options.a_bits = options.b_bits = bits;
+    EXPECT_EQ(plan_bit_gemm(options).kernel().name, kernel) << bits;
+  }
 }
 
 TEST(BitProducts, AddCodesOfTheTargetOnlyWhereThatMakesSense) {
