@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "support/bit_kernels.hpp"
 #include "support/expect_error.hpp"
 #include "support/odd_graphs.hpp"
+#include "support/random_coo.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -46,6 +48,38 @@ TEST(BitProducts, TakeTheUnitThatCostsLess) {
        {std::pair{1, "bit_gemm/cpu/planes"}, std::pair{8, "bit_gemm/cpu/bytes"}}) {
     options.a_bits = options.b_bits = bits;
     EXPECT_EQ(plan_bit_gemm(options).kernel().name, kernel) << bits;
+  }
+}
+
+/// A hub whose sums of 16 bits are the last that 31 bits hold, and one of a source more.
+TEST(BitProducts, OverAGraphCountTheLongestRow) {
+  constexpr VertexId most = 1 << 15;
+  for (const VertexId leaves : {most, most + 1}) {
+    SCOPED_TRACE(leaves);
+    const Graph star = testing::star_graph(leaves);
+    const Matrix<std::uint16_t> codes(star.num_cols(), 1, std::uint16_t{65535});
+    const quant::BitTensor b = quant::pack_rows(testing::codes_view(codes), 16);
+    Matrix<std::int64_t> expected(star.num_rows(), 1), sums(star.num_rows(), 1);
+    reference::bit_aggregate(star, b, {expected.data(), star.num_rows(), 1});
+    BitOptions options;
+    options.cols = 1;
+    options.b_bits = 16;
+    if (leaves == most) {
+      EXPECT_EQ(run_sums(plan_bit_aggregate(star, options), {{}, b, {}}), narrow(expected));
+      continue;
+    }
+    testing::expect_error(ErrorCode::invalid_argument, {"may take 32 bits", "sums64"},
+                          [&] { plan_bit_aggregate(star, options); });
+    options.output = BitOutput::sums64;
+    BitOutputs outputs;
+    outputs.sums64 = {sums.data(), star.num_rows(), 1};
+    run(plan_bit_aggregate(star, options), {{}, b, {}}, outputs);
+    EXPECT_TRUE(std::equal(sums.span().begin(), sums.span().end(), expected.span().begin()));
+    EXPECT_GT(*std::max_element(sums.span().begin(), sums.span().end()),
+              std::numeric_limits<std::int32_t>::max());
+    options.device = {DeviceKind::cuda, 0};
+    testing::expect_error(ErrorCode::unsupported, {"32 bits, and a GPU sums in 31"},
+                          [&] { plan_bit_aggregate(star, options); });
   }
 }
 
