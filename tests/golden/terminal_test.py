@@ -153,6 +153,19 @@ class Interrupt(cli.CliTest):
         self.assertEqual((code, report["interrupted"]), (cli.INTERRUPTED, True))
         self.assertEqual([record["graph"] for record in report["records"]][:4], ["karate"] * 4)
 
+    def test_ctrl_c_ends_the_search_for_an_order_and_keeps_the_best(self):
+        ordered, report = self.folder / "ordered.tsr", self.folder / "report.json"
+        command = [cli.PROGRAM, "reorder", "generate:sbm?vertices=5000&mean_degree=50", "--method", "nm", "--pattern", "32:2:8",
+                   "--effort", "1000", "--threads", "1", "-o", ordered, "--json", report]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "TESSERA_PROGRESS_SECONDS": "0.000001"}) as process:
+            next(line for line in process.stderr if "fitting" in line)
+            process.send_signal(signal.SIGINT)
+            process.stderr.read()
+        found = json.loads(report.read_text())["nm"]
+        self.assertEqual((process.returncode, found["stopped"]), (cli.OK, True))
+        self.assertEqual(self.json("info", ordered)["edges"], 250000)
+
     def test_a_bench_without_anything_left_to_measure_is_complete(self):
         code, report = self.interrupted_bench("generate:sbm?vertices=1000", "8")
         self.assertEqual((code, len(report["records"]), "interrupted" in report), (cli.OK, 2, False))

@@ -203,6 +203,32 @@ TEST_P(NmOrders, GiveTheBestSoFarWhenStopped) {
   }
 }
 
+TEST_P(NmOrders, GiveTheBestSoFarAtATimeLimit) {
+  const Graph graph = random_undirected(200, 4000, 2);
+  for (const NmAlgorithm algorithm : {NmAlgorithm::group, NmAlgorithm::paper}) {
+    NmOptions options;
+    options.algorithm = algorithm;
+    options.time_limit_seconds = 1e-9;
+    const NmOrder found = order_nm(graph, pattern(), options);
+    EXPECT_TRUE(found.stopped);
+    EXPECT_EQ(found.after, violations_by_hand(permuted(graph, found.order), pattern()));
+  }
+}
+
+TEST_P(NmOrders, SayHowFarTheyAre) {
+  std::vector<std::int64_t> done;
+  NmOptions options;
+  options.progress = [&](std::string_view stage, std::int64_t so_far, std::int64_t total) {
+    EXPECT_NE(stage.find(to_string(pattern())), std::string_view::npos) << stage;
+    EXPECT_EQ(total, 100);
+    done.push_back(so_far);
+  };
+  order_nm(band_around(100, 3), pattern(), options);
+  ASSERT_FALSE(done.empty());
+  EXPECT_EQ(done.front(), 0);
+  EXPECT_EQ(done.back(), 100);
+}
+
 INSTANTIATE_TEST_SUITE_P(Patterns, NmOrders,
                          ::testing::Values("1:2:4", "1:2:8", "1:2:16", "16:2:16", "32:2:8"),
                          [](const auto& test) {
