@@ -29,6 +29,26 @@ def test_types():
         tessera.spmm("edges", X)
 
 
+def test_what_is_no_tensor():
+    scores = torch.ones(3, 1)
+    cases = [("x is a ndarray", lambda: tessera.spmm(INDEX, X.numpy())),
+             ("x is a NoneType", lambda: tessera.spmm(INDEX, None)),
+             ("edge_weight is a list", lambda: tessera.spmm(INDEX, X, [1.0, 2.0, 3.0])),
+             ("bias is a list", lambda: tessera.spmm(INDEX, X, bias=[1.0] * 4)),
+             ("u is a list", lambda: tessera.sddmm(INDEX, X.tolist(), X)),
+             ("v is a list", lambda: tessera.sddmm(INDEX, X, X.tolist())),
+             ("target is a list", lambda: tessera.attention(INDEX, scores.tolist(), scores, X)),
+             ("value is a list", lambda: tessera.attention(INDEX, scores, scores, X.tolist())),
+             ("edge_term is a list", lambda: tessera.attention(INDEX, scores, scores, X, edge_term=[[1.0]] * 3)),
+             ("model is a int", lambda: tessera.restore(3)),
+             ("model is a NoneType", lambda: tessera.explain(None))]
+    for what, run in cases:
+        with pytest.raises(TypeError, match=f"^{what}, not a t"):
+            run()
+    with pytest.raises(TypeError, match=r"x has layout torch.sparse_coo: use x.to_dense\(\)"):
+        tessera.spmm(INDEX, X.to_sparse())
+
+
 def test_types_that_differ():
     """Nothing is cast without autocast, which casts all."""
     wide, scores = X.double(), torch.ones(3, 4)
@@ -74,6 +94,12 @@ def test_shapes():
         tessera.spmm(INDEX, torch.ones(3))
     with pytest.raises(ValueError, match="edge_weight has 2 numbers for 3 edges"):
         tessera.spmm(INDEX, X, torch.ones(2))
+    with pytest.raises(ValueError, match=r"edge_weight has shape \(3, 1, 1\): use \(3,\) or \(3, heads\)"):
+        tessera.spmm(INDEX, X, torch.ones(3, 1, 1))
+    with pytest.raises(ValueError, match=r"x has shape \(\): use \(vertices, features\)"):
+        tessera.spmm(INDEX, torch.tensor(1.0))
+    with pytest.raises(ValueError, match=r"scores has shape \(3,\): use \(edges, heads\)"):
+        tessera.edge_softmax(INDEX, torch.ones(3))
     with pytest.raises(ValueError, match="do not divide into 3 heads"):
         tessera.attention(INDEX, torch.ones(3, 3), torch.ones(3, 3), X, heads=3)
     with pytest.raises(ValueError, match="source has 2 rows for 3 vertices"):
@@ -128,6 +154,16 @@ def test_sizes_without_numbers():
 def test_words():
     with pytest.raises(ValueError, match="unknown reduction 'median'"):
         tessera.spmm(INDEX, X, reduce="median")
+    for run in (lambda: tessera.spmm(INDEX, X, loops="all"),
+                lambda: tessera.spmm(INDEX, X, torch.ones(3), loops="all"),
+                lambda: tessera.sddmm(INDEX, X, X, loops="all"),
+                lambda: tessera.edge_softmax(INDEX, torch.ones(3, 1), loops="all")):
+        with pytest.raises(ValueError, match="unknown loops 'all': use given, one_each, dropped or one_more"):
+            run()
+    with pytest.raises(ValueError, match="unknown norm 'row': use symmetric, mean or None"):
+        tessera.spmm(INDEX, X, norm="row")
+    with pytest.raises(ValueError, match="limits of -1 entries"):
+        tessera.set_cache_limits(-1)
     with pytest.raises(ValueError, match="unknown form"):
         tessera.attention(INDEX, X, X, X, form="dotted")
     with pytest.raises(ValueError, match="unknown precision"):

@@ -15,18 +15,32 @@ _is_compiling = torch.compiler.is_compiling
 FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
-def check_features(name: str, tensor: Tensor, graph: Graph, rows: int | None) -> None:
+def _check_tensor(name: str, tensor: Tensor) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} is a {type(tensor).__name__}, not a tensor")
+
+
+def rows_of(name: str, features: Tensor) -> int:
+    """How many vertices features are for, where an ``edge_index`` alone does not say."""
+    _check_tensor(name, features)
+    return features.size(0) if features.dim() > 0 else 0
+
+
+def check_features(name: str, tensor: Tensor, graph: Graph, rows: int | None,
+                   shape: str = "(vertices, features)") -> None:
     # What every call is asked for, in the fewest questions: where it fits, nothing else is asked.
     if (isinstance(tensor, Tensor) and tensor.dtype in FLOATS and tensor.dim() == 2
+            and tensor.layout == torch.strided
             and tensor.device == graph.index.device and (not tensor.is_cuda or has_cuda())
             and (rows is None or _is_compiling() or tensor.size(0) == rows)):
         return
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{name} is a {type(tensor).__name__}, not a tensor")
+    _check_tensor(name, tensor)
     if tensor.dtype not in FLOATS:
         raise TypeError(f"{name} has type {tensor.dtype}: use float64, float32, bfloat16 or float16")
     if tensor.dim() != 2:
-        raise ValueError(f"{name} has shape {tuple(tensor.shape)}: use (vertices, features)")
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}: use {shape}")
+    if tensor.layout != torch.strided:
+        raise TypeError(f"{name} has layout {tensor.layout}: use {name}.to_dense()")
     if tensor.device.type == "cuda" and not has_cuda():
         raise RuntimeError(errors.NOT_INSTALLED)
     if tensor.device != graph.device:
@@ -53,6 +67,7 @@ def check_heads(heads: int, features: int) -> None:
 def check_bias(bias: Tensor | None, x: Tensor, cast: bool) -> None:
     if bias is None:
         return
+    _check_tensor("bias", bias)
     if bias.dim() != 1 or bias.size(0) != x.size(1):
         raise ValueError(f"bias has shape {tuple(bias.shape)}: use ({x.size(1)},)")
     if bias.device != x.device:
@@ -62,6 +77,7 @@ def check_bias(bias: Tensor | None, x: Tensor, cast: bool) -> None:
 
 def _edges_of(name: str, numbers: Tensor, graph: Graph, loops: int) -> int | None:
     """How many edges numbers are wanted for; None in compiled code, where sizes are not known."""
+    _check_tensor(name, numbers)
     if not numbers.is_floating_point():
         raise TypeError(f"{name} has type {numbers.dtype}: use a float")
     if numbers.device != graph.device:
@@ -74,8 +90,9 @@ def _edges_of(name: str, numbers: Tensor, graph: Graph, loops: int) -> int | Non
 def check_weight(weight: Tensor, graph: Graph, loops: int) -> None:
     expected = _edges_of("edge_weight", weight, graph, loops)
     if expected is not None and (weight.dim() not in (1, 2) or weight.size(0) != expected):
-        rows = weight.size(0) if weight.dim() > 0 else 1
-        raise ValueError(f"edge_weight has {rows} numbers for {expected} edges")
+        if weight.dim() not in (1, 2):
+            raise ValueError(f"edge_weight has shape {tuple(weight.shape)}: use ({expected},) or ({expected}, heads)")
+        raise ValueError(f"edge_weight has {weight.size(0)} numbers for {expected} edges")
 
 
 def check_edge_attr(attr: Tensor, graph: Graph) -> None:

@@ -134,6 +134,8 @@ def set_cache_limits(entries: int = 64, bytes: int = 8 << 30) -> None:
         >>> tessera.set_cache_limits(entries=8)
         >>> tessera.set_cache_limits()
     """
+    if entries < 0 or bytes < 0:
+        raise ValueError(f"limits of {entries} entries and {bytes} bytes: use 0 or more")
     for library in _loaded():
         library.tessera_set_cache_limits(entries, bytes)
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from . import _bit_operators, errors
 from .functional import _graph_for
-from .graph import LOOPS
+from .graph import loops_number
 
 # Numbers of include/tessera/ops/bit_forms.hpp.
 _SUMS32, _SUMS64, _VALUES, _ROWS = range(4)
@@ -321,7 +321,7 @@ def _gemm(a: BitMatrix, b: BitMatrix, factors: tuple[Tensor | None, ...], activa
 def _aggregate(graph: Any, x: BitMatrix, loops: str, factors: tuple[Tensor | None, ...], output: int,
                to: Range | None) -> Any:
     found = errors.run(_bit_operators.bit_aggregate, x.words, *factors, graph.index, graph.offsets,
-                       graph.num_targets, graph.num_sources, graph.layout, LOOPS[loops], x.shape[1],
+                       graph.num_targets, graph.num_sources, graph.layout, loops_number(loops), x.shape[1],
                        *_ending(None, output, to))
     return _result(found, (graph.num_targets, x.shape[1]), to)
 

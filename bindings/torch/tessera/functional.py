@@ -10,10 +10,10 @@ from torch import Tensor
 
 from . import _operators, errors
 from ._checks import (FLOATS, check_bias, check_edge_term, check_features, check_heads, check_type,
-                      check_weight)
+                      check_weight, rows_of)
 from ._library import kernel_number
 from ._shapes import ADDED_LOOPS
-from .graph import LOOPS, NORMS, Graph
+from .graph import NORMS, Graph, loops_number
 
 REDUCTIONS = {"sum": 0, "add": 0, "mean": 1, "max": 2, "amax": 2, "min": 3, "amin": 3}
 FORMS = {"additive": 0, "v2": 1, "dot": 2, "cosine": 3}
@@ -64,7 +64,7 @@ def dropout_seed(device: torch.device) -> Tensor:
 
 
 def _graph_numbers(graph: Graph, loops: str) -> tuple[int, int, int, int]:
-    return graph.num_targets, graph.num_sources, graph.layout, LOOPS[loops]
+    return graph.num_targets, graph.num_sources, graph.layout, loops_number(loops)
 
 
 def spmm(
@@ -113,14 +113,17 @@ def spmm(
                 [0.0000],
                 [1.5000]])
     """
-    graph = _graph_for(graph, x.size(0), x.size(0))
+    rows = rows_of("x", x)
+    graph = _graph_for(graph, rows, rows)
     if reduce not in REDUCTIONS:
         raise ValueError(f"unknown reduction {reduce!r}: use sum, mean, max or min")
+    if norm not in NORMS:
+        raise ValueError(f"unknown norm {norm!r}: use symmetric, mean or None")
     check_features("x", x, graph, graph.num_sources)
     check_bias(bias, x, autocast_dtype(x) is not None)
     weight = edge_weight if edge_weight is not None else graph.weight
     if weight is not None:
-        check_weight(weight, graph, LOOPS[loops])
+        check_weight(weight, graph, loops_number(loops))
         if norm is not None:
             raise ValueError("norm is for graphs without weights: scale the weights instead")
         if weight.dim() == 2 and weight.size(1) > 1:
@@ -201,7 +204,7 @@ def sddmm(
         tensor([[11.],
                 [11.]])
     """
-    graph = _graph_for(graph, u.size(0), v.size(0))
+    graph = _graph_for(graph, rows_of("u", u), rows_of("v", v))
     check_features("u", u, graph, graph.num_targets)
     check_features("v", v, graph, graph.num_sources)
     if function not in ("dot", "add"):
@@ -231,7 +234,7 @@ def edge_softmax(
                 [1.0000]])
     """
     graph = _graph_for(graph, num_targets, num_targets)
-    check_features("scores", scores, graph, None)
+    check_features("scores", scores, graph, None, shape="(edges, heads)")
     return errors.run(
         _operators.edge_softmax, scores, graph.index, graph.offsets,
         *_graph_numbers(graph, loops), 0,
@@ -296,7 +299,7 @@ def attention(
             raise ValueError("a scale that is a tensor has one number, and belongs to the form dot")
         target, scale = target * scale.view(1, 1).to(target.dtype), 1.0
     if edge_term is not None:
-        check_edge_term(edge_term, graph, LOOPS[loops], value.size(1) if form == "v2" else heads)
+        check_edge_term(edge_term, graph, loops_number(loops), value.size(1) if form == "v2" else heads)
     seed = dropout_seed(value.device) if dropout > 0 else None
     value, target, source, vector = _autocast(value, target, source, vector)
     return errors.run(
@@ -311,7 +314,7 @@ def _checked_graph(graph: Any, target: Tensor | None, source: Tensor | None, val
     """The graph, where scores of both ends of its edges can be made of what was given."""
     if target is None or source is None:
         raise ValueError(f"the form {form} needs features of targets and sources")
-    graph = _graph_for(graph, target.size(0), value.size(0))
+    graph = _graph_for(graph, rows_of("target", target), rows_of("value", value))
     check_features("target", target, graph, graph.num_targets)
     check_features("source", source, graph, graph.num_sources)
     check_features("value", value, graph, graph.num_sources)
@@ -384,7 +387,7 @@ def attention_weights(
     wants_grad = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     if edge_term is not None or wants_grad:
         if edge_term is not None:
-            check_edge_term(edge_term, graph, LOOPS[loops], vector.numel() if form == "v2" else heads)
+            check_edge_term(edge_term, graph, loops_number(loops), vector.numel() if form == "v2" else heads)
         scores = _edge_scores(graph, target, source, vector, form, heads, scale, negative_slope,
                               edge_term, loops)
         return edge_softmax(graph, scores, loops=loops)
@@ -422,7 +425,7 @@ def _edge_scores(
         return with_term(scale * sddmm(graph, target, source, heads=heads, loops=loops))
     assert vector is not None
     to, of = graph.targets_and_sources()
-    if LOOPS[loops] in ADDED_LOOPS:
+    if loops_number(loops) in ADDED_LOOPS:
         vertices = torch.arange(torch.sym_min(graph.num_targets, graph.num_sources),
                                 device=to.device)
         to, of = torch.cat([to, vertices.to(to.dtype)]), torch.cat([of, vertices.to(of.dtype)])

@@ -15,6 +15,13 @@ LOOPS = {"given": 0, "one_each": 1, "dropped": 2, "one_more": 3}
 NORMS = {None: 0, "symmetric": 1, "mean": 2, "symmetric_by_source": 3}
 
 
+def loops_number(loops: str) -> int:
+    """What operators call a way to treat self loops."""
+    if loops not in LOOPS:
+        raise ValueError(f"unknown loops {loops!r}: use given, one_each, dropped or one_more")
+    return LOOPS[loops]
+
+
 def _check_indices(tensor: Tensor, name: str) -> None:
     if tensor.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"{name} has type {tensor.dtype}: use torch.int64 or torch.int32")

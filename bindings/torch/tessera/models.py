@@ -17,6 +17,11 @@ _LAYERS: dict[type, type] = {pyg_class(layer): layer for layer in
                              (getattr(nn, name) for name in nn.__all__)}
 
 
+def _check_model(model: torch.nn.Module) -> None:
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model is a {type(model).__name__}, not a torch.nn.Module")
+
+
 def accelerate(model: Model, precision: str | None = None, tune: bool = False) -> Model:
     """Lets the layers of a PyG model run on tessera's kernels. Weights, optimisers, hooks of modules
     and the training loop stay as they are; the model itself is changed and returned.
@@ -34,8 +39,7 @@ def accelerate(model: Model, precision: str | None = None, tune: bool = False) -
         >>> type(model.convs[0]).__module__
         'tessera.nn.attention'
     """
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model is a {type(model).__name__}, not a torch.nn.Module")
+    _check_model(model)
     if precision is not None and precision not in _DTYPES:
         raise ValueError(f"unknown precision {precision!r}: use fp32, bf16 or fp16")
     for module in model.modules():
@@ -58,6 +62,7 @@ def restore(model: Model) -> Model:
         >>> type(model.convs[0]).__module__
         'torch_geometric.nn.conv.gat_conv'
     """
+    _check_model(model)
     for module in model.modules():
         if isinstance(module, Accelerated):
             for name in ("_tessera_dtype", "_tessera_tune", "_tessera_cached", "_tessera_route",
@@ -91,6 +96,7 @@ def explain(model: torch.nn.Module, *arguments: Any, **named: Any) -> Explanatio
     """
     from torch_geometric.nn import MessagePassing
 
+    _check_model(model)
     kernels: dict[str, list[str]] = {}
     handles = []
     if arguments or named:
