@@ -37,6 +37,13 @@ class Trials {
     return order;
   }
 
+  /// Whether no order can conform, padded or not.
+  bool is_impossible(const NmPattern& pattern) const {
+    const auto obstacle =
+        find_obstacle(options_.ignore_loops ? without_self_loops(graph_) : graph_, pattern);
+    return obstacle && !(options_.pad && obstacle->padding > 0);
+  }
+
   /// Whether the caller has asked to stop, after which nothing more is tried.
   bool was_stopped() const { return was_stopped_; }
 
@@ -85,13 +92,11 @@ std::vector<NmPattern> hardest_first() {
   return patterns;
 }
 
-NmOrder hardest(Trials& trials, const Graph& graph, const NmOptions& options) {
+NmOrder hardest(Trials& trials) {
   NmOrder last;
   for (const NmPattern& pattern : hardest_first()) {
-    const auto obstacle =
-        find_obstacle(options.ignore_loops ? without_self_loops(graph) : graph, pattern);
     const bool is_last = pattern == NmPattern{1, 2, least_m};
-    if (obstacle && !is_last && !(options.pad && obstacle->padding > 0)) continue;
+    if (!is_last && trials.is_impossible(pattern)) continue;
     last = trials.attempt(pattern);
     if (last.after.conforms() || trials.was_stopped()) break;
   }
@@ -105,6 +110,7 @@ NmOrder fastest(Trials& trials) {
   for (const NmPattern& pattern : {NmPattern{1, 2, 8}, NmPattern{1, 2, 16}, NmPattern{16, 2, 8},
                                    NmPattern{16, 2, 16}, NmPattern{32, 2, 8}}) {
     if (trials.was_stopped()) break;
+    if (trials.is_impossible(pattern)) continue;
     NmOrder next = trials.attempt(pattern);
     if (!next.after.conforms()) continue;
     const double time = trials.predicted_time(next);
@@ -134,7 +140,7 @@ NmSearchResult search_nm(const Graph& graph, NmSearch search, const NmOptions& o
   Trials trials(graph, options);
   NmSearchResult result;
   result.best = search == NmSearch::paper     ? as_the_paper(trials)
-                : search == NmSearch::hardest ? hardest(trials, graph, options)
+                : search == NmSearch::hardest ? hardest(trials)
                                               : fastest(trials);
   result.tried = std::move(trials.tried);
   return result;

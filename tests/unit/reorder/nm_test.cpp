@@ -481,6 +481,16 @@ TEST(NmPruning, LeavesAloneWhatConforms) {
   EXPECT_EQ(pruned.graph, path);
 }
 
+TEST(NmSearch, SkipsWhatIsImpossible) {
+  const Graph graph = with_self_loops(band_around(64, 1));
+  for (const char* name : {"hardest", "time"}) {
+    SCOPED_TRACE(name);
+    const auto found = reorder::search_nm(graph, reorder::parse_nm_search(name));
+    EXPECT_TRUE(found.best.after.conforms());
+    for (const NmOrder& order : found.tried) EXPECT_EQ(order.obstacle, "") << order.pattern;
+  }
+}
+
 TEST(NmSearch, FindsAPatternThatConforms) {
   const Graph graph = random_undirected(500, 700, 9);
   NmOptions options;
