@@ -146,6 +146,13 @@ def test_layers(layer):
         layer(X, INDEX + 3)
 
 
+@pytest.mark.parametrize("layer", [tessera.nn.GCNConv(4, 2), tessera.nn.SGConv(4, 2), tessera.nn.APPNP(2, 0.1),
+                                   tessera.nn.ChebConv(4, 2, 2)], ids=lambda layer: type(layer).__name__)
+def test_weights_of_other_edges(layer):
+    with pytest.raises(ValueError, match="edge_weight has 2 numbers for 3 edges"):
+        layer(X, INDEX, torch.ones(2))
+
+
 def test_sizes_without_numbers():
     """On the device meta, which has shapes alone."""
     assert tessera.spmm(INDEX.to("meta"), X.to("meta")).shape == X.shape

@@ -39,6 +39,11 @@ def loops_of(add_self_loops: bool, sums_loops: bool) -> str:
     return ("one_more" if sums_loops else "one_each") if add_self_loops else "given"
 
 
+def _check_number(weight: Tensor, graph: Graph) -> None:
+    if not torch.compiler.is_compiling() and weight.numel() != graph.num_edges:
+        raise ValueError(f"edge_weight has {weight.numel()} numbers for {graph.num_edges} edges")
+
+
 def normalised(
     graph: Graph,
     weight: Tensor,
@@ -47,6 +52,7 @@ def normalised(
     loop_weight: float,
     sums_loops: bool,
 ) -> Tensor:
+    _check_number(weight, graph)
     targets, sources = graph.targets_and_sources()
     vertices = graph.num_targets
     kept = weight
@@ -74,6 +80,7 @@ def normalised(
 def by_sources(graph: Graph, weight: Tensor) -> Tensor:
     """D^-1/2 A D^-1/2 as a value for each edge, with D the sums over a source's edges other than loops:
     I minus this is PyG's normalised Laplacian."""
+    _check_number(weight, graph)
     targets, sources = graph.targets_and_sources()
     kept = weight.masked_fill(targets == sources, 0)
     degree = weight.new_zeros(graph.num_sources).index_add(0, sources.to(torch.int64), kept)
