@@ -33,7 +33,8 @@ struct BitCoefficients {
   double tall_128_share;   ///< ... of up to 128 ...
   double tall_wide_share;  ///< ... and of more, for which the pattern is expanded again
   double finish_us;        ///< per million sums that become codes or values
-  double rows_us;          ///< more than rows of features take: lanes finish 16 sums at the end ...
+  double rows_share;       ///< of what rows of 16-bit features of as many bytes take
+  double rows_us;          ///< more than that: lanes finish 16 sums at the end ...
   double edge_us;          ///< ... and per million edges
   double narrow_edge_us;   ///< the same where lanes have 8 columns
 
@@ -71,6 +72,7 @@ constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
        .tall_128_share = 0.775,
        .tall_wide_share = 0.81,
        .finish_us = 0.22,
+       .rows_share = 1.08,
        .rows_us = 0.8,
        .edge_us = 1.2,
        .narrow_edge_us = 0.8}}}};
@@ -164,7 +166,8 @@ double predict_bit_rows_us(const BitProblem& problem, const RowsPolicy& policy,
   // Rows of few bytes come no faster than somewhat longer ones, and bytes take more instructions.
   const double edges = 1e-6 * static_cast<double>(problem.graph.num_edges());
   const double as_numbers =
-      spread_us(problem, fit) + predicted_rows_us(as_features(problem), policy, traits);
+      spread_us(problem, fit) +
+      fit.rows_share * predicted_rows_us(as_features(problem), policy, traits);
   if (policy.bytes == 8) return as_numbers + fit.narrow_edge_us * edges;
   return as_numbers + fit.rows_us + fit.edge_us * edges + finished_us(problem, fit);
 }
