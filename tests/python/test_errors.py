@@ -146,8 +146,25 @@ def test_layers(layer):
         layer(X, INDEX + 3)
 
 
-@pytest.mark.parametrize("layer", [tessera.nn.GCNConv(4, 2), tessera.nn.SGConv(4, 2), tessera.nn.APPNP(2, 0.1),
-                                   tessera.nn.ChebConv(4, 2, 2)], ids=lambda layer: type(layer).__name__)
+WEIGHTED = pytest.mark.parametrize("layer", [tessera.nn.GCNConv(4, 2), tessera.nn.SGConv(4, 2), tessera.nn.APPNP(2, 0.1),
+                                              tessera.nn.ChebConv(4, 2, 2)], ids=lambda layer: type(layer).__name__)
+
+
+@WEIGHTED
+def test_weighted_edges_out_of_range(layer, device):
+    """Before torch adds weights by them, which on a GPU would end all that follows. Also where indices change."""
+    layer, x, weight = layer.to(device), X.to(device), torch.ones(3, device=device)
+    for position, index in (((0, 1), 3), ((1, 2), -1)):
+        edges = INDEX.to(device, copy=True)
+        layer(x, edges, weight)
+        edges[position] = index
+        with pytest.raises(IndexError, match=rf"edge_index: index {index} is outside \[0, 3\)"):
+            layer(x, edges, weight)
+    layer(x, INDEX.to(device), weight)
+    layer.to("cpu")
+
+
+@WEIGHTED
 def test_weights_of_other_edges(layer):
     with pytest.raises(ValueError, match="edge_weight has 2 numbers for 3 edges"):
         layer(X, INDEX, torch.ones(2))

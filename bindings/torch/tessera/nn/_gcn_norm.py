@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 
 from ..functional import autocast_dtype, spmm
 from ..graph import Graph
@@ -39,9 +40,34 @@ def loops_of(add_self_loops: bool, sums_loops: bool) -> str:
     return ("one_more" if sums_loops else "one_each") if add_self_loops else "given"
 
 
-def _check_number(weight: Tensor, graph: Graph) -> None:
-    if not torch.compiler.is_compiling() and weight.numel() != graph.num_edges:
+# What indices were found inside of, for as long as they live.
+_checked_ends: WeakIdKeyDictionary = WeakIdKeyDictionary()
+
+
+def _check_edges(graph: Graph, weight: Tensor) -> None:
+    """Refuses weights and indices that do not fit before torch adds degrees by them: on a GPU an index outside would
+    end every later operation of the process. Indices are looked at once for as long as they do not change."""
+    if torch.compiler.is_compiling():
+        return
+    if weight.numel() != graph.num_edges:
         raise ValueError(f"edge_weight has {weight.numel()} numbers for {graph.num_edges} edges")
+    index = graph.index
+    if index.is_meta:
+        return
+    version = None if index.is_inference() else index._version
+    known = (version, graph.num_targets, graph.num_sources)
+    if version is not None and _checked_ends.get(index) == known:
+        return
+    if index.is_cuda and torch.cuda.is_current_stream_capturing():
+        return
+    if graph.num_edges > 0:
+        ends = zip(graph.targets_and_sources(), (graph.num_targets, graph.num_sources))
+        for of_edges, count in ends:
+            least, largest = (int(end) for end in torch.aminmax(of_edges))
+            if least < 0 or largest >= count:
+                wrong = least if least < 0 else largest
+                raise IndexError(f"edge_index: index {wrong} is outside [0, {count})")
+    _checked_ends[index] = known
 
 
 def normalised(
@@ -52,7 +78,7 @@ def normalised(
     loop_weight: float,
     sums_loops: bool,
 ) -> Tensor:
-    _check_number(weight, graph)
+    _check_edges(graph, weight)
     targets, sources = graph.targets_and_sources()
     vertices = graph.num_targets
     kept = weight
@@ -80,7 +106,7 @@ def normalised(
 def by_sources(graph: Graph, weight: Tensor) -> Tensor:
     """D^-1/2 A D^-1/2 as a value for each edge, with D the sums over a source's edges other than loops:
     I minus this is PyG's normalised Laplacian."""
-    _check_number(weight, graph)
+    _check_edges(graph, weight)
     targets, sources = graph.targets_and_sources()
     kept = weight.masked_fill(targets == sources, 0)
     degree = weight.new_zeros(graph.num_sources).index_add(0, sources.to(torch.int64), kept)
