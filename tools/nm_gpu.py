@@ -254,6 +254,9 @@ def measure_batches(program, folder, device):
         yield [{"graph": r["graph"], "model": r["model"], "pattern": "PyG", "step_ms": r["best_us"] / 1e3} for r in records]
 
 
+PRUNED = ("edges_before", "dropped", "violating_vectors", "violating_meta_blocks")
+
+
 def measure_accuracy(program, folder, device, runs=5):
     """Five seeds of each: as it is, ordered, and pruned to the same pattern in the order of the data. No times: trainings run side by side."""
     options = ["--device", device, "--runs", str(runs)]
@@ -262,7 +265,7 @@ def measure_accuracy(program, folder, device, runs=5):
 
         def prune(path):
             done = run([program, "prune", str(path), "--pattern", "1:2:4", "-o", str(pathlib.Path(scratch) / path.name), "--json", "-"])
-            return json.loads(done.stdout) if done.returncode == 0 else None
+            return {key: json.loads(done.stdout)[key] for key in PRUNED} if done.returncode == 0 else None
 
         dropped = dict(zip(paths, pool.map(prune, paths)))
         cases = [(path, model, name, data, pattern) for path in paths for model in MODELS

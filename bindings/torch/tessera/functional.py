@@ -24,7 +24,8 @@ _EACH_EDGE_ONCE = 32
 
 # What torch.backends.cuda.matmul.fp32_precision asks, by a longer way. It also says what was set by allow_tf32, which itself
 # may not be read once precisions were set by name.
-_precision = torch._C._get_fp32_precision_getter
+_precision = getattr(torch._C, "_get_fp32_precision_getter",
+                     lambda *_: torch.backends.cuda.matmul.fp32_precision)
 
 
 def tf32_flag() -> int:

@@ -57,11 +57,10 @@ __device__ inline void wgmma_count(std::int32_t (&d)[count], std::uint64_t a, st
 }
 #undef TESSERA_COUNT
 
-#define TESSERA_COUNT_HELD(width, count, operands)              \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n" width        \
-               "k256.s32.b1.b1.and.popc "                       \
-               "{" TESSERA_PLACES_##count "}, " operands ", 1;" \
-               : TESSERA_INTEGERS_##count(d, 0)                 \
+#define TESSERA_HELD(width, types, count, operands)                                        \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" width types " {" TESSERA_PLACES_##count \
+               "}, " operands ", 1;"                                                       \
+               : TESSERA_INTEGERS_##count(d, 0)                                            \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 
 /// The same with `a` in registers, in the fragments of `count_16x8`, 16 rows for each warp.
@@ -69,27 +68,19 @@ template <int count>
 __device__ inline void wgmma_count(std::int32_t (&d)[count], const std::uint32_t (&a)[4],
                                    std::uint64_t b) {
   static_assert(count == 64);
-  TESSERA_COUNT_HELD("128", 64, "{%64, %65, %66, %67}, %68");
+  TESSERA_HELD("128", "k256.s32.b1.b1.and.popc", 64, "{%64, %65, %66, %67}, %68");
 }
-#undef TESSERA_COUNT_HELD
-
-#define TESSERA_BYTES(width, count, operands)                   \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n" width        \
-               "k32.s32.u8.u8 "                                 \
-               "{" TESSERA_PLACES_##count "}, " operands ", 1;" \
-               : TESSERA_INTEGERS_##count(d, 0)                 \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 
 /// d[64][2 * count] += a[64][32] b[2 * count][32] of unsigned bytes, `a` in registers.
 template <int count>
 __device__ inline void wgmma_bytes(std::int32_t (&d)[count], const std::uint32_t (&a)[4],
                                    std::uint64_t b) {
   static_assert(count == 16 || count == 32 || count == 64);
-  if constexpr (count == 16) TESSERA_BYTES("32", 16, "{%16, %17, %18, %19}, %20");
-  if constexpr (count == 32) TESSERA_BYTES("64", 32, "{%32, %33, %34, %35}, %36");
-  if constexpr (count == 64) TESSERA_BYTES("128", 64, "{%64, %65, %66, %67}, %68");
+  if constexpr (count == 16) TESSERA_HELD("32", "k32.s32.u8.u8", 16, "{%16, %17, %18, %19}, %20");
+  if constexpr (count == 32) TESSERA_HELD("64", "k32.s32.u8.u8", 32, "{%32, %33, %34, %35}, %36");
+  if constexpr (count == 64) TESSERA_HELD("128", "k32.s32.u8.u8", 64, "{%64, %65, %66, %67}, %68");
 }
-#undef TESSERA_BYTES
+#undef TESSERA_HELD
 
 /// Waits until at most `pending` of the latest committed groups are under way.
 template <int pending>
