@@ -66,8 +66,8 @@ class Forward : public Trial {
         target_(random_placed<T>(problem.graph.num_rows(), score_width(), seed_, problem.device)),
         source_(
             random_placed<T>(problem.graph.num_cols(), score_width(), seed_ + 1, problem.device)),
-        value_(random_placed<T>(problem.graph.num_cols(), problem.features, seed_ + 2,
-                                problem.device)),
+        value_(random_placed<T>(values_are_sources() ? 0 : problem.graph.num_cols(),
+                                problem.features, seed_ + 2, problem.device)),
         vector_(random_placed<T>(has_vector() ? 1 : 0, is_cosine() ? 1 : problem.features,
                                  seed_ + 3, problem.device)),
         output_(problem.graph.num_rows(), problem.features, problem.device),
@@ -89,6 +89,10 @@ class Forward : public Trial {
   std::int64_t width() const { return plan_.options().features / plan_.options().heads; }
   bool is_cosine() const { return plan_.options().form == AttentionForm::cosine; }
   bool has_vector() const { return is_cosine() || plan_.options().form == AttentionForm::gatv2; }
+  /// As in the layer, whose sources are weighted.
+  bool values_are_sources() const { return plan_.options().form == AttentionForm::gatv2; }
+  Placed<T>& values() { return values_are_sources() ? source_ : value_; }
+  const Placed<T>& values() const { return values_are_sources() ? source_ : value_; }
   /// A cosine has no scores beside its values.
   std::int64_t score_width() const {
     if (is_cosine()) return 0;
@@ -97,7 +101,7 @@ class Forward : public Trial {
   }
   AttentionInputs inputs() {
     if (is_cosine()) return {{}, {}, value_, vector_, 1, Random(0)};
-    return {target_, source_, value_, vector_, scale_, Random(0)};
+    return {target_, source_, values(), vector_, scale_, Random(0)};
   }
 
   /// What the reference computes: the cosines of sampled rows, which are no longer a square graph,
@@ -110,7 +114,7 @@ class Forward : public Trial {
 
   SampledInputs sampled(RowSample sample) const {
     SampledInputs result;
-    result.value = value_.input_rows(sample.cols);
+    result.value = values().input_rows(sample.cols);
     if (is_cosine()) {
       result.target = unit_rows(value_.input_rows(sample.rows));
       result.source = unit_rows(value_.input_rows(sample.cols));

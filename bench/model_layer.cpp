@@ -49,11 +49,12 @@ std::unique_ptr<nn::Layer> make_layer(nn::ModelKind kind, std::int64_t width, st
   throw Error(ErrorCode::internal, "a layer without a kind", "bench");
 }
 
-/// Forward and backward of one layer on dense features.
+/// One layer on dense features: forward and backward as in training, or forward alone.
 class LayerTrial : public Trial {
  public:
-  LayerTrial(const Problem& problem, nn::ModelKind kind)
+  LayerTrial(const Problem& problem, nn::ModelKind kind, bool trains)
       : kind_(kind),
+        trains_(trains),
         width_(problem.features),
         heads_(problem.heads),
         seed_(problem.seed),
@@ -77,7 +78,7 @@ class LayerTrial : public Trial {
     gradient_.upload(random_matrix<float>(problem.graph.num_rows(), width_, seed_ + 1));
     spent_.resize(gradient_.rows(), gradient_.cols());
     context_.graph = &graph_;
-    context_.training = true;
+    context_.training = trains_;
     context_.workspace = &workspace_;
   }
 
@@ -97,22 +98,25 @@ class LayerTrial : public Trial {
   void run(Stream stream) override {
     context_.stream = stream;
     layer_->forward(x_, context_);
+    if (!trains_) return;
     spent_.copy_from(gradient_, stream);
     layer_->backward(spent_, context_);
   }
 
   std::int64_t bytes() const override {
-    return 2 * (structure_bytes(graph_.graph(), placement_.device()) + x_.num_bytes() +
-                gradient_.num_bytes());
+    const std::int64_t of_pass =
+        structure_bytes(graph_.graph(), placement_.device()) + 2 * x_.num_bytes();
+    return trains_ ? 2 * of_pass : of_pass;
   }
   std::string kernel() const override {
-    return placement_.device().kind == DeviceKind::cpu ? "layer/cpu/forward+backward"
-                                                       : "layer/cuda/forward+backward";
+    const bool on_host = placement_.device().kind == DeviceKind::cpu;
+    return fmt::format("layer/{}/forward{}", on_host ? "cpu" : "cuda", trains_ ? "+backward" : "");
   }
   std::string plan() const override { return layer_->describe(); }
 
  private:
   nn::ModelKind kind_;
+  bool trains_;
   std::int64_t width_;
   std::int64_t heads_;
   std::uint64_t seed_;
@@ -132,16 +136,18 @@ std::vector<Suite> model_layer_suites() {
   std::vector<Suite> suites;
   for (const CatalogueEntry& entry : nn::model_kinds()) {
     const nn::ModelKind kind = nn::parse_model_kind(entry.name);
-    Suite suite;
-    suite.op = "layer_" + entry.name;
-    suite.summary = "forward and backward of a layer";
-    suite.precisions = {Precision::fp32};
-    suite.usual_heads = kind == nn::ModelKind::gat || kind == nn::ModelKind::gatv2 ? 8 : 0;
-    suite.on_request = true;
-    suite.prepare = [kind](const Problem& problem) {
-      return std::make_unique<LayerTrial>(problem, kind);
-    };
-    suites.push_back(std::move(suite));
+    for (const bool trains : {true, false}) {
+      Suite suite;
+      suite.op = "layer_" + entry.name + (trains ? "" : "_forward");
+      suite.summary = trains ? "forward and backward of a layer" : "a layer without its gradients";
+      suite.precisions = {Precision::fp32};
+      suite.usual_heads = kind == nn::ModelKind::gat || kind == nn::ModelKind::gatv2 ? 8 : 0;
+      suite.on_request = true;
+      suite.prepare = [kind, trains](const Problem& problem) {
+        return std::make_unique<LayerTrial>(problem, kind, trains);
+      };
+      suites.push_back(std::move(suite));
+    }
   }
   return suites;
 }

@@ -7,10 +7,11 @@
 
 Writes attention_peers.md and attention_peers.json (the records, and the rows of peers that count) to docs/results. Where
 several files have a case, the last one counts. A peer counts where its result was right on that graph; its fp16 stands
-beside bf16 here, its tf32 beside fp32, and GAT with a slope of 0.01 beside GAT, as a slope takes no time. GAT with self
-loops is measured on a file NAME-loops of the graph with them. Layers are those that keep the width, forward and backward.
-The peers' launches were queued behind one another, so that the time of a launch in a captured chain counts here where there
-is one. --notes FILE goes below the table. Exits with 1 where a peer is faster.
+beside bf16 here, its tf32 beside fp32, and GAT with a slope of 0.01 beside GAT, as a slope takes no time. Layers are those
+that keep the width. Graphs NAME-loops, with all self loops, and NAME-directed, with one of the two edges of each pair, are
+made where a peer was measured on them; only what a peer has a right result for is measured. The peers' launches were queued
+behind one another, so that the time of a launch in a captured chain counts here where there is one. --seconds N begins no
+measurement after that. --notes FILE goes below the table. Exits with 1 where a peer is faster.
 """
 import argparse
 import csv
@@ -21,19 +22,13 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FORMS = ["gat", "gat_loops", "gatv2", "dot", "cosine", "layer_gat", "layer_gcn"]
 LOOPS = "-loops"  # how a graph is named that has all of them
-# What a run of the program measures: ops, heads, widths of all heads together, precisions.
-ATTENTION = ["attention_{}", "attention_{}_step"]
-RUNS = [([op.format("gat") for op in ATTENTION], 8, "64,128", "fp32,bf16"),
-        ([op.format(form) for form in ("dot", "gatv2") for op in ATTENTION], 4, "128", "fp32,bf16"),
-        ([op.format("dot") for op in ATTENTION], 8, "128", "fp32,bf16"),
-        ([op.format("gat") for op in ATTENTION], 1, "64", "fp32,bf16"),
-        ([op.format(form) for form in ("dot", "gatv2") for op in ATTENTION], 1, "64,128", "fp32,bf16"),
-        (["attention_cosine"], None, "32", "fp32"),
-        (["layer_gat"], 8, "64,128", "fp32"), (["layer_gat"], 1, "64", "fp32"), (["layer_gcn"], None, "128", "fp32")]
+DIRECTED = "-directed"  # and one with half of its edges
+ONE_HEAD = ("attention_cosine", "layer_gcn")  # ops that have no heads to choose
 # Of peers, and what they are compared with.
 PRECISIONS = {"fp32": "fp32", "tf32": "fp32", "fp16": "bf16"}
 SAME_FORM = {"gat001": "gat", "agnn": "cosine"}
@@ -45,6 +40,7 @@ def arguments():
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help="what `tessera bench --data` takes")
     parser.add_argument("--records", nargs="+", metavar="FILE", help="results of `tessera bench` instead of new ones")
     parser.add_argument("--program", default=str(ROOT / "build" / "cuda" / "bin" / "tessera"))
+    parser.add_argument("--seconds", type=float, default=float("inf"), metavar="N", help="begin nothing after so many")
     parser.add_argument("--notes", metavar="FILE", help="Markdown that goes below the table")
     parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
     parser.add_argument("--output", default=str(ROOT / "docs" / "results"), metavar="FOLDER")
@@ -54,26 +50,92 @@ def arguments():
     return options
 
 
-def measure(options):
+def op_of(form, direction):
+    """What `tessera bench` calls it."""
+    if form.startswith("layer"):
+        return form if direction == "fwd+bwd" else f"{form}_forward"
+    return f"attention_{form.removesuffix('_loops')}" + ("_step" if direction == "fwd+bwd" else "")
+
+
+def runs_of(peers):
+    """Runs of the program, {(heads, width, precision, graphs): ops}: one for many graphs, as a process takes longer to begin
+    than most cases."""
+    graphs = {}
+    for form, heads, features, precision, direction, graph in peers:
+        source = graph + LOOPS if form.endswith("_loops") else graph
+        graphs.setdefault((heads, features, precision, op_of(form, direction)), []).append(source)
+    runs = {}
+    for (heads, features, precision, op), names in graphs.items():
+        runs.setdefault((heads, features, precision, tuple(sorted(names))), []).append(op)
+    return runs
+
+
+class Sources:
+    """Files of graphs by name: those that were given, and those that are made of them."""
+
+    def __init__(self, options, folder):
+        self.options = options
+        self.folder = pathlib.Path(folder)
+        self.files = {pathlib.PurePath(source).stem: source for source in options.sources}
+
+    def of(self, name):
+        """None where the graph was not given."""
+        if name not in self.files:
+            self.files[name] = self.made(name)
+        return self.files[name]
+
+    def made(self, name):
+        base = next((name.removesuffix(end) for end in (LOOPS, DIRECTED) if name.endswith(end)), name)
+        if base == name or self.of(base) is None:
+            return None
+        path = str(self.folder / f"{name}.npz")
+        if name.endswith(LOOPS):
+            subprocess.run([self.options.program, "convert", self.of(base), "-o", path, "--graph-only", "--self-loops", "add"],
+                           check=True, stdout=subprocess.DEVNULL)
+        else:
+            keep_one_direction(self.of(base), path)
+        return path
+
+
+def keep_one_direction(source, path):
+    import numpy
+    with numpy.load(source) as arrays:
+        row, col = arrays["row"], arrays["col"]
+        numpy.savez(path, row=row[row < col], col=col[row < col], num_nodes=arrays["num_nodes"])
+
+
+def measure(options, peers):
     records = []
+    deadline = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory() as folder:
+        sources = Sources(options, folder)
         report = pathlib.Path(folder) / "report.json"
-        data = [word for source in options.sources for word in ("--data", source)]
-        for ops, heads, widths, precisions in RUNS:
-            with_heads = ["--heads", str(heads)] if heads else []
-            subprocess.run([options.program, "bench", *ops, *data, "--device", "cuda", "--features", widths, *with_heads,
-                            "--precision", precisions, "--json", str(report), "--force"], check=True, stdout=subprocess.DEVNULL)
+        for (heads, features, precision, names), ops in runs_of(peers).items():
+            files = [file for name in names if (file := sources.of(name)) is not None]
+            if not files:
+                continue
+            if time.monotonic() > deadline:
+                print(f"not measured, {options.seconds:.0f} s have passed: {' '.join(ops)} {heads} x {features // heads}, {precision}",
+                      file=sys.stderr)
+                continue
+            with_heads = [] if all(op.startswith(ONE_HEAD) for op in ops) else ["--heads", str(heads)]
+            data = [word for file in files for word in ("--data", file)]
+            began = time.monotonic()
+            subprocess.run([options.program, "bench", *ops, *data, "--device", "cuda", "--features", str(features), *with_heads,
+                            "--precision", precision, "--json", str(report), "--force"], check=True, stdout=subprocess.DEVNULL)
             records += json.loads(report.read_text())["records"]
+            print(f"{time.monotonic() - began:.1f} s: {' '.join(ops)} {heads} x {features // heads}, {precision}: {' '.join(names)}",
+                  file=sys.stderr)
     return records
 
 
 def key_of(record):
     """Form, heads, width of all heads, precision, direction, graph; None for other ops."""
     name = record["op"].removeprefix("attention_")
-    form = name.removesuffix("_step")
+    form = name.removesuffix("_step").removesuffix("_forward")
     if form not in FORMS or "heads" not in record:
         return None
-    direction = "fwd+bwd" if name.endswith("_step") or form.startswith("layer") else "fwd"
+    direction = "fwd+bwd" if record["op"] == op_of(form, "fwd+bwd") else "fwd"
     graph = record["graph"]
     if graph.endswith(LOOPS):
         form, graph = f"{form}_loops", graph.removesuffix(LOOPS)
@@ -170,16 +232,16 @@ def main():
     options = arguments()
     folder = pathlib.Path(options.output)
     where = " (`attention_peers.json`)"
+    peers = best_peers(options.peers)
     if options.records:
         files = [json.loads(pathlib.Path(file).read_text()) for file in options.records]
     else:
-        files = [{"commit": options.commit, "records": measure(options)}]
+        files = [{"commit": options.commit, "records": measure(options, peers)}]
     own = {}
     for file in files:
         # A page that was put together before has a commit for each record.
         file["records"] = [{"commit": file.get("commit", ""), **record} for record in file["records"]]
         own.update(own_times(file["records"]))
-    peers = best_peers(options.peers)
     cases = {key: (*own[key][:2], *peers[key]) for key in own if key in peers}
     if not cases:
         sys.exit("no case that both have measured")

@@ -98,6 +98,7 @@ class Tools(unittest.TestCase):
                          "agnn,a,1,32,tf32,fwd,cosines,30,0,right,\n"
                          "gat_loops,a,1,64,fp32,fwd+bwd,looped,40,0,right,\n"
                          "layer_gat,a,8,8,fp32,fwd+bwd,layer,50,0,right,\n"
+                         "layer_gat,a,8,8,fp32,fwd,layer,15,0,right,\n"
                          "dot,a,1,64,fp16,fwd,narrow,20,0,right,\n")
 
         def record(op, graph, heads, features, precision, us, **more):
@@ -106,11 +107,17 @@ class Tools(unittest.TestCase):
 
         records = [record("attention_gat", "a", 8, 64, "fp32", 40, chain_us=30), record("attention_cosine", "a", 1, 32, "fp32", 10),
                    record("attention_gat_step", "a-loops", 1, 64, "fp32", 50), record("layer_gat", "a", 8, 64, "fp32", 25),
+                   record("layer_gat_forward", "a", 8, 64, "fp32", 5),
                    record("attention_dot", "a", 1, 64, "bf16", 10), record("spmm", "a", 1, 64, "fp32", 1)]
         own, best = attention_peers.own_times(records), attention_peers.best_peers(peers)
         ratios = {attention_peers.says(key): best[key][0] / own[key][0] for key in own}
         self.assertEqual(ratios, {"gat 8 x 8, fp32, fwd, a": 2, "cosine 1 x 32, fp32, fwd, a": 3, "gat_loops 1 x 64, fp32, fwd+bwd, a": 0.8,
-                                  "layer_gat 8 x 8, fp32, fwd+bwd, a": 2, "dot 1 x 64, bf16, fwd, a": 2})
+                                  "layer_gat 8 x 8, fp32, fwd+bwd, a": 2, "layer_gat 8 x 8, fp32, fwd, a": 3, "dot 1 x 64, bf16, fwd, a": 2})
+
+        self.assertEqual(attention_peers.runs_of({**best, ("layer_gcn", 1, 128, "fp32", "fwd", "a"): None}), {
+            (8, 64, "fp32", ("a",)): ["attention_gat", "layer_gat", "layer_gat_forward"],
+            (1, 32, "fp32", ("a",)): ["attention_cosine"], (1, 64, "fp32", ("a-loops",)): ["attention_gat_step"],
+            (1, 64, "bf16", ("a",)): ["attention_dot"], (1, 128, "fp32", ("a",)): ["layer_gcn_forward"]})
 
     def test_what_pyg_has_measured_in_time_counts(self):
         slow = self.folder / "pyg.py"
