@@ -120,7 +120,9 @@ void run_all_precisions(const Case& c) {
 
 class SddmmKernels : public testing::KernelTest {
  protected:
-  static bool is_stream() { return GetParam().find("/cuda/stream") != std::string::npos; }
+  static bool is(const char* kind) { return GetParam().find(kind) != std::string::npos; }
+  /// Streams and panels have rows of one width each.
+  static bool has_one_width() { return is("/cuda/stream") || is("/cuda/panels"); }
 };
 
 TEST_P(SddmmKernels, MatchTheReferenceOnOddGraphs) {
@@ -136,7 +138,7 @@ TEST_P(SddmmKernels, MatchTheReferenceOnOddGraphs) {
 TEST_P(SddmmKernels, ServeSomeProblem) {
   must_compare();
   const Graph graph = testing::random_graph(40, 33, 300, 43, false);
-  for (const std::int64_t width : {1, 4, 8, 16, 17, 32, 33, 64, 128, 256, 512, 1024}) {
+  for (const std::int64_t width : {1, 4, 8, 16, 17, 32, 33, 64, 96, 128, 256, 512, 1024}) {
     for (const std::int64_t heads : {1, 4}) {
       run_all_precisions({GetParam(), graph, EdgeFunction::dot, width * heads, heads});
     }
@@ -152,31 +154,31 @@ TEST_P(SddmmKernels, AreExactOnIntegers) {
   }
 }
 
-/// Enough edges that warps of a GPU compute several tiles of them in turn.
+/// Enough edges that warps of a GPU compute several tiles of them in turn, and that panels are cut.
 TEST_P(SddmmKernels, ComputeManyTilesInTurn) {
-  if (!is_stream() && GetParam().find("/cuda/vectors") == std::string::npos) {
+  if (!has_one_width() && !is("/cuda/vectors")) {
     GTEST_SKIP() << "kernels whose warps take edges of fixed numbers, which run on GPUs";
   }
   static const Graph graph = testing::random_graph(5000, 5000, 1150000, 44, false);
-  for (const std::int64_t features : {8, 32, 64, 128, 256}) {
-    if (!is_stream() && features != 8 && features != 128) continue;
+  for (const std::int64_t features : {8, 32, 64, 96, 128, 256}) {
+    if (!has_one_width() && features != 8 && features != 128) continue;
     run_case<float>({GetParam(), graph, EdgeFunction::dot, features, 1, NumberKind::integer, 8},
                     [](const auto&, std::uint64_t) {});
   }
 }
 
-/// Of a stream, which has no other rows: runs that end early, targets without edges, hubs.
-TEST_P(SddmmKernels, StreamRowsOfOddGraphs) {
-  if (!is_stream()) GTEST_SKIP() << "runs for streams of rows, by tools/gpu.sh test";
+/// Runs that end early, targets without edges, hubs, panels of one row.
+TEST_P(SddmmKernels, TakeRowsOfOneWidthOfOddGraphs) {
+  if (!has_one_width()) GTEST_SKIP() << "runs for streams and panels, by tools/gpu.sh test";
   must_compare();
   for (const NamedGraph& named : testing::odd_patterns()) {
     SCOPED_TRACE(named.name);
-    for (const std::int64_t features : {32, 64, 128, 256, 512}) {
+    for (const std::int64_t features : {32, 64, 96, 128, 256, 512}) {
       run_all_precisions(
           {GetParam(), named.graph, EdgeFunction::dot, features, 1, NumberKind::integer});
     }
   }
-  for (const std::int64_t features : {64, 128}) {
+  for (const std::int64_t features : {64, 96, 128, 192}) {
     run_all_precisions(
         {GetParam(), testing::hub_graph(3000, 4000, 45), EdgeFunction::dot, features});
   }

@@ -14,6 +14,7 @@ std::span<const SddmmKernel> sddmm_kernels() {
     std::vector<SddmmKernel> kernels(cpu_sddmm_kernels().begin(), cpu_sddmm_kernels().end());
 #ifdef TESSERA_WITH_CUDA
     append_cuda_sddmm_kernels(kernels);
+    append_cuda_panels_kernels(kernels);
     append_cuda_tall_dots_kernels(kernels);
     append_cuda_short_dots_kernels(kernels);
 #endif

@@ -16,7 +16,6 @@
 #include "graph/access.hpp"
 #include "graph/degrees.hpp"
 #include "graph/weight_sizes.hpp"
-#include "tiles/panels.hpp"
 #include "tiles/window_counts.hpp"
 
 namespace tessera::tiles {
@@ -234,8 +233,6 @@ void survey_on_device(const Graph& graph, bool both_sides, bool short_windows, c
   windows.know(graph, *found, reinterpret_cast<const std::int32_t*>(found + 1));
   if (of_rows) {
     know_samples(graph, Side::forward, graph.row_offsets().span(), graph.num_cols(), *found);
-    know_panels(graph, static_cast<EdgeOffset>(found->panels.edges),
-                static_cast<EdgeOffset>(found->panels.columns));
     mark_known(graph, rows_key);
   }
   if (of_columns) {

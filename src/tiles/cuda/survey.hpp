@@ -30,7 +30,6 @@ struct SurveyReport {
   Sums windows[2][sampled_windows.size()];        ///< by side, of those that were sampled
   std::int32_t sampled_columns[2][most_sampled];  ///< by side, as tiles::sampled_columns
   unsigned long long dense_edges[2][sampled_windows.size()];  ///< of all, where all are counted
-  Sums panels;                                                ///< of the first side
   Sizes weights[num_weights];
 };
 
@@ -45,7 +44,7 @@ struct SurveyedRows {
 /// Where the columns of each window go, by side and kind; null where only samples are looked at.
 using WindowColumnCounts = std::array<std::array<std::int32_t*, sampled_windows.size()>, 2>;
 
-/// Looks at windows and panels.
+/// Looks at windows.
 void count_windows(const std::array<SurveyedRows, 2>& sides, const WindowColumnCounts& counts,
                    SurveyReport* report, Stream stream);
 

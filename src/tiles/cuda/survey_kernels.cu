@@ -5,7 +5,6 @@
 #include "cuda/launch.cuh"
 #include "tiles/cuda/survey.hpp"
 #include "tiles/cuda/window_bitmap.cuh"
-#include "tiles/panels.hpp"
 
 namespace tessera::tiles {
 namespace {
@@ -16,17 +15,17 @@ constexpr std::int64_t max_shared_words = 24 * 1024;
 /// A bit for each column, and the digits of how often it is used.
 constexpr int most_bitmaps = 3;
 
-/// Windows of one kind and side, or panels, a block for each that is looked at.
+/// Windows of one kind and side, a block for each that is looked at.
 struct Part {
   std::int64_t first_block = 0;
   std::int64_t windows = 0;
   std::int64_t sampled = 0;
   std::int32_t* counts = nullptr;  ///< columns of each window; null: only samples are looked at
   int side = 0;
-  int kind = 0;  ///< the one after the last stands for panels
+  int kind = 0;
 };
 
-constexpr int most_parts = 2 * num_samples + 1;
+constexpr int most_parts = 2 * num_samples;
 
 struct WindowsLaunch {
   SurveyedRows sides[2];
@@ -52,9 +51,8 @@ __device__ TranslationLaunch windows_of(const SurveyedRows& rows, int height, in
 
 /// Right for the first thread.
 __device__ SurveyReport::Sums count_window(const TranslationLaunch& launch, std::uint32_t* memory,
-                                           std::int64_t first_row,
-                                           EdgeOffset most_edges = INT64_MAX) {
-  WindowBitmap window(launch, memory, first_row, most_edges);
+                                           std::int64_t first_row) {
+  WindowBitmap window(launch, memory, first_row);
   int columns = 0, dense_edges = 0;
   while (window.mark()) {
     window.for_own_words([&](int, std::uint32_t bits) { columns += __popc(bits); });
@@ -91,13 +89,6 @@ __global__ __launch_bounds__(translation_threads) void look_at_windows(
   const Part& part = launch.parts[number];
   const std::int64_t i = blockIdx.x - part.first_block;
   const SurveyedRows& rows = launch.sides[part.side];
-  if (part.kind == num_samples) {
-    const std::int64_t first_row = std::int64_t{rows.num_rows} * (2 * i + 1) / (2 * sampled_panels);
-    const TranslationLaunch panel = windows_of(rows, panel_rows, 1, launch.bitmap_words);
-    const SurveyReport::Sums found = count_window(panel, memory, first_row, panel_edges);
-    if (threadIdx.x == 0) add(launch.report->panels, found);
-    return;
-  }
   constexpr auto kinds = sampled_windows;
   constexpr SampledWindows chosen = chosen_windows;
   const SampledWindows kind = kinds[part.kind];
@@ -140,9 +131,6 @@ std::int64_t divide(WindowsLaunch& launch, const WindowColumnCounts& counts) {
       append(part, part.counts != nullptr ? part.windows : part.sampled);
     }
   }
-  Part panels;
-  panels.kind = num_samples;
-  append(panels, launch.sides[0].num_rows > 0 ? sampled_panels : 0);
   return blocks;
 }
 

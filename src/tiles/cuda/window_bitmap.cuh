@@ -42,9 +42,9 @@ __device__ inline EdgeOffset offset_at(const cuda::Offsets& offsets, std::int64_
 /// One window and the columns of it that are dense: a bit each, and the digits of its count.
 class WindowBitmap {
  public:
-  /// The window that begins at a row; of its edges at most the first `most_edges`.
+  /// The window that begins at a row.
   __device__ WindowBitmap(const TranslationLaunch& launch, std::uint32_t* memory,
-                          std::int64_t first_row, EdgeOffset most_edges = INT64_MAX)
+                          std::int64_t first_row)
       : launch_(launch),
         bits_(memory),
         digits_(memory + launch.bitmap_words),
@@ -71,7 +71,6 @@ class WindowBitmap {
     last_column_ = highest;
     begin_ = offset_at(launch.offsets, first_row_);
     end_ = offset_at(launch.offsets, first_row_ + num_rows_);
-    if (end_ - begin_ > most_edges) end_ = begin_ + most_edges;
   }
 
   /// Goes to the next columns that the bitmap has room for, and marks the dense ones; false if none

@@ -16,6 +16,7 @@
 #include "ops/edge_softmax/cuda/rows/cost.hpp"
 #include "ops/edge_softmax/cuda/rows/launch.hpp"
 #include "ops/sddmm/cuda/edges/cost.hpp"
+#include "ops/sddmm/cuda/panels/cost.hpp"
 #include "ops/sddmm/cuda/short/cost.hpp"
 #include "ops/sddmm/cuda/tall/cost.hpp"
 #include "ops/spmm/cuda/heads/cost.hpp"
@@ -90,9 +91,9 @@ AttentionProblem attention_of(const Case& each) {
 }
 
 constexpr std::array strategies = {
-    "spmm rows",          "spmm tall",      "spmm short",     "sddmm tall",     "sddmm short",
-    "sddmm edges",        "edge_softmax",   "spmm heads",     "cuSPARSE",       "attention fused",
-    "attention widening", "attention rows", "attention tall", "attention short"};
+    "spmm rows",       "spmm tall",          "spmm short",     "sddmm tall",     "sddmm short",
+    "sddmm edges",     "sddmm panels",       "edge_softmax",   "spmm heads",     "cuSPARSE",
+    "attention fused", "attention widening", "attention rows", "attention tall", "attention short"};
 
 /// Summed over the policies of each strategy, in the order of `strategies`.
 std::array<double, strategies.size()> predictions(const Case& each, const DeviceTraits& traits) {
@@ -104,7 +105,7 @@ std::array<double, strategies.size()> predictions(const Case& each, const Device
     if (!policy.warps && !policy.quads) tall += predict_tall_us(spmm, policy, traits);
   }
   for (const EdgesPolicy& policy : vector_policies) {
-    edges += predict_edges_us(sddmm, policy, 16, traits) + predict_panels_us(sddmm, policy, traits);
+    edges += predict_edges_us(sddmm, policy, 16, traits);
   }
   for (const EdgesPolicy& policy : scalar_policies) {
     edges += predict_edges_us(sddmm, policy, element_bytes(sddmm), traits);
@@ -112,6 +113,10 @@ std::array<double, strategies.size()> predictions(const Case& each, const Device
   edges += predict_edge_sums_us(sddmm, traits);
   for (const StreamPolicy& policy : stream_policies) {
     edges += predict_stream_us(sddmm, policy, traits);
+  }
+  double panels = 0;
+  for (const PanelPolicy& policy : panel_policies) {
+    panels += predict_panels_us(sddmm, policy, traits);
   }
   for (const int team : softmax_teams)
     softmax += predict_softmax_us(softmax_of(each), team, traits);
@@ -123,6 +128,7 @@ std::array<double, strategies.size()> predictions(const Case& each, const Device
           predict_tall_dots_us(sddmm, traits),
           short_dots,
           edges,
+          panels,
           softmax,
           predict_heads_us(spmm_of(each, 4), traits),
           predict_cusparse_us(spmm, traits),

@@ -7,7 +7,6 @@
 
 #include "ops/gathers.hpp"
 #include "ops/tuning.hpp"
-#include "tiles/panels.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -33,7 +32,6 @@ struct EdgesCoefficients {
   double moved_share;   ///< of the time that U, V and the results take from and to memory
   double power;         ///< the slowest of all counts, and a little of the others
   double sums_per_us;
-  double by_panels;  ///< how many times what the model says edges ordered by panels take
   /// Streams of rows: what gathering takes, instructions per edge and per feature of a lane, and
   /// how many times what comes of both each policy takes.
   double stream_start_us;  ///< more than others need to begin
@@ -82,7 +80,6 @@ constexpr std::array<Fitted<EdgesCoefficients>, 1> coefficients = {
        .moved_share = 0.956,
        .power = 1.973,
        .sums_per_us = 4e5,
-       .by_panels = 1.45,
        .stream_start_us = 1.5,
        .stream_gathers = {.near_bytes_per_us = 22e6,
                           .cached_bytes_per_us = 10.07e6,
@@ -100,7 +97,7 @@ constexpr std::array<Fitted<EdgesCoefficients>, 1> coefficients = {
                     0.824, 1.14, 1.039, 0.864, 1,     1,     1,     0.987, 0.888, 1.007, 1}}}}}};
 
 /// Blocks that a processor holds at once, by the registers that nvcc 13.0 gives the kernels for
-/// sm_90 (plain ones: edges in the order of CSR, one head, no scales).
+/// sm_90 (plain ones: one head, no scales).
 constexpr PolicyFactors<vector_policies.size()> resident_blocks = {
     {8, 6, 4, 4, 4, 3, 6, 4, 3, 4, 3, 4, 3, 3, 4, 2, 3, 3, 4, 4, 4, 4},
     {5, 5, 3, 3, 4, 2, 5, 3, 3, 4, 2, 4, 2, 2, 3, 2, 2, 2, 3, 4, 4, 4}};
@@ -183,23 +180,6 @@ double moving_us(const SddmmProblem& problem, const GatherRates& gathers) {
          gathers.us_per_byte(problem.graph, tiles::Side::forward, bytes);
 }
 
-double predicted_us(const SddmmProblem& problem, const EdgesPolicy& policy,
-                    std::int64_t vector_bytes, double moving, const EdgesCoefficients& fit,
-                    const DeviceTraits& traits) {
-  const Shape shape = shape_of(problem, policy, vector_bytes);
-  const auto edges = static_cast<double>(problem.graph.num_edges());
-  const auto results = edges * static_cast<double>(problem.heads * element_bytes(problem));
-  const double target_bytes = static_cast<double>(problem.graph.num_rows()) * row_bytes(problem);
-  const double moved = target_bytes + source_bytes(problem) + results;
-  const double sum =
-      std::pow(waiting_us(problem, policy, shape, fit, traits), fit.power) +
-      std::pow(issuing_us(problem, policy, shape, fit, traits.processors), fit.power) +
-      std::pow(moving, fit.power) +
-      std::pow(fit.moved_share * moved / fit.memory_bytes_per_us, fit.power);
-  const double factor = fit.factors.of(vector_policies, policy, element_bytes(problem) == 2);
-  return fit.launch_us + factor * std::pow(sum, 1 / fit.power);
-}
-
 }  // namespace
 
 int tiles_per_warp(EdgeOffset num_edges, int tile, const DeviceTraits& traits) {
@@ -212,16 +192,18 @@ int tiles_per_warp(EdgeOffset num_edges, int tile, const DeviceTraits& traits) {
 double predict_edges_us(const SddmmProblem& problem, const EdgesPolicy& policy,
                         std::int64_t vector_bytes, const DeviceTraits& traits) {
   const EdgesCoefficients fit = coefficients_for(coefficients, traits);
-  return predicted_us(problem, policy, vector_bytes, moving_us(problem, fit.gathers), fit, traits);
-}
-
-double predict_panels_us(const SddmmProblem& problem, const EdgesPolicy& policy,
-                         const DeviceTraits& traits) {
-  const EdgesCoefficients fit = coefficients_for(coefficients, traits);
-  const double moving =
-      std::max(moving_us(problem, fit.gathers) / tiles::panel_reuse(problem.graph),
-               source_bytes(problem) / fit.memory_bytes_per_us);
-  return fit.by_panels * predicted_us(problem, policy, 16, moving, fit, traits);
+  const Shape shape = shape_of(problem, policy, vector_bytes);
+  const auto edges = static_cast<double>(problem.graph.num_edges());
+  const auto results = edges * static_cast<double>(problem.heads * element_bytes(problem));
+  const double target_bytes = static_cast<double>(problem.graph.num_rows()) * row_bytes(problem);
+  const double moved = target_bytes + source_bytes(problem) + results;
+  const double sum =
+      std::pow(waiting_us(problem, policy, shape, fit, traits), fit.power) +
+      std::pow(issuing_us(problem, policy, shape, fit, traits.processors), fit.power) +
+      std::pow(moving_us(problem, fit.gathers), fit.power) +
+      std::pow(fit.moved_share * moved / fit.memory_bytes_per_us, fit.power);
+  const double factor = fit.factors.of(vector_policies, policy, element_bytes(problem) == 2);
+  return fit.launch_us + factor * std::pow(sum, 1 / fit.power);
 }
 
 int stream_steps(const Graph& graph, const StreamPolicy& policy, const DeviceTraits& traits) {

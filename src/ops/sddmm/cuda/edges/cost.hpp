@@ -34,10 +34,6 @@ double predict_stream_us(const SddmmProblem& problem, const StreamPolicy& policy
 double predict_edges_us(const SddmmProblem& problem, const EdgesPolicy& policy,
                         std::int64_t vector_bytes, const DeviceTraits& traits);
 
-/// By panels a row of V comes once for all targets of a panel that have it.
-double predict_panels_us(const SddmmProblem& problem, const EdgesPolicy& policy,
-                         const DeviceTraits& traits);
-
 /// A sum per edge and head.
 double predict_edge_sums_us(const SddmmProblem& problem, const DeviceTraits& traits);
 

@@ -6,27 +6,18 @@
 
 namespace tessera::ops {
 
-/// One edge: its ends, and where its result goes.
+/// The ends of one edge.
 struct EdgeEnds {
   VertexId kept = 0;
   VertexId gathered = 0;
-  EdgeOffset position = 0;
 
-  __device__ EdgeEnds(VertexId of_target, VertexId of_source, EdgeOffset at)
-      : kept(of_target), gathered(of_source), position(at) {}
+  __device__ EdgeEnds(VertexId of_target, VertexId of_source)
+      : kept(of_target), gathered(of_source) {}
   /// Past the last edge, of the last.
   __device__ EdgeEnds(const EdgesLaunch& launch, EdgeOffset edge) {
-    if (edge >= launch.num_edges) edge = launch.num_edges - 1;
-    if (launch.order == nullptr) {
-      position = edge;
-      kept = cuda::row_of_edge(launch.edge_rows, edge);
-      gathered = __ldcs(launch.indices + edge);
-    } else {
-      const uint2 ordered = __ldcs(reinterpret_cast<const uint2*>(launch.order) + edge);
-      position = ordered.y;
-      kept = static_cast<VertexId>(ordered.x);
-      gathered = cuda::row_of_edge(launch.edge_rows, position);
-    }
+    edge = min(edge, launch.num_edges - 1);
+    kept = cuda::row_of_edge(launch.edge_rows, edge);
+    gathered = __ldcs(launch.indices + edge);
   }
 
   __device__ float scale(const EdgesLaunch& launch) const {
@@ -37,7 +28,7 @@ struct EdgeEnds {
   }
 };
 
-/// An edge in CSR's order whose ends are asked for while the edges before it are computed.
+/// An edge whose ends are asked for while the edges before it are computed.
 class AwaitedEdge {
  public:
   /// Past the last edge, the last.
@@ -48,7 +39,7 @@ class AwaitedEdge {
   }
   __device__ EdgeEnds ends(const EdgesLaunch& launch, EdgeOffset edge) const {
     edge = min(edge, launch.num_edges - 1);
-    return {cuda::row_of_edge(launch.edge_rows, edge, row_), source_, edge};
+    return {cuda::row_of_edge(launch.edge_rows, edge, row_), source_};
   }
 
  private:

@@ -8,14 +8,14 @@
 #include "cuda/vectors.cuh"
 #include "ops/sddmm/cuda/edges/edge_ends.cuh"
 #include "ops/sddmm/cuda/edges/launch.hpp"
+#include "ops/sddmm/cuda/group_sums.cuh"
 
 /// Dot products of both ends of every edge on CUDA cores.
 ///
 /// Edges are cut into tiles of equal size, whatever rows they belong to, so hubs cost nothing. A
 /// warp takes a tile (policy.hpp); the warps of a block take neighbouring tiles at the same time,
-/// so that rows which neighbours in the graph share are found in the first-level cache. Edges come
-/// in CSR's order, or panel by panel (panels.hpp). Every dot product is summed in an order that the
-/// policy alone decides: same bits every time.
+/// so that rows which neighbours in the graph share are found in the first-level cache. Every dot
+/// product is summed in an order that the policy alone decides: same bits every time.
 namespace tessera::ops {
 
 /// The dot products of a group's edges, a batch at a time.
@@ -54,7 +54,8 @@ class GroupDots {
     // Not unrolled: the loads of later batches would take the registers of other warps.
 #pragma unroll 1
     for (int first = 0; first < policy.edges; first += policy.batch) {
-      const float total = combined(batch_sums(kept, gathered, first));
+      Sums sums = batch_sums(kept, gathered, first);
+      const float total = group_sum<policy.lanes>(sums.of, lane_);
       const int place = lane_ - first;
       const float other = __shfl_sync(
           ~0u, total, (place & (policy.batch - 1)) * (policy.lanes / policy.batch), policy.lanes);
@@ -95,29 +96,6 @@ class GroupDots {
     if (done < num_vectors_) add_chunk<false>(kept, done, rows, sums);
     if (num_vectors_ > chunk_vectors) held_ = -1;
     return sums;
-  }
-
-  /// Adds up what the lanes of a group hold. Each step halves the number of sums that a lane keeps
-  /// and sends it the other half of its partner's; lane * batch / lanes is whose sum it ends with.
-  __device__ float combined(Sums sums) const {
-    int kept = policy.batch;
-#pragma unroll
-    for (int distance = policy.lanes / 2; distance >= 1; distance /= 2) {
-      if (kept > 1) {
-        kept /= 2;
-        const bool upper = (lane_ & distance) != 0;
-#pragma unroll
-        for (int i = 0; i < policy.batch / 2; ++i) {
-          if (i >= kept) continue;
-          const float sent = upper ? sums.of[i] : sums.of[i + kept];
-          const float own = upper ? sums.of[i + kept] : sums.of[i];
-          sums.of[i] = own + __shfl_xor_sync(~0u, sent, distance);
-        }
-      } else {
-        sums.of[0] += __shfl_xor_sync(~0u, sums.of[0], distance);
-      }
-    }
-    return sums.of[0];
   }
 
   /// The features of one vertex that a lane holds; beyond the last vector there are zeros.
@@ -212,8 +190,8 @@ constexpr int resident_blocks() {
 }
 
 /// The policy comes in its parts: nvcc 13.0 cannot name a kernel by a class value. Most launches
-/// are `plain`: edges in CSR's order, one head, no scales. That takes half the instructions before
-/// the first row is asked for, which small graphs notice.
+/// are `plain`: one head, no scales. That takes half the instructions before the first row is asked
+/// for, which small graphs notice.
 template <int lanes, int vectors, int edges, int batch, bool keeps, class T, bool aligned,
           bool plain>
 __global__ __launch_bounds__(
@@ -249,10 +227,10 @@ __global__ __launch_bounds__(
       continue;
     }
     const float scale = __shfl_sync(~0u, ends.scale(launch), dots.edge());
-    const EdgeOffset position = __shfl_sync(~0u, ends.position, dots.edge());
     for (std::int64_t head = 0; head < launch.heads; ++head) {
       const float sum = dots.compute(head) * scale;
-      if (writes) results[position * launch.edges_stride + head] = cuda::narrow<T>(sum);
+      if (writes)
+        results[(begin + dots.edge()) * launch.edges_stride + head] = cuda::narrow<T>(sum);
     }
   }
 }
@@ -263,8 +241,8 @@ void launch_edge_dots(const EdgesLaunch& launch, Stream stream) {
                                      policy.keeps, T, aligned, false>;
   constexpr auto plain = edge_dots<policy.lanes, policy.vectors, policy.edges, policy.batch,
                                    policy.keeps, T, aligned, aligned>;
-  const bool is_plain = launch.order == nullptr && launch.heads == 1 &&
-                        launch.kept.scale == nullptr && launch.gathered.scale == nullptr;
+  const bool is_plain =
+      launch.heads == 1 && launch.kept.scale == nullptr && launch.gathered.scale == nullptr;
   const std::int64_t edges_per_block =
       std::int64_t{policy.tile()} * edges_block_warps * launch.tiles_per_warp;
   cuda::launch_overlapped(is_plain ? plain : general,

@@ -10,12 +10,6 @@
 
 namespace tessera::ops {
 
-/// An edge of an order other than CSR's.
-struct OrderedEdge {
-  VertexId source = 0;
-  std::uint32_t position = 0;  ///< in CSR
-};
-
 /// One end of the edges: its features, and what results are multiplied by (1 if null).
 struct EdgeEnd {
   const void* features = nullptr;
@@ -23,13 +17,12 @@ struct EdgeEnd {
   const float* scale = nullptr;
 };
 
-/// Everything a launch needs; passed to the GPU by value. Consecutive edges share their `kept` end:
-/// the target in CSR's order, the source where edges are ordered by it.
+/// Everything a launch needs; passed to the GPU by value. Consecutive edges share their `kept` end,
+/// the target.
 struct EdgesLaunch {
   EdgeOffset num_edges = 0;
   const VertexId* indices = nullptr;
   cuda::EdgeRows edge_rows;
-  const OrderedEdge* order = nullptr;  ///< null: CSR's
 
   EdgeEnd kept;
   EdgeEnd gathered;

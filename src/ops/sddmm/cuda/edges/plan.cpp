@@ -14,7 +14,6 @@
 #include "ops/cuda/kernel_table.hpp"
 #include "ops/scales.hpp"
 #include "ops/sddmm/cuda/edges/cost.hpp"
-#include "ops/sddmm/cuda/edges/panels.hpp"
 #include "ops/sddmm/cuda/kernels.hpp"
 
 namespace tessera::ops {
@@ -101,29 +100,23 @@ class CudaSddmm : public PreparedSddmm {
   SharedArray<float> col_scale_;
 };
 
-/// Dot products by one policy for vectors, in the order of CSR or of panels.
+/// Dot products by one policy for vectors.
 class CudaEdgeVectors final : public CudaSddmm {
  public:
-  CudaEdgeVectors(const SddmmProblem& problem, std::size_t policy, bool by_panels)
+  CudaEdgeVectors(const SddmmProblem& problem, std::size_t policy)
       : CudaSddmm(problem),
         policy_(policy),
-        function_(dots_function(problem.precision, true, policy)),
-        panels_(by_panels ? device_panels(problem.graph, problem.place()) : nullptr) {}
+        function_(dots_function(problem.precision, true, policy)) {}
 
  private:
   void start(EdgesLaunch& launch, Stream stream) const override {
     launch.tiles_per_warp = tiles_per_warp(launch.num_edges, vector_policies[policy_].tile(),
                                            device_traits(problem().device));
-    if (panels_ != nullptr) {
-      launch.order = panels_->order.data();
-      std::swap(launch.kept, launch.gathered);
-    }
     function_(launch, stream);
   }
 
   std::size_t policy_;
   EdgesFunction function_;
-  std::shared_ptr<const DevicePanels> panels_;
 };
 
 /// Dot products by one policy for streams of rows.
@@ -194,21 +187,6 @@ std::string why_not_vectors(const SddmmProblem& problem, const EdgesPolicy& poli
                      policy.vectors, head_width(problem));
 }
 
-/// Panels want a row kept over many edges.
-constexpr bool panels_can_use(const EdgesPolicy& policy) {
-  return policy.keeps && policy.edges == policy.lanes && policy.vectors >= 4;
-}
-
-std::string why_not_panels(const SddmmProblem& problem, const EdgesPolicy& policy) {
-  if (problem.graph.num_edges() > std::numeric_limits<std::uint32_t>::max()) {
-    return "panels count edges with 32 bits";
-  }
-  if (head_width(problem) * element_bytes(problem) > 16 * policy.lanes * policy.vectors) {
-    return "a row does not fit its registers";
-  }
-  return why_not_vectors(problem, policy);
-}
-
 std::string why_not_stream(const SddmmProblem& problem, const StreamPolicy& policy) {
   if (std::string reason = why_not_dot(problem); !reason.empty()) return reason;
   if (!problem.aligned) return "rows on 16-byte boundaries only";
@@ -259,7 +237,7 @@ SddmmKernel vector_kernel() {
         return predict_edges_us(problem, vector_policies[index], 16, device_traits(problem.device));
       },
       [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
-        return std::make_unique<CudaEdgeVectors>(problem, index, false);
+        return std::make_unique<CudaEdgeVectors>(problem, index);
       }};
 }
 
@@ -285,27 +263,6 @@ SddmmKernel stream_kernel() {
 }
 
 template <std::size_t index>
-SddmmKernel panel_kernel() {
-  KernelInfo info = info_of("panels", vector_policies[index]);
-  info.description += ", edges of 64 rows ordered by source";
-  return {
-      info,
-      [](const SddmmProblem& problem) { return why_not_panels(problem, vector_policies[index]); },
-      [](const SddmmProblem& problem) {
-        return predict_panels_us(problem, vector_policies[index], device_traits(problem.device));
-      },
-      [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
-        return std::make_unique<CudaEdgeVectors>(problem, index, true);
-      }};
-}
-
-template <std::size_t index>
-void append_vector_kernels(std::vector<SddmmKernel>& table) {
-  table.push_back(vector_kernel<index>());
-  if constexpr (panels_can_use(vector_policies[index])) table.push_back(panel_kernel<index>());
-}
-
-template <std::size_t index>
 SddmmKernel scalar_kernel() {
   return {
       info_of("scalars", scalar_policies[index]),
@@ -322,7 +279,7 @@ SddmmKernel scalar_kernel() {
 }  // namespace
 
 void append_cuda_sddmm_kernels(std::vector<SddmmKernel>& table) {
-  [&]<std::size_t... i>(std::index_sequence<i...>) { (append_vector_kernels<i>(table), ...); }
+  [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(vector_kernel<i>()), ...); }
   (std::make_index_sequence<vector_policies.size()>{});
   [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(stream_kernel<i>()), ...); }
   (std::make_index_sequence<stream_policies.size()>{});

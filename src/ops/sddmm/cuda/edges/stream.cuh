@@ -8,6 +8,7 @@
 #include "cuda/precision.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/sddmm/cuda/edges/launch.hpp"
+#include "ops/sddmm/cuda/group_sums.cuh"
 
 /// Dot products of both ends of every edge on CUDA cores, with rows always on their way.
 ///
@@ -106,30 +107,6 @@ class RowStream {
   float held_[policy.vectors][count];
 };
 
-/// Adds up what the lanes of a group hold of each edge. Every step halves how many sums a lane
-/// keeps; lane * stream_edges / lanes is whose sum it ends with.
-template <int lanes>
-__device__ float combined(float (&sums)[stream_edges], int lane) {
-  int kept = stream_edges;
-#pragma unroll
-  for (int distance = lanes / 2; distance >= 1; distance /= 2) {
-    if (kept > 1) {
-      kept /= 2;
-      const bool upper = (lane & distance) != 0;
-#pragma unroll
-      for (int i = 0; i < stream_edges / 2; ++i) {
-        if (i >= kept) continue;
-        const float sent = upper ? sums[i] : sums[i + kept];
-        const float own = upper ? sums[i + kept] : sums[i];
-        sums[i] = own + __shfl_xor_sync(~0u, sent, distance);
-      }
-    } else {
-      sums[0] += __shfl_xor_sync(~0u, sums[0], distance);
-    }
-  }
-  return sums[0];
-}
-
 /// The policy comes in its parts: nvcc 13.0 cannot name a kernel by a class value.
 template <int lanes, int vectors, int depth, int blocks, class T>
 __global__ __launch_bounds__(stream_block_threads,
@@ -177,7 +154,7 @@ __global__ __launch_bounds__(stream_block_threads,
         stream.ask(slot, next, e + depth - stream_edges);
       }
     }
-    const float sum = combined<lanes>(sums, lane);
+    const float sum = group_sum<lanes>(sums, lane);
     constexpr int lanes_of_edge = lanes / stream_edges;
     const int edge = begin + step + lane / lanes_of_edge;
     if (lane % lanes_of_edge == 0 && edge < end) {

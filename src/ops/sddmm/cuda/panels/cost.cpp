@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/sddmm/cuda/panels/cost.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "ops/gathers.hpp"
+#include "ops/tuning.hpp"
+#include "tiles/sample.hpp"
+
+namespace tessera::ops {
+namespace {
+
+struct PanelCoefficients {
+  double start_us;
+  double memory_bytes_per_us;
+  double gathered_bytes_per_us;  ///< rows of both ends, once for each panel or piece
+  double missed_bytes_per_us;    ///< what rows take more that come from memory again
+  double cached_bytes;
+  double shared_bytes_per_us;  ///< rows of U, once for each edge
+  double instructions_per_us;  ///< of one scheduler; a processor has four
+  double per_edge, per_feature;
+  double piece_us;  ///< of a block, before its first edge
+  double power;     ///< the slowest of all counts, and a little of the others
+
+  PanelCoefficients scaled(DeviceRatio ratio) const {
+    PanelCoefficients scaled = *this;
+    scaled.memory_bytes_per_us *= ratio.memory;
+    scaled.gathered_bytes_per_us *= ratio.processors;
+    scaled.missed_bytes_per_us *= ratio.memory;
+    scaled.shared_bytes_per_us *= ratio.processors;
+    return scaled;
+  }
+};
+
+constexpr std::array<Fitted<PanelCoefficients>, 1> coefficients = {
+    {{fitted_on_h200("2026-11-17", "what the chip can"),
+      {.start_us = 9,
+       .memory_bytes_per_us = 4.1e6,
+       .gathered_bytes_per_us = 9.5e6,
+       .missed_bytes_per_us = 4e6,
+       .cached_bytes = 44.6e6,
+       .shared_bytes_per_us = 27e6,
+       .instructions_per_us = 1830,
+       .per_edge = 24,
+       .per_feature = 2.5,
+       .piece_us = 2,
+       .power = 2}}}};
+
+/// Distinct sources of all panels of so many rows, between those of windows that are known.
+double distinct_sources(const Graph& graph, int rows) {
+  constexpr std::array heights = {64, 128, 256};
+  std::array<double, heights.size()> columns;
+  for (std::size_t i = 0; i < heights.size(); ++i) {
+    columns[i] =
+        std::max(1.0, tiles::sample_windows(graph, heights[i], tiles::Side::forward).columns);
+  }
+  const std::size_t i = rows < heights[1] ? 0 : 1;
+  const double slope = std::log2(columns[i + 1] / columns[i]);
+  const double steps = std::log2(static_cast<double>(rows) / heights[i]);
+  return std::min(static_cast<double>(graph.num_edges()), columns[i] * std::exp2(slope * steps));
+}
+
+}  // namespace
+
+double predict_panels_us(const SddmmProblem& problem, const PanelPolicy& policy,
+                         const DeviceTraits& traits) {
+  const PanelCoefficients fit = coefficients_for(coefficients, traits);
+  const Graph& graph = problem.graph;
+  const auto edges = static_cast<double>(graph.num_edges());
+  const auto num_rows = static_cast<double>(graph.num_rows());
+  const double bytes = policy.row_bytes();
+  const auto element = static_cast<double>(bytes_per_element(problem.precision));
+  const int rows = panel_rows(policy.row_bytes(), traits);
+  const double panels = std::ceil(num_rows / rows);
+  const double pieces =
+      std::max(panels, edges / panel_piece_edges(graph.num_edges(), traits) + panels / 2);
+  const double loaded = distinct_sources(graph, rows) + pieces / panels * num_rows;
+  const double missed =
+      gather_shares(graph, tiles::Side::forward, 0, fit.cached_bytes / bytes).missed;
+  const double gathering =
+      bytes * (loaded / fit.gathered_bytes_per_us + missed * edges / fit.missed_bytes_per_us);
+  const double sharing = edges * bytes / fit.shared_bytes_per_us;
+  const double lane_features = 16.0 * policy.vectors / element;
+  const double issuing = edges * policy.lanes / 32 *
+                         (fit.per_edge + fit.per_feature * lane_features) /
+                         (traits.processors * 4 * fit.instructions_per_us);
+  const double moving = ((num_rows + static_cast<double>(graph.num_cols())) * bytes +
+                         edges * (element + 8)) /
+                        fit.memory_bytes_per_us;
+  const double sum = std::pow(gathering, fit.power) + std::pow(sharing, fit.power) +
+                     std::pow(issuing, fit.power) + std::pow(moving, fit.power);
+  return fit.start_us + pieces * fit.piece_us / (traits.processors * panel_blocks) +
+         std::pow(sum, 1 / fit.power);
+}
+
+}  // namespace tessera::ops

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/sddmm/cuda/panels/order.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/cuda_handles.hpp"
+#include "cuda/array.hpp"
+#include "cuda/edge_arrays.hpp"
+#include "cuda/edge_rows.cuh"
+#include "cuda/kept_with.hpp"
+#include "cuda/launch.cuh"
+#include "cuda/offsets.cuh"
+
+namespace tessera::ops {
+namespace {
+
+constexpr int block_threads = 256;
+
+/// Calls body(first row, end row) for each panel.
+template <class Body>
+void for_panels(const Graph& graph, int rows, Body&& body) {
+  for (std::int64_t first = 0; first < graph.num_rows(); first += rows) {
+    body(static_cast<VertexId>(first),
+         static_cast<VertexId>(std::min<std::int64_t>(first + rows, graph.num_rows())));
+  }
+}
+
+std::vector<PanelPiece> cut(const Graph& graph, int rows, int piece_edges) {
+  const auto& offsets = graph.row_offsets();
+  std::vector<PanelPiece> pieces;
+  for_panels(graph, rows, [&](VertexId first, VertexId end) {
+    const EdgeOffset begin = offsets[first];
+    const EdgeOffset count = offsets[end] - begin;
+    const EdgeOffset parts = (count + piece_edges - 1) / piece_edges;
+    for (EdgeOffset part = 0; part < parts; ++part) {
+      const EdgeOffset from = count * part / parts, to = count * (part + 1) / parts;
+      pieces.push_back(
+          {begin + from, begin, static_cast<std::int32_t>(to - from), first, end - first});
+    }
+  });
+  // Large ones first, so that the last blocks end together.
+  std::stable_sort(
+      pieces.begin(), pieces.end(),
+      [](const PanelPiece& a, const PanelPiece& b) { return a.num_edges > b.num_edges; });
+  return pieces;
+}
+
+/// Edges by panel, then by source, and where they stand by rows.
+struct PanelKeys {
+  cuda::EdgeKey* keys = nullptr;
+  EdgeOffset* positions = nullptr;
+  EdgeOffset count = 0;
+  int source_bits = 0;
+  cuda::EdgeRows edge_rows;
+  int rows = 0;  ///< of a panel
+};
+
+__global__ __launch_bounds__(block_threads) void fill_keys(const PanelKeys edges,
+                                                           const VertexId* sources) {
+  const std::int64_t edge = cuda::thread_number();
+  if (edge >= edges.count) return;
+  const VertexId panel = cuda::row_of_edge(edges.edge_rows, edge) / edges.rows;
+  edges.keys[edge] = static_cast<cuda::EdgeKey>(panel) << edges.source_bits |
+                     static_cast<cuda::EdgeKey>(sources[edge]);
+  edges.positions[edge] = edge;
+}
+
+__global__ __launch_bounds__(block_threads) void fill_order(const PanelKeys edges,
+                                                            const cuda::Offsets offsets,
+                                                            PanelEdge* order) {
+  const std::int64_t k = cuda::thread_number();
+  if (k >= edges.count) return;
+  const cuda::EdgeKey source = edges.keys[k] & ((cuda::EdgeKey{1} << edges.source_bits) - 1);
+  const EdgeOffset position = edges.positions[k];
+  const VertexId row = cuda::row_of_edge(edges.edge_rows, position);
+  const VertexId first_row = row / edges.rows * edges.rows;
+  const EdgeOffset place = position - cuda::offset_at(offsets, first_row);
+  order[k] = {static_cast<VertexId>(source), static_cast<std::uint32_t>(row - first_row)
+                                                     << panel_place_bits |
+                                                 static_cast<std::uint32_t>(place)};
+}
+
+DevicePanels made(const Graph& graph, int rows, int piece_edges, const Place& place) {
+  const cuda_backend::CurrentDevice current(place.device.index);
+  const std::vector<PanelPiece> pieces = cut(graph, rows, piece_edges);
+  DevicePanels panels{Buffer<PanelEdge>(graph.num_edges(), place),
+                      cuda::to_device(std::span<const PanelPiece>(pieces), place)};
+  if (graph.num_edges() == 0) return panels;
+  const auto of_rows = cuda::device_rows(graph, place);
+  const auto edge_rows = cuda::device_edge_rows(graph, place);
+  const cuda::KeyBits bits((graph.num_rows() + rows - 1) / rows, graph.num_cols());
+  Buffer<cuda::EdgeKey> keys(graph.num_edges(), place);
+  Buffer<EdgeOffset> positions(graph.num_edges(), place);
+  const dim3 blocks(cuda::num_blocks(graph.num_edges(), block_threads));
+  const auto edges = [&] {
+    return PanelKeys{keys.data(), positions.data(),  graph.num_edges(),
+                     bits.col,    edge_rows->view(), rows};
+  };
+  cuda::launch(fill_keys, blocks, block_threads, place.stream, edges(), of_rows->indices.data());
+  cuda::sort_keys(keys, positions, bits.all, place);
+  cuda::launch(fill_order, blocks, block_threads, place.stream, edges(), of_rows->offsets(),
+               panels.order.data());
+  return panels;
+}
+
+}  // namespace
+
+EdgeOffset longest_panel(const Graph& graph, int rows) {
+  EdgeOffset longest = 0;
+  for_panels(graph, rows, [&](VertexId first, VertexId end) {
+    longest = std::max(longest, graph.row_offsets()[end] - graph.row_offsets()[first]);
+  });
+  return longest;
+}
+
+std::shared_ptr<const DevicePanels> device_panels(const Graph& graph, int rows, int piece_edges,
+                                                  const Place& place) {
+  const std::string what =
+      "panels of " + std::to_string(rows) + " rows and " + std::to_string(piece_edges) + " edges";
+  return cuda::kept_with<DevicePanels>(graph, what, place,
+                                       [&] { return made(graph, rows, piece_edges, place); });
+}
+
+}  // namespace tessera::ops
