@@ -384,34 +384,54 @@ TEST_F(GpuPlanning, RunsWaitForPlansThatAreStillBeingMade) {
   }
 }
 
+/// Results of a plan for so many epochs, which should take an order of rows if `kernel` says which.
+std::vector<float> sums_of_plan(const Graph& graph, std::int64_t features, std::int64_t epochs,
+                                const std::string& kernel = {}) {
+  ops::SpmmOptions options = spmm_options(features);
+  options.backward = false;
+  options.epochs = epochs;
+  const ops::SpmmPlan plan = ops::plan_spmm(graph, options);
+  const std::string& name = plan.kernel().name;
+  EXPECT_TRUE(kernel.empty() ? name.find("/ordered") == std::string::npos : name == kernel)
+      << name << " for " << epochs << " epochs";
+  const Matrix<float> x_values = testing::integers<float>(graph.num_cols(), features, 5);
+  test::Padded<float> x(x_values, 8);
+  test::Padded<float> y(graph.num_rows(), features, 8);
+  test::Placed<float> placed_x(x, gpu), placed_y(y, gpu);
+  ops::run(plan, {placed_x.view()}, {placed_y.view()});
+  placed_y.fetch();
+  std::vector<float> sums;
+  for (VertexId row = 0; row < graph.num_rows(); ++row) {
+    for (std::int64_t j = 0; j < features; ++j) sums.push_back(y.view()(row, j));
+  }
+  return sums;
+}
+
+Graph shuffled(const generate::BlockModel& communities) {
+  const Graph graph = generate::build(communities);
+  return permuted(graph, Permutation::random(graph.num_rows(), 3));
+}
+
 /// Rows find another order where the planned epochs make up for it, and results stay in their
 /// places.
 TEST_F(GpuPlanning, OrdersRowsPastBreakEvenAlone) {
   if (!cuda::has_wgmma(gpu))
     GTEST_SKIP() << "no wgmma here; tools/gpu.sh test runs it on compute capability 9.0";
-  const Graph communities = generate::build(generate::BlockModel{
-      .vertices = 10000, .communities = 50, .mean_degree = 100, .inside = 0.99, .seed = 5});
-  const Graph graph = permuted(communities, Permutation::random(communities.num_rows(), 3));
-  const Matrix<float> x_values = testing::integers<float>(graph.num_cols(), 64, 5);
-  const auto result = [&](std::int64_t epochs, bool ordered) {
-    ops::SpmmOptions options = spmm_options();
-    options.backward = false;
-    options.epochs = epochs;
-    const ops::SpmmPlan plan = ops::plan_spmm(graph, options);
-    EXPECT_EQ(plan.kernel().name == "spmm/cuda/ordered_64", ordered)
-        << plan.kernel().name << " for " << epochs << " epochs";
-    test::Padded<float> x(x_values, 8);
-    test::Padded<float> y(graph.num_rows(), 64, 8);
-    test::Placed<float> placed_x(x, gpu), placed_y(y, gpu);
-    ops::run(plan, {placed_x.view()}, {placed_y.view()});
-    placed_y.fetch();
-    std::vector<float> sums;
-    for (VertexId row = 0; row < graph.num_rows(); ++row) {
-      for (std::int64_t j = 0; j < 64; ++j) sums.push_back(y.view()(row, j));
-    }
-    return sums;
-  };
-  EXPECT_EQ(result(1, false), result(100'000'000, true));
+  const Graph graph = shuffled(
+      {.vertices = 10000, .communities = 50, .mean_degree = 100, .inside = 0.99, .seed = 5});
+  EXPECT_EQ(sums_of_plan(graph, 64, 1),
+            sums_of_plan(graph, 64, 100'000'000, "spmm/cuda/ordered_64"));
+}
+
+/// The same for sparse tensor cores, which windows go to that share columns but not many rows of
+/// each.
+TEST_F(GpuPlanning, OrdersRowsForSparseTensorCoresPastBreakEvenAlone) {
+  if (!cuda::has_wgmma(gpu))
+    GTEST_SKIP() << "no wgmma here; tools/gpu.sh test runs it on compute capability 9.0";
+  const Graph graph =
+      shuffled({.vertices = 65536, .communities = 64, .mean_degree = 85, .inside = 1, .seed = 5});
+  EXPECT_EQ(sums_of_plan(graph, 128, 1),
+            sums_of_plan(graph, 128, 100'000'000, "spmm/cuda/ordered_nm_256"));
 }
 
 }  // namespace

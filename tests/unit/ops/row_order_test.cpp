@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/spmm/cuda/hybrid/cost.hpp"
+#include "ops/spmm/cuda/tall/cost.hpp"
 #include "ops/spmm/trial.hpp"
 #include "ops/tune.hpp"
 #include "support/odd_graphs.hpp"
@@ -91,6 +92,30 @@ TEST(RowOrder, MakesWindowsCheaper) {
   EXPECT_LT(predict_hybrid_us(problem, ordered, h200_traits()), 0.9 * before);
 }
 
+/// Windows that share columns but hold few entries of each are faster on sparse tensor cores, where
+/// all four of a quad are used; in the order of the graph, rows on CUDA cores are.
+TEST(RowOrder, SuitsSparseTensorCoresWhereWindowsShareColumns) {
+  const Graph communities = generate::build(generate::BlockModel{
+      .vertices = 65536, .communities = 64, .mean_degree = 85, .inside = 1, .seed = 5});
+  const SpmmProblem problem =
+      problem_on(permuted(communities, Permutation::random(communities.num_rows(), 3)));
+  const TallPolicy& quads = tall_policies[ordered_tall_policies[0]];
+  const HybridPolicy ordered = {"ordered", tall_policies[0], true};
+  const double dense = predict_hybrid_us(problem, ordered, h200_traits());
+  EXPECT_LT(predict_ordered_tall_us(problem, quads, h200_traits()), 0.95 * dense);
+  EXPECT_GT(predict_tall_us(problem, quads, h200_traits()), 2 * dense);
+}
+
+/// Where communities are small, places of tall windows stay empty.
+TEST(RowOrder, LeavesSmallCommunitiesToDenseTensorCores) {
+  const SpmmProblem problem = problem_on(shuffled_communities());
+  const HybridPolicy ordered = {"ordered", tall_policies[0], true};
+  for (const std::size_t policy : ordered_tall_policies) {
+    EXPECT_GT(predict_ordered_tall_us(problem, tall_policies[policy], h200_traits()),
+              predict_hybrid_us(problem, ordered, h200_traits()));
+  }
+}
+
 TEST(RowOrder, IsLookedForWherePlannedEpochsCanMakeUpForIt) {
   const SpmmProblem problem = problem_on(shuffled_communities());
   const std::vector<SpmmKernel> kernels = {ordered_kernel()};
@@ -161,7 +186,8 @@ TEST(RowOrder, OnDeviceStaysAsStored) {
   options.features = 128;
   options.edge_values_at_run = false;
   const std::int64_t any_epochs[] = {1, 100'000'000};
-  for (const char* kernel : {"spmm/cuda/ordered_64", "spmm/cuda/hybrid_64"}) {
+  for (const char* kernel :
+       {"spmm/cuda/ordered_64", "spmm/cuda/ordered_nm_256", "spmm/cuda/hybrid_64"}) {
     const Graph graph = shuffled_communities();
     SpmmProblem problem = problem_on(graph);
     problem.edge_values_at_run = false;

@@ -10,6 +10,7 @@
 #include "ops/gathers.hpp"
 #include "ops/spmm/cuda/tall/rest_rows.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
+#include "ops/spmm/row_order.hpp"
 #include "ops/tuning.hpp"
 #include "tiles/sample.hpp"
 
@@ -265,6 +266,14 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
   return windows_us + fit.rest_launch_us + rows * shape.features * 8 / fit.moved_bytes_per_us +
          std::max(rest_us_of(shape, sample.rest_edges, vertices - rows, traits, fit),
                   longest_row * (fit.rest_edge_us + fit.rest_edge_us_per_byte * row_bytes));
+}
+
+double predict_ordered_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
+                               const DeviceTraits& traits) {
+  SpmmProblem ordered = problem;
+  ordered.graph = row_order(problem)->graph;
+  ordered.pass = SpmmPass::forward;
+  return predict_tall_us(ordered, policy, traits);
 }
 
 }  // namespace tessera::ops

@@ -32,4 +32,8 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy, con
 double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
                        const DeviceTraits& traits);
 
+/// The same for rows in an order of the plan's own (row_order.hpp).
+double predict_ordered_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
+                               const DeviceTraits& traits);
+
 }  // namespace tessera::ops

@@ -460,6 +460,26 @@ SpmmKernel kernel_of_policy() {
   return kernel;
 }
 
+/// The same on windows of rows in another order.
+template <std::size_t index>
+SpmmKernel ordered_kernel_of_policy() {
+  SpmmKernel kernel = kernel_of_policy<index>();
+  kernel.info.name = fmt::format("spmm/cuda/ordered_{}", tall_policies[index].name);
+  kernel.info.description += ", rows in an order of its own";
+  kernel.why_not = [](const SpmmProblem& problem) {
+    std::string reason = why_not_tall(problem, tall_policies[index]);
+    return reason.empty() ? why_not_ordered(problem) : reason;
+  };
+  kernel.predicted_us = [](const SpmmProblem& problem) {
+    return predict_ordered_tall_us(problem, tall_policies[index], device_traits(problem.device));
+  };
+  kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
+    return std::make_unique<CudaTall>(problem, tall_policies[index],
+                                      SomeWindows{.order = row_order(problem)});
+  };
+  return kernel;
+}
+
 }  // namespace
 
 void append_cuda_tall_kernels(std::vector<SpmmKernel>& table) {
@@ -467,6 +487,10 @@ void append_cuda_tall_kernels(std::vector<SpmmKernel>& table) {
     (table.push_back(kernel_of_policy<i>()), ...);
   }
   (std::make_index_sequence<tall_policies.size()>{});
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (table.push_back(ordered_kernel_of_policy<ordered_tall_policies[i]>()), ...);
+  }
+  (std::make_index_sequence<ordered_tall_policies.size()>{});
 }
 
 }  // namespace tessera::ops

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace tessera::ops {
@@ -37,5 +38,10 @@ inline constexpr std::array<TallPolicy, 12> tall_policies = {{
     {"nm_split_128", 128, 256, 2, 3, false, false, true},
     {"nm_split_256", 256, 256, 2, 3, false, false, true},
 }};
+
+/// Which of them are offered on rows in an order of the plan's own, too (row_order.hpp): columns in
+/// quads, whose order inside of a window is free, so that an order of rows is all that 2:4 wants.
+inline constexpr std::array<std::size_t, 2> ordered_tall_policies = {9, 11};
+static_assert(tall_policies[9].quads && tall_policies[11].quads);
 
 }  // namespace tessera::ops
