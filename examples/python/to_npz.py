@@ -13,7 +13,12 @@ files are pickles: reading them runs what is in them, so use only those that you
 """
 import sys
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    if __name__ != "__main__":
+        raise
+    np = None  # its help needs none
 
 
 def array(value):
@@ -146,14 +151,20 @@ def from_planetoid(folder, name):
 
 
 def main(arguments):
-    if len(arguments) == 4 and arguments[0] == "planetoid":
+    if "-h" in arguments or "--help" in arguments:
+        print(__doc__.strip())
+    elif np is None:
+        sys.exit("to_npz.py: error: NumPy is missing: pip install numpy")
+    elif len(arguments) == 4 and arguments[0] == "planetoid":
         save(arguments[3], from_planetoid(arguments[1], arguments[2]))
     elif len(arguments) == 3 and arguments[0] == "pyg":
         import torch
         data = torch.load(arguments[1], weights_only=False)
         save(arguments[2], from_pyg(data[0] if isinstance(data, (list, tuple)) else data))
     else:
-        sys.exit(__doc__)
+        print(f"to_npz.py: error: no such use: {' '.join(arguments) or '(no arguments)'}\n\n{__doc__.strip()}",
+              file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

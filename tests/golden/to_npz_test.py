@@ -82,6 +82,18 @@ class ToNpz(cli.CliTest):
         empty = to_npz.from_networkx(Networkx({"a": {}}, [], directed=True))
         self.assertEqual(self.info(empty)["edges"], 0)
 
+    def test_help_and_wrong_uses(self):
+        import subprocess
+        script = cli.SOURCE / "examples" / "python" / "to_npz.py"
+        for option in ("-h", "--help"):
+            found = subprocess.run([sys.executable, script, option], capture_output=True, text=True)
+            self.assertEqual((found.returncode, found.stderr), (0, ""))
+            self.assertIn("to_npz.py planetoid FOLDER NAME OUT.npz", found.stdout)
+        for arguments in ([], ["pyg", "data.pt"], ["dgl", "a", "b"]):
+            found = subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True)
+            self.assertEqual((found.returncode, found.stdout), (2, ""))
+            self.assertIn("to_npz.py: error: no such use: " + " ".join(arguments), found.stderr)
+
     def test_planetoid(self):
         import pickle
         import to_npz
