@@ -2,7 +2,9 @@
 """Whatever is wrong gives one clear exception of the kind that Python users expect."""
 
 import pytest
+import scipy.sparse
 import torch
+import torch_geometric
 
 import tessera
 from tessera import _library, _operators, errors
@@ -132,18 +134,187 @@ def test_shapes_of_heads_and_terms():
         tessera.attention(INDEX, X, X, X, form="v2")
 
 
-@pytest.mark.parametrize("layer", [tessera.nn.GCNConv, tessera.nn.SAGEConv, tessera.nn.GATConv])
-def test_layers(layer):
-    layer = layer(4, 2)
+LAYERS = {
+    "GCN": lambda: tessera.nn.GCNConv(4, 2),
+    "GCN step by step": lambda: tessera.accelerate(tessera.nn.GCNConv(4, 2), precision="bf16"),
+    "SAGE": lambda: tessera.nn.SAGEConv(4, 2),
+    "SAGE max": lambda: tessera.nn.SAGEConv(4, 2, aggr="max"),
+    "SAGE median": lambda: tessera.nn.SAGEConv(4, 2, aggr="median"),  # PyG's code
+    "GIN": lambda: tessera.nn.GINConv(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))),
+    "GIN learned": lambda: tessera.nn.GINConv(torch.nn.Linear(4, 2), train_eps=True),
+    "GAT": lambda: tessera.nn.GATConv(4, 2, heads=2),
+    "GATv2": lambda: tessera.nn.GATv2Conv(4, 2, heads=2),
+    "GATv2 shared": lambda: tessera.nn.GATv2Conv(4, 2, share_weights=True),
+    "AGNN": lambda: tessera.nn.AGNNConv(),
+    "SGC": lambda: tessera.nn.SGConv(4, 2, K=2),
+    "Cheb": lambda: tessera.nn.ChebConv(4, 2, K=3),
+    "Transformer": lambda: tessera.nn.TransformerConv(4, 2, heads=2),
+    "Transformer gated": lambda: tessera.nn.TransformerConv(4, 2, beta=True),
+    "APPNP": lambda: tessera.nn.APPNP(2, 0.1),
+    "Cluster": lambda: tessera.nn.ClusterGCNConv(4, 2),
+}
+EACH_LAYER = pytest.mark.parametrize("name", LAYERS)
+
+
+def called_or(layer, x, index, kind, match, may_work=False):
+    """A call that gives an error of this kind alone; layers without parameters may take what others do not."""
+    try:
+        layer(x, index)
+    except (TypeError, ValueError, IndexError) as error:
+        assert type(error) is kind, f"{type(error).__name__}: {error}"
+        assert any(words in str(error) for words in match), str(error)
+        assert str(error).count("\n") == 0
+    else:
+        assert may_work or not list(layer.parameters()) or isinstance(layer, (tessera.nn.AGNNConv, tessera.nn.GINConv))
+
+
+@EACH_LAYER
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.bool, torch.uint8], ids=str)
+def test_features_that_are_no_floats(name, dtype, device):
+    layer = LAYERS[name]().to(device)
+    called_or(layer, X.to(device, dtype), INDEX.to(device), TypeError, [f"x has type {dtype}: use x.float()"])
+
+
+@EACH_LAYER
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
+def test_features_of_another_type_than_the_layer(name, dtype, device):
+    layer = LAYERS[name]().to(device)
+    called_or(layer, X.to(device, dtype), INDEX.to(device), TypeError,
+              [f"x has type {dtype}, the layer's parameters torch.float32: use x.to(torch.float32)", "different types"])
+
+
+@EACH_LAYER
+def test_features_of_another_width(name, device):
+    layer = LAYERS[name]().to(device)
+    called_or(layer, torch.ones(3, 5, device=device), INDEX.to(device), ValueError,
+              ["x has 5 features, the layer takes 4", "a matrix for 4 features, but there are 5"])
+
+
+@EACH_LAYER
+def test_features_on_another_device(name, device):
+    layer = LAYERS[name]().to(device)
+    called_or(layer, X.to("meta"), INDEX.to(device), ValueError, ["x lies on meta, the "])
+
+
+@EACH_LAYER
+def test_edges_on_another_device(name, device):
+    layer = LAYERS[name]().to(device)
+    x = X.to(device)
+    called_or(layer, x, INDEX.to("meta"), ValueError, [f" lies on {x.device}, the graph on meta"])
+
+
+@EACH_LAYER
+@pytest.mark.parametrize("wrong", [7, -1])
+def test_edges_out_of_range(name, wrong, device):
+    """Also where PyG's code runs; on a GPU what follows must still run."""
+    layer = LAYERS[name]().to(device)
+    index = INDEX.to(device, copy=True)
+    index[0, 1] = wrong
+    with pytest.raises(IndexError, match=rf"index {wrong} is outside \[0, 3\)|in 'edge_index' .*got {wrong}"):
+        layer(X.to(device), index)
+    assert torch.isfinite(layer(X.to(device), INDEX.to(device))).all()
+
+
+EDGE_FEATURES = {"GAT": lambda: tessera.nn.GATConv(4, 2, edge_dim=3), "GATv2": lambda: tessera.nn.GATv2Conv(4, 2, edge_dim=3),
+                 "Transformer": lambda: tessera.nn.TransformerConv(4, 2, edge_dim=3)}
+
+
+@pytest.mark.parametrize("name", EDGE_FEATURES)
+def test_features_of_edges_that_do_not_fit(name, device):
+    layer, x, index = EDGE_FEATURES[name]().to(device), X.to(device), INDEX.to(device)
+    attr = torch.ones(3, 3, device=device)
+    with pytest.raises(TypeError, match="edge_attr has type torch.int64"):
+        layer(x, index, attr.long())
+    with pytest.raises(TypeError, match="edge_attr has type torch.float64, the layer's parameters torch.float32"):
+        layer(x, index, attr.double())
+    with pytest.raises(ValueError, match=r"edge_attr has (shape \(2, 3\): use \(3, features\)|2 rows for 3 edges)"):
+        layer(x, index, attr[:2])
+    if device.type == "cpu":
+        index = torch.tensor([[0, 9, 2], [1, 2, 0]])
+        with pytest.raises(IndexError, match=r"index 9 is outside \[0, 3\)|in 'edge_index' .*got 9"):
+            layer(x, index, attr)
+
+
+@EACH_LAYER
+def test_edges_that_are_no_tensor(name):
+    for edges in (None, INDEX.tolist(), INDEX.numpy()):
+        with pytest.raises(TypeError, match="^edge_index is a .*, not a tensor or graph"):
+            LAYERS[name]()(X, edges)
+
+
+@EACH_LAYER
+@pytest.mark.parametrize("dtype", [torch.int16, torch.uint8, torch.bool], ids=str)
+def test_edges_of_small_types(name, dtype, device):
+    """PyG's code may take them."""
+    called_or(LAYERS[name]().to(device), X.to(device), INDEX.to(device, dtype), TypeError,
+              [f"edge_index has type {dtype}: use int64 or int32"], may_work=True)
+
+
+@pytest.mark.parametrize("name", ["GAT", "GATv2", "AGNN"])
+def test_features_of_three_dimensions(name):
+    """Other layers run PyG's code."""
+    with pytest.raises(ValueError, match=r"x has shape \(1, 3, 4\): use \(vertices, features\)"):
+        LAYERS[name]()(X[None], INDEX)
+
+
+def test_an_error_of_a_users_network_is_its_own():
+    class Failing(torch.nn.Module):
+        def forward(self, x):
+            raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="^mine$"):
+        tessera.nn.GINConv(Failing())(X, INDEX)
+
+
+def test_graphs_of_what_holds_none(device):
+    Graph, index = tessera.Graph, INDEX.to(device)
+    weight = torch.ones(3, device=device)
+    data = torch_geometric.data.Data(x=X)
+    cases = [(TypeError, "edge_index is a list, not a tensor", lambda: Graph([[0, 1], [1, 0]])),
+             (TypeError, "edge_index is a ndarray, not a tensor", lambda: Graph(INDEX.numpy())),
+             (TypeError, "edge_index has type torch.bool", lambda: Graph(index.bool())),
+             (ValueError, r"edge_index has shape \(3,\): use \(2, edges\)", lambda: Graph(index[0])),
+             (TypeError, "num_targets is a float, not an int", lambda: Graph(index, 3.0)),
+             (TypeError, "num_sources is a str, not an int", lambda: Graph(index, 3, "3")),
+             (ValueError, "num_targets is -1: use 0 or more", lambda: Graph(index, -1)),
+             (TypeError, "edge_weight is a list, not a tensor", lambda: Graph(index, 3, 3, [1.0] * 3)),
+             (TypeError, "edge_weight has type torch.int64: use a float", lambda: Graph(index, 3, 3, weight.long())),
+             (ValueError, r"edge_weight has shape \(2,\): use \(3,\)", lambda: Graph(index, 3, 3, weight[:2])),
+             (ValueError, "edge_weight lies on meta, the graph on", lambda: Graph(index, 3, 3, weight.to("meta"))),
+             (TypeError, "not a tensor: use Graph.of", lambda: Graph.from_sparse(None)),
+             (TypeError, "layout torch.strided is no sparse matrix", lambda: Graph.from_sparse(X)),
+             (TypeError, "values of type torch.complex64", lambda: Graph.from_sparse(X.to(torch.complex64).to_sparse())),
+             (TypeError, "list is no sparse matrix of SciPy", lambda: Graph.from_scipy([])),
+             (TypeError, "values of type torch.complex128", lambda: Graph.from_scipy(scipy.sparse.identity(3, complex))),
+             (TypeError, "NoneType holds no edges", lambda: Graph.of(None)),
+             (TypeError, "list holds no edges", lambda: Graph.of([[0, 1], [1, 0]])),
+             (ValueError, "the Data has no edge_index", lambda: Graph.of(data)),
+             (IndexError, "outside", lambda: tessera.spmm(Graph(index, 2, 3), X.to(device)))]
+    for kind, words, run in cases:
+        with pytest.raises(kind, match=words):
+            run()
+
+
+@EACH_LAYER
+def test_features_that_are_no_tensor(name):
+    for x in (None, "features", X.numpy(), X.tolist()[0]):
+        with pytest.raises(TypeError, match="^x is a .*, not a tensor"):
+            LAYERS[name]()(x, INDEX)
+
+
+@EACH_LAYER
+def test_layers(name, device):
+    layer = LAYERS[name]().to(device)
+    x, index = X.to(device), INDEX.to(device)
     with pytest.raises(TypeError, match="edge_index has type torch.float32: use int64 or int32"):
-        layer(X, INDEX.float())
-    for wrong in (INDEX[:1], INDEX.flatten(), INDEX.t()):
+        layer(x, index.float())
+    for wrong in (index[:1], index.flatten(), index.t()):
         with pytest.raises(ValueError, match=r"edge_index has shape .*: use \(2, edges\)"):
-            layer(X, wrong)
+            layer(x, wrong)
     with pytest.raises(ValueError, match=r"x has shape \(4,\): use \(vertices, features\)"):
-        layer(X[0], INDEX)
-    with pytest.raises(IndexError, match="outside"):
-        layer(X, INDEX + 3)
+        layer(x[0], index)
+    with pytest.raises(IndexError, match="outside|indices in 'edge_index'"):
+        layer(x, index + 3)
 
 
 WEIGHTED = pytest.mark.parametrize("layer", [tessera.nn.GCNConv(4, 2), tessera.nn.SGConv(4, 2), tessera.nn.APPNP(2, 0.1),

@@ -6,7 +6,7 @@ import torch
 from conftest import random_edges
 from test_users import AdjT
 from torch_geometric import EdgeIndex
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 import tessera
 
@@ -134,3 +134,25 @@ def test_no_copies_and_no_memory_but_the_result():
     taken = sum(event.self_cpu_memory_usage for event in profile.key_averages()
                 if event.self_cpu_memory_usage > 0)
     assert taken <= y.numel() * y.element_size() + 4096
+
+
+def test_edges_of_one_type(device):
+    data = HeteroData()
+    data["paper"].x, data["author"].num_nodes = torch.ones(30, 4), 12
+    edges = random_edges(30, 12, 50)
+    data["author", "writes", "paper"].edge_index = edges
+    data = data.to(device)
+    graph = tessera.Graph.of(data["author", "writes", "paper"])
+    assert (graph.num_sources, graph.num_targets, graph.num_edges) == (12, 30, 50)
+    x = torch.randn(12, 4, device=device)
+    assert torch.equal(tessera.spmm(graph, x), tessera.spmm(tessera.Graph(edges.to(device), 30, 12), x))
+    with pytest.raises(TypeError, match=r"HeteroData holds edges of several types: use Graph.of\(data\[edge_type\]\)"):
+        tessera.Graph.of(data)
+
+
+def test_more_vertices_than_edges_name(device):
+    """Of ``num_nodes``, where the last vertices have no edges."""
+    edges = random_edges(20, 20, 60, device)
+    graph = tessera.Graph.of(Data(edge_index=edges, num_nodes=35))
+    y = tessera.spmm(graph, torch.ones(35, 3, device=device))
+    assert y.shape == (35, 3) and not y[20:].any()

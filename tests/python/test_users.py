@@ -11,6 +11,7 @@ from conftest import random_edges
 from torch.utils.checkpoint import checkpoint
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
+from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.transforms import ToSparseTensor
 
 import tessera
@@ -317,3 +318,53 @@ def test_types_and_shapes_that_do_not_fit(kind, device):
 def test_only_modules_are_accelerated():
     with pytest.raises(TypeError, match="not a torch.nn.Module"):
         tessera.accelerate(lambda x, edge_index: x)
+
+
+WEIGHTED = {"GCN": lambda: pyg.GCNConv(8, 4), "SGC": lambda: pyg.SGConv(8, 4, K=2), "APPNP": lambda: pyg.APPNP(3, 0.1)}
+
+
+@pytest.mark.parametrize("kind", WEIGHTED)
+def test_weights_of_other_kinds(kind, device):
+    """Whole numbers, 16 bits, a column; and degrees below zero, which have no root."""
+    torch.manual_seed(1)
+    theirs = WEIGHTED[kind]().to(device)
+    ours = tessera.accelerate(copy.deepcopy(theirs))
+    x, index = torch.randn(40, 8, device=device), random_edges(40, 40, 200, device)
+    whole = torch.arange(200, device=device) % 5
+    expected = theirs(x, index, whole.float())
+    for weight in (whole, whole.half(), whole.bfloat16(), whole.float().view(-1, 1)):
+        close(ours(x, index, weight), expected)
+    if kind != "APPNP":
+        negative = torch.randn(200, device=device)
+        found, expected = ours(x, index, negative), theirs(x, index, negative)
+        assert expected.isnan().any() and torch.equal(found.isnan(), expected.isnan())
+        close(found.nan_to_num(), expected.nan_to_num())
+    assert on_kernels(ours)
+
+
+class Explained(torch.nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x, edge_index, **_):
+        return self.layer(x, edge_index).log_softmax(-1)
+
+
+@pytest.mark.parametrize("kind", NETS)
+def test_explainers_see_pygs_messages(kind, device):
+    """And once they are done, the kernels run again."""
+    theirs, ours, x, index = made(kind, device)
+    theirs, ours = Explained(theirs), Explained(ours)
+    found = []
+    for model in (theirs, ours):
+        torch.manual_seed(3)
+        explainer = Explainer(model, GNNExplainer(epochs=3), explanation_type="model", node_mask_type="attributes",
+                              edge_mask_type="object", model_config={"mode": "multiclass_classification",
+                                                                     "task_level": "node", "return_type": "log_probs"})
+        explanation = explainer(x, index, index=3)
+        found.append((explanation.node_mask, explanation.edge_mask))
+    for mine, pygs in zip(*found):
+        close(mine, pygs)
+    close(ours(x, index), theirs(x, index))
+    assert on_kernels(ours.layer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 
 from . import errors
 from ._library import has_cuda
@@ -85,6 +86,31 @@ def _edges_of(name: str, numbers: Tensor, graph: Graph, loops: int) -> int | Non
     if _is_compiling():
         return None
     return caller_edges(graph.index, graph.num_targets, graph.num_sources, loops)
+
+
+# What indices were found inside of, for as long as they live.
+_checked_ends: WeakIdKeyDictionary = WeakIdKeyDictionary()
+
+
+def check_ends(graph: Graph) -> None:
+    """Refuses indices outside before code of torch's gathers or adds by them: on a GPU that would end every later
+    operation of the process. Indices are looked at once for as long as they do not change."""
+    index = graph.index
+    if index.is_meta:
+        return
+    version = None if index.is_inference() else index._version
+    known = (version, graph.num_targets, graph.num_sources)
+    if version is not None and _checked_ends.get(index) == known:
+        return
+    if index.is_cuda and torch.cuda.is_current_stream_capturing():
+        return
+    if graph.num_edges > 0:
+        for of_edges, count in zip(graph.targets_and_sources(), (graph.num_targets, graph.num_sources)):
+            least, largest = (int(end) for end in torch.aminmax(of_edges))
+            if least < 0 or largest >= count:
+                wrong = least if least < 0 else largest
+                raise IndexError(f"edge_index: index {wrong} is outside [0, {count})")
+    _checked_ends[index] = known
 
 
 def check_weight(weight: Tensor, graph: Graph, loops: int) -> None:

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from ._schemas import definitions
+from ._schemas import SCHEMAS, definitions
+from ._torch_names import (add_batch_dim, any_requires_grad, forward_mode, is_batched, remove_batch_dim,
+                           transforms_at_work)
 
 PLAIN = (Tensor, torch.nn.Parameter)
-transforms_at_work = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
-_any_requires_grad = torch._C._any_requires_grad
 
 
 class Operator(NamedTuple):
@@ -31,11 +31,17 @@ def twin(name: str) -> Any:
     return getattr(op, "_op", op)
 
 
+def num_tensors(name: str) -> int:
+    """How many of an operator's arguments are tensors, or lists of some; they come first."""
+    arguments = SCHEMAS[name].partition(" ->")[0]
+    return sum("Tensor" in argument for argument in arguments.split(","))
+
+
 def other_derivatives() -> str | None:
     """Which derivatives somebody wants that are not those of ``backward()``."""
     if transforms_at_work():
         return "a transform of torch.func"
-    return "forward-mode derivatives" if forward_ad._current_level >= 0 else None
+    return "forward-mode derivatives" if forward_mode() else None
 
 
 def _results(output: Any) -> Any:
@@ -62,7 +68,7 @@ def applied(name: str, forward, backward) -> Callable[..., Any]:
 def derive(name: str, setup, backward) -> Any:
     """Registers the derivative of an operator. Where ``setup`` is None, nothing is kept for it."""
     op, run = getattr(torch.ops.tessera, name).default, twin(name)
-    returns_list = "List" in str(op._schema.returns[0].type)
+    returns_list = SCHEMAS[name].endswith("-> Tensor[]")
 
     def forward(ctx, *arguments):
         output = _results(run(*arguments))
@@ -74,9 +80,9 @@ def derive(name: str, setup, backward) -> Any:
                     {"forward": staticmethod(forward), "backward": staticmethod(backward)})
 
     def kernel(*arguments):
-        if forward_ad._current_level >= 0:
+        if forward_mode():
             _refuse_tangents(name, arguments)
-        if torch.is_grad_enabled() and _any_requires_grad(*arguments):
+        if torch.is_grad_enabled() and any_requires_grad(*arguments):
             if transforms_at_work():
                 raise NotImplementedError(f"torch.ops.tessera.{name} knows no torch.func: call the function "
                                           "of the package (tessera.spmm and others), or PyG's layer")
@@ -142,7 +148,7 @@ def autograd(name: str, setup, backward) -> Operator:
     """Registers the derivative of an operator that is a function of the package, or belongs to one."""
     op, transformed = derive(name, setup, backward), _transformable(name, setup, backward)
     run = twin(name)
-    tensors = sum("Tensor" in str(argument.type) for argument in op._schema.arguments)
+    tensors = num_tensors(name)
 
     def forward(ctx, *arguments):
         arguments = arguments[:tensors] + arguments[tensors]
@@ -160,7 +166,7 @@ def autograd(name: str, setup, backward) -> Operator:
     def eager(*arguments):
         if transforms_at_work():
             return transformed(*arguments)
-        if forward_ad._current_level >= 0:
+        if forward_mode():
             _refuse_tangents(name, arguments)
         if torch.is_grad_enabled():
             for argument in arguments[:tensors]:
@@ -201,23 +207,24 @@ def _of_each(run: Callable[[Tensor], Any], grads: Tensor) -> list[Tensor]:
 
 
 _MOST_LEVELS = 64  # of batches inside of batches that torch can tell apart
-_is_batched = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda tensor: False)
 
 
 def _of_batch(run: Callable[[Tensor], list[Tensor]], grad: Tensor) -> list[Tensor]:
     """The same for a batch of ``is_grads_batched``, which is made in another way."""
+    if remove_batch_dim is None or add_batch_dim is None:
+        raise NotImplementedError("this torch does not say what a batch of gradients is made of: use torch.func.vmap")
     # Asking torch for the level fails on a GPU: its gradients are computed in a thread of their own,
     # which knows of none.
     for level in range(1, _MOST_LEVELS + 1):
-        grads = torch._remove_batch_dim(grad, level, 1, 0)
-        if not _is_batched(grads):
-            return [torch._add_batch_dim(each, 0, level) for each in _of_each(run, grads)]
+        grads = remove_batch_dim(grad, level, 1, 0)
+        if not is_batched(grads):
+            return [add_batch_dim(each, 0, level) for each in _of_each(run, grads)]
     raise NotImplementedError("tessera knows no batches of batches of gradients: use torch.func.vmap")
 
 
 def gradients_of(run: Callable[..., list[Tensor]], grad: Tensor, *others: Any) -> list[Tensor]:
     """``run(grad, *others)``, also where ``grad`` is a batch of gradients, which operators know nothing of."""
-    if not transforms_at_work() and not _is_batched(grad):
+    if not transforms_at_work() and not is_batched(grad):
         return run(grad, *others)
 
     def run_one(grad: Tensor) -> list[Tensor]:

@@ -10,10 +10,10 @@ from typing import Any, Callable
 import torch
 from torch import Tensor
 
-from ._derivatives import (PLAIN, applied, derive, gradients_of, refuse_second_derivative,
-                           transforms_at_work, twin)
+from ._derivatives import PLAIN, applied, derive, gradients_of, num_tensors, refuse_second_derivative, twin
 from ._operators import spmm_gradient
 from ._shapes import CAST, joined
+from ._torch_names import transforms_at_work
 
 _CASTS = sum(CAST.values())
 _is_grad_enabled = torch.is_grad_enabled
@@ -23,8 +23,7 @@ def _layer(name: str, derived: int, keep, gradients) -> tuple[Any, Callable[...,
     """The operator, and a function of the same tensors that takes what is no tensor as one tuple. The
     first ``derived`` tensors may have gradients; ``keep(ctx, tensors, rest, output)`` keeps what those need."""
     run = twin(name)
-    arguments = getattr(torch.ops.tessera, name).default._schema.arguments
-    tensors = sum("Tensor" in str(argument.type) for argument in arguments)
+    tensors = num_tensors(name)
 
     def setup(ctx, inputs, output):
         ctx.mark_non_differentiable(*output[1:])

@@ -13,6 +13,7 @@ from ._checks import (FLOATS, check_bias, check_edge_term, check_features, check
                       check_weight, rows_of)
 from ._library import kernel_number
 from ._shapes import ADDED_LOOPS
+from ._torch_names import fp32_precision
 from .graph import NORMS, Graph, loops_number
 
 REDUCTIONS = {"sum": 0, "add": 0, "mean": 1, "max": 2, "amax": 2, "min": 3, "amin": 3}
@@ -22,14 +23,8 @@ TUNE, TF32, STRICT = 1, 2, 4
 _EACH_EDGE_ONCE = 32
 
 
-# What torch.backends.cuda.matmul.fp32_precision asks, by a longer way. It also says what was set by allow_tf32, which itself
-# may not be read once precisions were set by name.
-_precision = getattr(torch._C, "_get_fp32_precision_getter",
-                     lambda *_: torch.backends.cuda.matmul.fp32_precision)
-
-
 def tf32_flag() -> int:
-    return TF32 if _precision("cuda", "matmul") == "tf32" else 0
+    return TF32 if fp32_precision("cuda", "matmul") == "tf32" else 0
 
 
 # Compilation cannot look inside: it takes what it gets, and guards this setting anyway. torch.compiler.assume_constant_result

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -23,8 +24,36 @@ def loops_number(loops: str) -> int:
 
 
 def _check_indices(tensor: Tensor, name: str) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} is a {type(tensor).__name__}, not a tensor: use torch.as_tensor({name})")
     if tensor.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"{name} has type {tensor.dtype}: use torch.int64 or torch.int32")
+
+
+def _check_count(count: int | None, name: str) -> None:
+    """Of vertices; not in compiled code, where sizes are no ints."""
+    if count is None or torch.compiler.is_compiling() or isinstance(count, torch.SymInt):
+        return
+    try:
+        operator.index(count)
+    except TypeError:
+        raise TypeError(f"{name} is a {type(count).__name__}, not an int") from None
+    if count < 0:
+        raise ValueError(f"{name} is {count}: use 0 or more")
+
+
+def _check_weight(weight: Tensor | None, index: Tensor) -> None:
+    """One number for each edge, and then for loops that will be added; or one for each edge and head."""
+    if weight is None:
+        return
+    if not isinstance(weight, Tensor):
+        raise TypeError(f"edge_weight is a {type(weight).__name__}, not a tensor")
+    if not weight.is_floating_point():
+        raise TypeError(f"edge_weight has type {weight.dtype}: use a float")
+    if weight.device != index.device:
+        raise ValueError(f"edge_weight lies on {weight.device}, the graph on {index.device}: move one of them")
+    if weight.dim() not in (1, 2) or (not torch.compiler.is_compiling() and weight.size(0) < index.size(-1)):
+        raise ValueError(f"edge_weight has shape {tuple(weight.shape)}: use ({index.size(-1)},)")
 
 
 class Graph:
@@ -62,6 +91,9 @@ class Graph:
         _check_indices(edge_index, "edge_index")
         if edge_index.dim() != 2 or edge_index.size(0) != 2:
             raise ValueError(f"edge_index has shape {tuple(edge_index.shape)}: use (2, edges)")
+        _check_count(num_targets, "num_targets")
+        _check_count(num_sources, "num_sources")
+        _check_weight(edge_weight, edge_index)
         if num_targets is None and num_sources is None:
             largest = int(edge_index.max()) + 1 if edge_index.numel() > 0 else 0
             num_targets = num_sources = largest
@@ -98,6 +130,8 @@ class Graph:
             >>> tessera.Graph.from_sparse(torch.eye(3).to_sparse_csr())
             Graph(targets=3, sources=3, edges=3)
         """
+        if not isinstance(matrix, Tensor):
+            raise TypeError(f"the matrix is a {type(matrix).__name__}, not a tensor: use Graph.of")
         if matrix.layout == torch.sparse_csr:
             index, offsets, layout = matrix.col_indices(), matrix.crow_indices(), BY_TARGET
             values = matrix.values()
@@ -111,6 +145,10 @@ class Graph:
             raise TypeError(f"a tensor of layout {matrix.layout} is no sparse matrix")
         if matrix.dim() != 2 or values.dim() != 1:
             raise ValueError("the sparse matrix holds more than one value for each edge")
+        if values.is_complex():
+            raise TypeError(f"the sparse matrix has values of type {values.dtype}: use a float")
+        if not values.is_floating_point():
+            values = values.to(torch.float32)
         trivial = not values.requires_grad and bool((values == 1).all())
         return cls._make(index, offsets, None if trivial else values, matrix.size(0),
                          matrix.size(1), layout)
@@ -124,8 +162,12 @@ class Graph:
             >>> tessera.Graph.from_scipy(scipy.sparse.identity(4).tocsr())
             Graph(targets=4, sources=4, edges=4)
         """
+        if not hasattr(matrix, "tocsr"):
+            raise TypeError(f"{type(matrix).__name__} is no sparse matrix of SciPy")
         matrix = matrix.tocsr()
         values = torch.from_numpy(matrix.data)
+        if values.is_complex():
+            raise TypeError(f"the sparse matrix has values of type {values.dtype}: use a float")
         if not values.is_floating_point():
             values = values.to(torch.float32)
         weight = None if bool((values == 1).all()) else values
@@ -136,8 +178,8 @@ class Graph:
     def of(
         cls, adjacency: Any, num_targets: int | None = None, num_sources: int | None = None
     ) -> Graph:
-        """Of whatever holds edges: an ``edge_index``, a ``torch.sparse`` tensor, PyG's ``Data``,
-        ``EdgeIndex`` or ``SparseTensor``, a SciPy matrix, or a graph.
+        """Of whatever holds edges: an ``edge_index``, a ``torch.sparse`` tensor, PyG's ``Data``, edges of one type
+        of ``HeteroData``, ``EdgeIndex`` or ``SparseTensor``, a SciPy matrix, or a graph.
 
         Example:
             >>> import torch, tessera
@@ -158,11 +200,20 @@ class Graph:
         if hasattr(adjacency, "sparse_sizes") and hasattr(adjacency, "csr"):  # SparseTensor
             offsets, index, values = adjacency.csr()
             return cls._make(index, offsets, values, adjacency.size(0), adjacency.size(1), BY_TARGET)
-        if hasattr(adjacency, "edge_index"):  # Data
-            vertices = num_targets if num_targets is not None else adjacency.num_nodes
-            sources = num_sources if num_sources is not None else vertices
+        if hasattr(adjacency, "edge_types"):  # HeteroData
+            raise TypeError(f"{type(adjacency).__name__} holds edges of several types: use Graph.of(data[edge_type])")
+        if hasattr(adjacency, "edge_index"):  # Data, or the edges of one type
+            if adjacency.edge_index is None:
+                raise ValueError(f"the {type(adjacency).__name__} has no edge_index: tessera.Graph.of(data.adj_t) takes "
+                                 "a sparse matrix")
+            vertices = getattr(adjacency, "num_nodes", None)
+            sources, targets = (vertices, vertices) if vertices is not None else adjacency.size()
+            if num_targets is not None:
+                sources = targets = num_targets
+            if num_sources is not None:
+                sources = num_sources
             weight = getattr(adjacency, "edge_weight", None)
-            return cls(adjacency.edge_index, vertices, sources, weight)
+            return cls(adjacency.edge_index, targets, sources, weight)
         if hasattr(adjacency, "tocsr"):
             return cls.from_scipy(adjacency)
         raise TypeError(f"{type(adjacency).__name__} holds no edges that tessera knows how to read")

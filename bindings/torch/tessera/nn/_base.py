@@ -10,19 +10,21 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 from torch_geometric.inspector import Inspector
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from .._derivatives import other_derivatives, transforms_at_work
+from .._checks import check_ends
+from .._derivatives import other_derivatives
 from .._library import has_cpu, has_cuda
+from .._torch_names import forward_mode, tracing_state, transforms_at_work
 from ..functional import FLOATS, TUNE
 from ..graph import SOURCE_TARGET, TARGET_SOURCE, Graph
+from ._diagnosis import diagnosed
 from ._fused import linear_of
 from ._route import Route, gin_call, linear_sum_call
 
-_is_compiling, _is_tracing = torch.compiler.is_compiling, torch.jit.is_tracing
+_is_compiling = torch.compiler.is_compiling
 _STRIDED = torch.strided
 _INDICES = (torch.int64, torch.int32)
 
@@ -67,6 +69,8 @@ class Accelerated:
         super().__init_subclass__(**kwargs)
         if not issubclass(cls, MessagePassing):
             return
+        if "forward" in cls.__dict__:
+            cls.forward = diagnosed(cls.forward)  # type: ignore[attr-defined]
         base = pyg_class(cls)
         # PyG writes code for each class from these, and keeps it on the class: a subclass must not
         # inherit what was written for its base.
@@ -91,7 +95,7 @@ class Accelerated:
         if _is_compiling():
             return None
         route = self.__dict__.get("_tessera_route")
-        if (route is None or transforms_at_work() or forward_ad._current_level >= 0
+        if (route is None or transforms_at_work() or forward_mode()
                 or not route.fits(x, edge_index)):
             return None
         tally.kernels += 1
@@ -148,7 +152,7 @@ class Accelerated:
 
     def _obstacle(self, x: Any, adjacency: Any) -> str | None:
         """Why the kernels cannot run this call, whatever the layer; None if they can."""
-        if _is_tracing():
+        if not _is_compiling() and tracing_state() is not None:
             return "TorchScript"
         wanted = None if _is_compiling() else other_derivatives()
         if wanted is not None:
@@ -162,6 +166,8 @@ class Accelerated:
             return "decomposed layers"
         features = x[0] if isinstance(x, (tuple, list)) else x
         if not isinstance(features, Tensor) or features.layout != _STRIDED:
+            if not isinstance(features, Tensor) and not hasattr(features, "sparse_sizes"):
+                raise TypeError(f"x is a {type(features).__name__}, not a tensor")
             return "sparse features"
         if features.dim() < 2:
             raise ValueError(f"x has shape {tuple(features.shape)}: use (vertices, features)")
@@ -188,7 +194,12 @@ class Accelerated:
         if isinstance(adjacency, Graph):
             return "a reversed flow with a Graph" if flows_back else None
         if not isinstance(adjacency, Tensor):
-            return None if hasattr(adjacency, "csr") else f"edges in a {type(adjacency).__name__}"
+            if hasattr(adjacency, "csr"):
+                return None
+            if adjacency is not None or not getattr(self, "cached", False):  # which may need none
+                raise TypeError(f"edge_index is a {type(adjacency).__name__}, not a tensor or graph: use (2, edges), "
+                                "int64 or int32")
+            return "no edges"
         if adjacency.layout != torch.strided:
             if torch.compiler.is_compiling():
                 return "a sparse tensor in compiled code"
@@ -199,7 +210,7 @@ class Accelerated:
     def _obstacle_in_list(adjacency: Tensor) -> str | None:
         if adjacency.dim() != 2 or adjacency.size(0) != 2:
             raise ValueError(f"edge_index has shape {tuple(adjacency.shape)}: use (2, edges)")
-        if adjacency.is_floating_point() or adjacency.is_complex():
+        if adjacency.is_floating_point() or adjacency.is_complex() or adjacency.dtype == torch.bool:
             raise TypeError(f"edge_index has type {adjacency.dtype}: use int64 or int32")
         return None if adjacency.dtype in _INDICES else f"indices of type {adjacency.dtype}"
 
@@ -238,8 +249,9 @@ class Accelerated:
             self._tessera_cached = (edge_index, edge_weight)
         return self._tessera_cached
 
-    def _notice(self, obstacle: str | None) -> bool:
-        """Counts a call, and says whether the kernels run it."""
+    def _notice(self, obstacle: str | None, x: Any = None, adjacency: Any = None) -> bool:
+        """Counts a call, and says whether the kernels run it. What PyG's code runs on a GPU is looked at first, since
+        an index outside would end all that follows there."""
         if not _is_compiling():
             own = self.__dict__  # a module's own way to set attributes takes longer
             own["tessera_fallback"] = obstacle
@@ -248,7 +260,21 @@ class Accelerated:
             else:
                 own.pop("_tessera_route", None)  # so that calls that take it find no obstacle noted
                 tally.fallbacks += 1
+                if type(adjacency) is Tensor and adjacency.is_cuda:
+                    self._check_ends(x, adjacency)
         return obstacle is None
+
+    def _check_ends(self, x: Any, edge_index: Tensor) -> None:
+        """Of an ``edge_index`` for PyG's code, where it is known how many vertices there are. What a layer cached takes
+        the place of any other."""
+        if edge_index.layout != _STRIDED or getattr(self, "cached", False) or tracing_state() is not None:
+            return
+        pair = (x, x) if isinstance(x, Tensor) else tuple(x) if isinstance(x, (tuple, list)) else ()
+        if len(pair) == 2 and all(isinstance(part, Tensor) and part.dim() > 1 for part in pair):
+            sources, targets = (part.size(-2) for part in pair)
+            if self.flow != "source_to_target":  # whose pairs are targets and sources
+                sources, targets = targets, sources
+            check_ends(Graph._make(edge_index, None, None, targets, sources, self._layout()))
 
     def _linear(self, lin: torch.nn.Module, edge_weight: Tensor | None = None,
                 biased: bool = True) -> tuple[Tensor, Tensor | None] | None:

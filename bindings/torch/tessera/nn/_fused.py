@@ -7,25 +7,23 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.modules.module as modules
 from torch import Tensor
 from torch_geometric.nn.dense.linear import Linear
 
 from .. import _layer_operators, errors
 from .._derivatives import PLAIN
 from .._shapes import CAST
+from .._torch_names import global_hooks
 from ..functional import TUNE, autocast_dtype, dropout_seed, tf32_flag
 from ..graph import Graph
 
 LINEAR = (Linear, torch.nn.Linear)
-GLOBAL_HOOKS = (modules._global_forward_hooks, modules._global_forward_pre_hooks,
-                modules._global_backward_hooks, modules._global_backward_pre_hooks)
 
 
 def linear_of(lin: torch.nn.Module) -> tuple[Tensor, Tensor | None] | None:
     """The matrix and bias of a linear layer that is that and no more: nobody looks on, and nothing has
     taken its place. None for all others, which have to be called."""
-    if type(lin) not in LINEAR or any(GLOBAL_HOOKS):
+    if type(lin) not in LINEAR or any(global_hooks):
         return None
     own = lin.__dict__
     if (own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 
+from .._checks import check_ends
 from ..functional import autocast_dtype, spmm
 from ..graph import Graph
 
@@ -40,34 +40,13 @@ def loops_of(add_self_loops: bool, sums_loops: bool) -> str:
     return ("one_more" if sums_loops else "one_each") if add_self_loops else "given"
 
 
-# What indices were found inside of, for as long as they live.
-_checked_ends: WeakIdKeyDictionary = WeakIdKeyDictionary()
-
-
 def _check_edges(graph: Graph, weight: Tensor) -> None:
-    """Refuses weights and indices that do not fit before torch adds degrees by them: on a GPU an index outside would
-    end every later operation of the process. Indices are looked at once for as long as they do not change."""
+    """Refuses weights and indices that do not fit before torch adds degrees by them."""
     if torch.compiler.is_compiling():
         return
     if weight.numel() != graph.num_edges:
         raise ValueError(f"edge_weight has {weight.numel()} numbers for {graph.num_edges} edges")
-    index = graph.index
-    if index.is_meta:
-        return
-    version = None if index.is_inference() else index._version
-    known = (version, graph.num_targets, graph.num_sources)
-    if version is not None and _checked_ends.get(index) == known:
-        return
-    if index.is_cuda and torch.cuda.is_current_stream_capturing():
-        return
-    if graph.num_edges > 0:
-        ends = zip(graph.targets_and_sources(), (graph.num_targets, graph.num_sources))
-        for of_edges, count in ends:
-            least, largest = (int(end) for end in torch.aminmax(of_edges))
-            if least < 0 or largest >= count:
-                wrong = least if least < 0 else largest
-                raise IndexError(f"edge_index: index {wrong} is outside [0, {count})")
-    _checked_ends[index] = known
+    check_ends(graph)
 
 
 def normalised(
@@ -79,6 +58,7 @@ def normalised(
     sums_loops: bool,
 ) -> Tensor:
     _check_edges(graph, weight)
+    weight = weight.to(torch.promote_types(weight.dtype, dtype))
     targets, sources = graph.targets_and_sources()
     vertices = graph.num_targets
     kept = weight
@@ -95,8 +75,9 @@ def normalised(
     degree = weight.new_zeros(vertices).index_add(0, index, kept)
     if loops is not None:
         degree = degree + loops
-    scale = torch.where(degree > 0, degree, torch.ones_like(degree)).rsqrt()
-    scale = torch.where(degree > 0, scale, torch.zeros_like(scale))
+    # Of negative degrees there is no root, as in PyG.
+    scale = torch.where(degree != 0, degree, torch.ones_like(degree)).rsqrt()
+    scale = torch.where(degree != 0, scale, torch.zeros_like(scale))
     values = scale[targets] * kept * scale[sources]
     if loops is not None:
         values = torch.cat([values, scale * loops * scale])

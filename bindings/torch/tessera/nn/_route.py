@@ -14,10 +14,11 @@ from .. import errors
 from .._derivatives import PLAIN
 from .._layer_operators import gat, gatv2, gin, spmm_linear
 from .._shapes import CAST
+from .._torch_names import global_hooks, tracing_state
 from ..functional import dropout_seed
-from ._fused import GLOBAL_HOOKS, sums_go_first, tf32_flag
+from ._fused import sums_go_first, tf32_flag
 
-_tracing_state, _is_autocast_enabled = torch._C._get_tracing_state, torch.is_autocast_enabled
+_is_autocast_enabled = torch.is_autocast_enabled
 _STRIDED = torch.strided
 
 #: What runs a layer: features, edges and flags of the operator.
@@ -65,7 +66,7 @@ class Route:
         parts = () if sequence is None else tuple(sequence._modules.values())
         watched = tuple(linears) if sequence is None else (*linears, sequence, *parts[1:])
         self._hooks = (*hooks, *(hook for module in watched for hook in _hooks_of(module)),
-                       *GLOBAL_HOOKS)
+                       *global_hooks)
         self._modules = layer._modules, tuple(layer._modules.items())
         self._kinds = tuple((module.__dict__, module, type(module)) for module in watched)
         self._parameters = (*((linear._parameters, "weight") for linear in linears),
@@ -87,7 +88,7 @@ class Route:
         # Asked for at every call, so that every question counts.
         if (self._edges() is not edge_index or type(x) is not Tensor or x.dtype is not self._dtype
                 or x.shape != self._shape or x.device != self._device or x.layout is not _STRIDED
-                or any(self._hooks) or _tracing_state() is not None):
+                or any(self._hooks) or tracing_state() is not None):
             return False
         modules, known = self._modules
         for name, module in known:

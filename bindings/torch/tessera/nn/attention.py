@@ -182,7 +182,7 @@ class GATConv(_Attentive, pyg.GATConv):
         if way is not None:
             return way.run(x, edge_index)
         obstacle = self._obstacle_of_edges(x, edge_index, edge_attr, return_attention_weights)
-        if not self._notice(obstacle):
+        if not self._notice(obstacle, x, edge_index):
             return super().forward(x, edge_index, edge_attr, size, return_attention_weights)
         heads = self.heads
         single = isinstance(x, Tensor)
@@ -263,7 +263,7 @@ class GATv2Conv(_Attentive, pyg.GATv2Conv):
         obstacle = self._obstacle_of_edges(x, edge_index, edge_attr, return_attention_weights)
         if obstacle is None and not isinstance(x, Tensor) and x[1] is None:
             obstacle = "a pair without targets"
-        if not self._notice(obstacle):
+        if not self._notice(obstacle, x, edge_index):
             return super().forward(x, edge_index, edge_attr, return_attention_weights)
         if plain and isinstance(x, Tensor) and not self.share_weights:
             source, target = self._linear(self.lin_l), self._linear(self.lin_r)
@@ -311,7 +311,7 @@ class AGNNConv(_Attentive, pyg.AGNNConv):
         obstacle = self._obstacle(x, edge_index)
         if obstacle is None and isinstance(x, (tuple, list)):
             obstacle = "a pair of features"
-        if not self._notice(obstacle):
+        if not self._notice(obstacle, x, edge_index):
             return super().forward(x, edge_index)
         graph = self._graph(edge_index, x.size(0), x.size(0))
         out = self._attend(graph, None, None, x, vector=self.beta, form="cosine", loops=self._loops)
@@ -336,12 +336,12 @@ class TransformerConv(_Attentive, pyg.TransformerConv):
         return_attention_weights: bool | None = None,
     ) -> Any:
         obstacle = self._obstacle_of_edges(x, edge_index, edge_attr, return_attention_weights)
-        if not self._notice(obstacle):
+        if not self._notice(obstacle, x, edge_index):
             return super().forward(x, edge_index, edge_attr, return_attention_weights)
         sources, targets = (x, x) if isinstance(x, Tensor) else x
         graph = self._graph(edge_index, sources.size(0), targets.size(0))
         tensors = self.lin_query(targets), self.lin_key(sources), self.lin_value(sources)
-        score = {"form": "dot", "heads": self.heads, "scale": 1.0 / math.sqrt(self.out_channels)}
+        score = {"form": "dot", "heads": self.heads, "scale": 1.0 / math.sqrt(max(self.out_channels, 1))}
         attended = self._attend(graph, *tensors, dropout=self._dropout, **score)
         out = self._joined(attended)
         if self.root_weight:

@@ -54,7 +54,7 @@ class GCNConv(Accelerated, pyg.GCNConv):
             obstacle = self._obstacle_of_cache(edge_index)
         if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
             obstacle = "a SparseTensor"
-        if not self._notice(obstacle):
+        if not self._notice(obstacle, x, edge_index):
             return super().forward(x, edge_index, edge_weight)
         edge_index, edge_weight = self._first_graph(
             edge_index, edge_weight, x.size(0), self.improved, self.add_self_loops, self.flow,
@@ -112,7 +112,7 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
         pair = (x, x) if isinstance(x, Tensor) else x
         if obstacle is None and isinstance(x, (tuple, list)) and self.flow != "source_to_target":
             obstacle = "a reversed flow with a pair of features"
-        if not self._notice(obstacle):
+        if not self._notice(obstacle, x, edge_index):
             return super().forward(x, edge_index, size)
         if self.project and hasattr(self, "lin"):
             pair = (self.lin(pair[0]).relu(), pair[1])
@@ -196,7 +196,7 @@ class GINConv(Accelerated, pyg.GINConv):
             obstacle = f"the aggregation {self.aggr}"
         if obstacle is None and isinstance(x, (tuple, list)) and self.flow != "source_to_target":
             obstacle = "a reversed flow with a pair of features"
-        if not self._notice(obstacle):
+        if not self._notice(obstacle, x, edge_index):
             return super().forward(x, edge_index, size)
         sources, targets = (x, x) if isinstance(x, Tensor) else x
         graph = _without_values(edge_index, self._graph(edge_index, *sizes(x, size)))
@@ -253,7 +253,7 @@ class SGConv(Accelerated, pyg.SGConv):
         obstacle = self._obstacle(x, edge_index)
         if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
             obstacle = "a SparseTensor"
-        if not self._notice(obstacle):
+        if not self._notice(obstacle, x, edge_index):
             return super().forward(x, edge_index, edge_weight)
         if self._cached_x is not None:
             return self.lin(self._cached_x.detach())
@@ -290,7 +290,7 @@ class APPNP(Accelerated, pyg.APPNP):
             obstacle = self._obstacle_of_cache(edge_index)
         if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
             obstacle = "a SparseTensor"
-        if not self._notice(obstacle):
+        if not self._notice(obstacle, x, edge_index):
             return super().forward(x, edge_index, edge_weight)
         edge_index, edge_weight = self._first_graph(
             edge_index, edge_weight, x.size(0), False, self.add_self_loops, self.flow, x.dtype)
@@ -335,7 +335,7 @@ class ChebConv(Accelerated, pyg.ChebConv):
             obstacle = "a largest eigenvalue for each graph of a batch"
         if obstacle is None and self.flow != "source_to_target":
             obstacle = "a reversed flow"
-        if not self._notice(obstacle):
+        if not self._notice(obstacle, x, edge_index):
             return super().forward(x, edge_index, edge_weight, batch, lambda_max)
         graph = self._graph(edge_index, x.size(0), x.size(0))
         weight = _weight(graph, edge_weight)
@@ -400,7 +400,7 @@ class ClusterGCNConv(Accelerated, pyg.ClusterGCNConv):
             obstacle = "a SparseTensor with values"
         if obstacle is None and self.flow != "source_to_target":
             obstacle = "a reversed flow"
-        if not self._notice(obstacle):
+        if not self._notice(obstacle, x, edge_index):
             return super().forward(x, edge_index)
         graph = self._graph(edge_index, x.size(0), x.size(0)).without_weight()
         linear = self._linear(self.lin_out)

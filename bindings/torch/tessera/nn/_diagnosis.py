@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was wrong with a call of a layer that ended with an error of torch's, in the words of this package.
+
+It is looked for only after such an error, so that calls that work are asked for nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, Callable, Iterator
+
+import torch
+from torch import Tensor
+from torch.nn.parameter import UninitializedTensorMixin
+
+_is_compiling = torch.compiler.is_compiling
+
+
+def diagnosed(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """A layer's ``forward`` whose errors are a TypeError, ValueError or IndexError where its arguments are wrong."""
+    names = list(inspect.signature(forward).parameters)[1:]
+
+    @functools.wraps(forward)
+    def checked(self: Any, *arguments: Any, **named: Any) -> Any:
+        if _is_compiling():
+            return forward(self, *arguments, **named)
+        try:
+            return forward(self, *arguments, **named)
+        except (RuntimeError, AssertionError) as error:
+            wrong = None
+            if type(error) in (RuntimeError, AssertionError):  # others say what they are: no memory, not implemented
+                wrong = problem_of(self, {**dict(zip(names, arguments)), **named})
+            if wrong is None:
+                raise
+            raise wrong from error
+
+    return checked
+
+
+def _tensors(arguments: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    """By name, but for what holds edges; of a pair, each by its place."""
+    for name, argument in arguments.items():
+        if name == "edge_index":
+            continue
+        if isinstance(argument, Tensor):
+            yield name, argument
+        elif isinstance(argument, (tuple, list)):
+            yield from ((f"{name}[{place}]", part) for place, part in enumerate(argument) if isinstance(part, Tensor))
+
+
+def problem_of(layer: torch.nn.Module, arguments: dict[str, Any]) -> Exception | None:
+    """The first thing that is wrong; None where nothing is that can be told."""
+    layer_name = type(layer).__name__
+    given = [(name, tensor) for name, tensor in _tensors(arguments) if name != "batch"]
+    own = [parameter for parameter in layer.parameters() if not isinstance(parameter, UninitializedTensorMixin)]
+    edges = arguments.get("edge_index")
+    if isinstance(edges, Tensor) and edges.layout == torch.strided and edges.dtype not in (torch.int64, torch.int32):
+        return TypeError(f"{layer_name}: edge_index has type {edges.dtype}: use int64 or int32")
+    for name, tensor in given:
+        if not tensor.is_floating_point():
+            return TypeError(f"{layer_name}: {name} has type {tensor.dtype}: use {name}.float()")
+    for name, tensor in given:
+        problem = _other_type(layer_name, name, tensor, own) or _other_device(layer_name, name, tensor, own, edges)
+        if problem is not None:
+            return problem
+    x = arguments.get("x")
+    if isinstance(x, Tensor) and x.dim() != 2:
+        return ValueError(f"{layer_name}: x has shape {tuple(x.shape)}: use (vertices, features)")
+    return (_other_width(layer_name, layer, x) or _other_edges(layer_name, given, edges)
+            or _outside(layer_name, arguments))
+
+
+def _other_type(layer: str, name: str, tensor: Tensor, own: list[Tensor]) -> Exception | None:
+    types = {parameter.dtype for parameter in own}
+    if not types or tensor.dtype in types or not (name.startswith("x") or name == "edge_attr"):
+        return None
+    if torch.is_autocast_enabled(tensor.device.type) and torch.float64 not in (tensor.dtype, *types):
+        return None  # which casts both
+    wanted = own[0].dtype
+    return TypeError(f"{layer}: {name} has type {tensor.dtype}, the layer's parameters {wanted}: use "
+                     f"{name}.to({wanted}), or move the layer to {tensor.dtype}")
+
+
+def _other_device(layer: str, name: str, tensor: Tensor, own: list[Tensor], edges: Any) -> Exception | None:
+    for what, device in (("the layer", own[0].device if own else None), ("the graph", getattr(edges, "device", None))):
+        if isinstance(device, torch.device) and device != tensor.device:
+            return ValueError(f"{layer}: {name} lies on {tensor.device}, {what} on {device}: move one of them")
+    return None
+
+
+def _inputs_of(module: Any) -> Any:
+    """How many features a layer takes, or the network that is all of it; None where it does not say."""
+    while module is not None and not hasattr(module, "in_channels"):
+        if hasattr(module, "in_features"):
+            return module.in_features
+        parts = module if isinstance(module, torch.nn.Sequential) else (getattr(module, "nn", None),)
+        module = next(iter(parts), None)
+    return None if module is None else module.in_channels
+
+
+def _other_width(layer: str, module: Any, x: Any) -> Exception | None:
+    wanted = _inputs_of(module)
+    single = isinstance(x, Tensor)
+    parts = (x,) if single else tuple(x) if isinstance(x, (tuple, list)) else ()
+    widths = wanted if isinstance(wanted, (tuple, list)) else (wanted,) * len(parts)
+    for place, (part, width) in enumerate(zip(parts, widths)):
+        if isinstance(part, Tensor) and part.dim() > 1 and isinstance(width, int) and width > 0 and part.size(-1) != width:
+            name = "x" if single else f"x[{place}]"
+            return ValueError(f"{layer}: {name} has {part.size(-1)} features, the layer takes {width}")
+    return None
+
+
+def _other_edges(layer: str, given: list[tuple[str, Tensor]], edges: Any) -> Exception | None:
+    """One row of features or weights belongs to each edge."""
+    if not isinstance(edges, Tensor) or edges.layout != torch.strided:
+        return None
+    for name, tensor in given:
+        if name in ("edge_attr", "edge_weight") and tensor.dim() > 0 and tensor.size(0) != edges.size(1):
+            return ValueError(f"{layer}: {name} has {tensor.size(0)} rows for {edges.size(1)} edges")
+    return None
+
+
+def _outside(layer: str, arguments: dict[str, Any]) -> Exception | None:
+    """An index that there is no vertex for."""
+    edges, x, size = (arguments.get(name) for name in ("edge_index", "x", "size"))
+    if not isinstance(edges, Tensor) or edges.layout != torch.strided or edges.numel() == 0:
+        return None
+    parts = (x, x) if isinstance(x, Tensor) else tuple(x) if isinstance(x, (tuple, list)) else ()
+    counts = [part.size(-2) if isinstance(part, Tensor) and part.dim() > 1 else None for part in parts]
+    if size is not None:
+        counts = [count if count is not None else known for count, known in zip(counts, size)]
+    for of_edges, count in zip(edges, counts):
+        least, largest = (int(end) for end in torch.aminmax(of_edges))
+        if count is not None and (least < 0 or largest >= count):
+            wrong = least if least < 0 else largest
+            return IndexError(f"{layer}: edge_index: index {wrong} is outside [0, {count})")
+    return None

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an installation meets: where torch lies, and a torch that lost the names that are its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FIND_TORCH = Path(__file__).parents[2] / "bindings" / "torch" / "find_torch.py"
+NAMES = ["torch._C._get_tracing_state", "torch._C._any_requires_grad", "torch.autograd.forward_ad._current_level",
+         "torch._C._are_functorch_transforms_active", "torch._C._get_fp32_precision_getter",
+         "torch._C._functorch.is_legacy_batchedtensor", "torch._remove_batch_dim",
+         "torch.nn.modules.module._global_forward_hooks"]
+
+# Names are gone while the package looks for them; torch itself keeps its own.
+WITHOUT = """
+import functools, sys
+import torch, torch._dynamo, torch_geometric.nn as pyg
+from torch.autograd import forward_ad
+
+taken = []
+for name in sys.argv[1:]:
+    *path, last = name.split(".")[1:]
+    holder = functools.reduce(getattr, path, torch)
+    if hasattr(holder, last):
+        taken.append((holder, last, getattr(holder, last)))
+        delattr(holder, last)
+import tessera, tessera.nn
+for holder, last, value in taken:
+    setattr(holder, last, value)
+
+def mlp():
+    return torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
+
+index = torch.randint(0, 20, (2, 80))
+grad = torch.randn(20, 3)
+for make in (lambda: pyg.GCNConv(6, 3), lambda: pyg.SAGEConv(6, 3), lambda: pyg.GINConv(mlp()),
+             lambda: pyg.GATConv(6, 3), lambda: pyg.GATv2Conv(6, 3), lambda: pyg.TransformerConv(6, 3)):
+    torch.manual_seed(0)
+    theirs = make()
+    torch.manual_seed(0)
+    ours = tessera.accelerate(make())
+    for _ in range(3):
+        found = []
+        for layer in (theirs, ours):
+            torch.manual_seed(1)
+            x = torch.randn(20, 6, requires_grad=True)
+            y = layer(x, index)
+            found.append([y, *torch.autograd.grad(y, [x, *layer.parameters()], grad)])
+        for a, b in zip(*found):
+            assert torch.allclose(a, b, atol=1e-4), type(theirs)
+    assert ours.tessera_fallback is None, ours.tessera_fallback
+    assert torch.allclose(torch.jit.trace(ours, (x, index), check_trace=False)(x, index), y, atol=1e-4)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x.detach(), torch.ones_like(x))
+        tangents = [forward_ad.unpack_dual(layer(dual, index)).tangent for layer in (theirs, ours)]
+        assert torch.allclose(*tangents, atol=1e-4)
+        try:
+            tessera.spmm(index, dual)
+        except NotImplementedError:
+            pass
+        else:
+            raise AssertionError("a tangent was lost")
+    rows = torch.func.vmap(lambda g: torch.func.vjp(lambda z: tessera.spmm(index, z), x.detach())[1](g)[0])(torch.ones(2, 20, 6))
+    assert torch.equal(rows[0], rows[1])
+    compiled = torch.compile(ours, backend="aot_eager", fullgraph=True)
+    assert torch.allclose(compiled(x, index), y, atol=1e-4)
+print("well")
+"""
+
+
+@pytest.mark.parametrize("names", [[name] for name in NAMES] + [NAMES], ids=lambda names: names[0] if len(names) == 1 else "all")
+def test_a_torch_without_its_own_names(names):
+    found = subprocess.run([sys.executable, "-W", "ignore", "-c", WITHOUT, *names], capture_output=True, text=True)
+    assert found.stdout.strip() == "well", found.stderr[-3000:]
+
+
+def made_environment(folder):
+    """A virtual environment that finds torch through a .pth file, and what pip lets a build see of it."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
+    elsewhere, overlay = folder / "elsewhere", folder / "overlay"
+    (elsewhere / "torch" / "include" / "torch" / "headeronly").mkdir(parents=True)
+    (elsewhere / "torch" / "__init__.py").write_text("raise ImportError('nobody may import it')")
+    python = folder / "env" / "bin" / "python"
+    packages = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+                              capture_output=True, text=True, check=True).stdout.strip()
+    Path(packages, "shared.pth").write_text(f"{elsewhere}\n")
+    overlay.mkdir()
+    Path(overlay, "sitecustomize.py").write_text(
+        f"import sys\nsys.path = [path for path in sys.path if path not in ({packages!r}, {str(elsewhere)!r})]\n")
+    environment = {name: value for name, value in os.environ.items() if name not in ("TESSERA_TORCH", "PYTHONPATH")}
+    return python, elsewhere / "torch", {**environment, "PYTHONPATH": str(overlay), "PYTHONNOUSERSITE": "1"}
+
+
+@pytest.mark.skipif(not FIND_TORCH.exists(), reason="the sources are not here")
+def test_torch_is_found_through_pth_files(tmp_path):
+    python, torch_folder, environment = made_environment(tmp_path)
+    found = subprocess.run([python, FIND_TORCH], capture_output=True, text=True, env=environment)
+    assert (found.stdout.strip(), found.returncode) == (str(torch_folder.resolve()), 0), found.stderr
+    named = subprocess.run([python, FIND_TORCH], capture_output=True, text=True,
+                           env={**environment, "TESSERA_TORCH": str(torch_folder)})
+    assert named.stdout == found.stdout
+
+
+@pytest.mark.skipif(not FIND_TORCH.exists(), reason="the sources are not here")
+def test_no_torch_is_one_clear_message(tmp_path):
+    python, torch_folder, environment = made_environment(tmp_path)
+    (torch_folder / "include" / "torch" / "headeronly").rmdir()
+    found = subprocess.run([python, FIND_TORCH], capture_output=True, text=True, env=environment)
+    assert found.returncode == 1 and found.stdout == ""
+    assert "Install it first (pip install torch), or name its folder: TESSERA_TORCH=" in found.stderr
