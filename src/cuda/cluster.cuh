@@ -25,6 +25,13 @@ __device__ inline void arrive_in_cluster() {
 #endif
 }
 
+/// The same where nothing was written.
+__device__ inline void arrive_in_cluster_with_nothing() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+#endif
+}
+
 /// Returns when all threads of the cluster have arrived as often as this one.
 __device__ inline void wait_for_cluster() {
 #if __CUDA_ARCH__ >= 900

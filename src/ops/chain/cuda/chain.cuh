@@ -15,7 +15,7 @@ template <class T, class Team>
 struct ChainMemory {
   union {
     WeightSums weights;
-    ChainShares shares;
+    ChainShares shares[2];  ///< of threads, and of what blocks tell
   };
   ChainFactor factors[most_chain_calls];
   ChainColumns<T> columns;
@@ -44,11 +44,11 @@ __device__ void run_step(int number, const ChainLaunch<T>& launch, const ChainBl
   const bool is_norm = step.kind == ChainKind::norm;
   const bool is_gradient = step.kind == ChainKind::norm_gradient;
   const bool exchanges = is_gradient || (is_norm && step.norm.training);
-  if (exchanges || step.left_sums > 0) share_totals(totals, memory.shares);
+  if (exchanges || step.left_sums > 0) share_totals(totals, memory.shares[0]);
   if (exchanges) {
     add_in_team(launch, step, block, team, memory.shares, memory.sums);
   } else if (step.left_sums > 0 && threadIdx.x < chain_sums) {
-    leave_sum(left, static_cast<int>(threadIdx.x), memory.shares.total());
+    leave_sum(left, static_cast<int>(threadIdx.x), memory.shares[0].total());
   }
   if (is_norm) {
     find_norm(step.norm, number, block.cols(step.norm.x), memory.sums, memory.columns);
@@ -107,8 +107,9 @@ __global__ __launch_bounds__(chain_threads) void run_chain(
     const __grid_constant__ ChainLaunch<T> launch) {
   extern __shared__ __align__(16) float copies[];
   __shared__ ChainMemory<T, Team> memory;
-  Team team(launch.workspace, launch.exchanges, memory.of_team);
+  Team team(launch.exchanges, memory.of_team);
   cuda::begin_overlapped();
+  team.begin(launch.workspace, launch.meetings);
   const ChainBlock<T> block(launch, copies);
   fetch_inputs(launch, block, memory);
   __syncthreads();
@@ -122,7 +123,7 @@ __global__ __launch_bounds__(chain_threads) void run_chain(
     add_left_sums(launch.workspace.partials, launch.left_sums,
                   [&](int sum, double total) { finish_sum(launch, sum, total); });
   }
-  team.end();
+  if (launch.exchanges || launch.left_sums > 0) team.end();
 }
 
 template <class T>

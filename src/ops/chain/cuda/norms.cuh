@@ -81,15 +81,14 @@ __device__ void add_moments(const NormStep<T>& step, const ChainBlock<T>& block,
   });
 }
 
-/// What a block publishes of its sums of distances: the mean of its rows, and squares of distances
-/// from that.
+/// What a block tells of its sums of distances and squares: the mean of its rows, and squares of
+/// distances from that.
 template <class T>
-__device__ double moment_of_block(const NormStep<T>& step, const ChainBlock<T>& block, double own) {
+__device__ double2 moments_of_block(const NormStep<T>& step, const ChainBlock<T>& block,
+                                    double2 sums) {
+  const double mean = sums.x * reciprocal(max(1, block.rows()));
   const int col = static_cast<int>(threadIdx.x) % chain_width;
-  const double distances = __shfl_sync(~0u, own, col);
-  const double mean = distances * reciprocal(max(1, block.rows()));
-  return is_first_sum() ? norm_shift(block.matrix(step.x), block, col) + mean
-                        : fma(-mean, distances, own);
+  return {norm_shift(block.matrix(step.x), block, col) + mean, fma(-mean, sums.x, sums.y)};
 }
 
 /// Adds up the shares of all blocks; `all` is in shared memory, those of the first kind come first.
@@ -97,29 +96,32 @@ __device__ double moment_of_block(const NormStep<T>& step, const ChainBlock<T>& 
 /// one, by which the sums of their distances and squares keep their digits.
 template <class T, class Team>
 __device__ void add_in_team(const ChainLaunch<T>& launch, const ChainStep<T>& step,
-                            const ChainBlock<T>& block, Team& team, ChainShares& shares,
+                            const ChainBlock<T>& block, Team& team, ChainShares (&shares)[2],
                             double (&all)[chain_sums]) {
   const bool of_norm = step.kind == ChainKind::norm;
   const int col = static_cast<int>(threadIdx.x) % chain_width;
-  const double own = shares.total();
-  team.publish(of_norm ? moment_of_block(step.norm, block, own) : own);
-  team.meet();
+  const double2 own = both_sums(shares[0].total());
+  team.exchange(of_norm ? moments_of_block(step.norm, block, own) : own);
   // Asked for whether needed or not, so that it comes with all others.
-  const double first = team.published(0, col);
-  const double shift = isfinite(first) ? first : 0;
-  double total = add_over_blocks<Team>(
-      [&](int of, int sum) {
-        const double published = team.published(of, sum);
-        if (!of_norm) return published;
-        const double distance = team.published(of, col) - shift;
-        const double distances = block.rows_of(of) * distance;
-        return is_first_sum() ? distances : fma(distances, distance, published);
+  const auto of_first = team.ask(0, col);
+  double shift = 0;
+  double total = add_over_blocks(
+      team,
+      [&] {
+        const double first = team.told(of_first, 0, col).x;
+        shift = isfinite(first) ? first : 0;
       },
-      shares);
+      [&](int of, double2 told) -> double2 {
+        if (!of_norm) return told;
+        const double distance = told.x - shift;
+        const double distances = block.rows_of(of) * distance;
+        return {distances, fma(distances, distance, told.y)};
+      },
+      shares[1]);
   if (of_norm) {
-    const double distances = __shfl_sync(~0u, total, col);
-    const double mean = distances * launch.share_of_row;
-    total = is_first_sum() ? shift + mean : fma(-mean, distances, total) * launch.share_of_row;
+    const double2 sums = both_sums(total);
+    const double mean = sums.x * launch.share_of_row;
+    total = is_first_sum() ? shift + mean : fma(-mean, sums.x, sums.y) * launch.share_of_row;
   }
   if (threadIdx.x < chain_sums) all[threadIdx.x] = total;
   __syncthreads();

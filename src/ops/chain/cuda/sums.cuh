@@ -58,21 +58,45 @@ static_assert(8 * chain_lanes == 32);
 /// Whether a thread stands for a sum of the first kind.
 __device__ inline bool is_first_sum() { return threadIdx.x % chain_sums < chain_width; }
 
-/// Adds up `value(block, sum)` of all blocks.
-template <class Team, class Value>
-__device__ double add_over_blocks(Value&& value, ChainShares& shares) {
-  constexpr int at_once = std::min(8, Team::most_blocks / ChainShares::count);
-  const int sum = static_cast<int>(threadIdx.x) % chain_sums;
-  const int share = static_cast<int>(threadIdx.x) / chain_sums;
-  double total = 0;
-#pragma unroll at_once
-  for (int block = share; block < static_cast<int>(gridDim.x); block += ChainShares::count) {
-    total += value(block, sum);
+/// Both sums of a thread's column, where each lane of a warp has the one it stands for.
+__device__ inline double2 both_sums(double own) {
+  const int col = static_cast<int>(threadIdx.x) % chain_width;
+  return {__shfl_sync(~0u, own, col), __shfl_sync(~0u, own, chain_width + col)};
+}
+
+/// Adds up `value(block, told)` of what all blocks tell, after `begin()`; returns the sum that a
+/// thread stands for.
+template <class Team, class Begin, class Value>
+__device__ double add_over_blocks(const Team& team, Begin&& begin, Value&& value,
+                                  ChainShares& shares) {
+  constexpr int at_once = chain_threads / chain_width;
+  constexpr int most = Team::most_blocks / at_once;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int col = thread % chain_width, first = thread / chain_width;
+  decltype(team.ask(0, 0)) asked[most];
+#pragma unroll
+  for (int i = 0; i < most; ++i) {
+    const int block = first + i * at_once;
+    if (block < static_cast<int>(gridDim.x)) asked[i] = team.ask(block, col);
   }
-  shares.values[share][sum] = total;
+  begin();
+  double2 total = {};
+#pragma unroll
+  for (int i = 0; i < most; ++i) {
+    const int block = first + i * at_once;
+    if (block >= static_cast<int>(gridDim.x)) continue;
+    const double2 of_block = value(block, team.told(asked[i], block, col));
+    total.x += of_block.x;
+    total.y += of_block.y;
+  }
+  // Two lanes of a warp have the same column.
+  total.x += __shfl_xor_sync(~0u, total.x, chain_width);
+  total.y += __shfl_xor_sync(~0u, total.y, chain_width);
+  shares.values[thread / 32][thread % 32] = is_first_sum() ? total.x : total.y;
   __syncthreads();
   return shares.total();
 }
+static_assert(chain_sums == 2 * chain_width);
 
 /// Where the blocks' parts of a sum lie that is left until the end.
 __device__ inline double* parts_of(double* left, int sum) { return left + sum * gridDim.x; }
