@@ -13,6 +13,7 @@ namespace tessera::cuda {
 namespace {
 
 constexpr int block_threads = 256;
+constexpr const char* symmetry_key = "symmetric";
 
 /// Where edge `k` of row i, to j, has no twin in row j, says so. Of repeated edges the second has
 /// to have a second twin.
@@ -57,10 +58,21 @@ bool compare_twins(const Graph& graph, const Place& place) {
 bool is_symmetric(const Graph& graph, const Place& place) {
   if (graph.num_rows() != graph.num_cols()) return false;
   const auto known =
-      detail::GraphAccess::derived(graph, "symmetric", [&]() -> std::shared_ptr<const void> {
+      detail::GraphAccess::derived(graph, symmetry_key, [&]() -> std::shared_ptr<const void> {
         return std::make_shared<const bool>(compare_twins(graph, place));
       });
   return *std::static_pointer_cast<const bool>(known);
+}
+
+void know_symmetry(const Graph& graph, bool symmetric) {
+  detail::GraphAccess::derived(graph, symmetry_key, [&]() -> std::shared_ptr<const void> {
+    return std::make_shared<const bool>(symmetric);
+  });
+}
+
+bool is_known_symmetric(const Graph& graph) {
+  const auto known = detail::GraphAccess::known(graph, symmetry_key);
+  return known != nullptr && *std::static_pointer_cast<const bool>(known);
 }
 
 }  // namespace tessera::cuda

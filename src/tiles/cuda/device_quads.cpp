@@ -13,8 +13,9 @@ DeviceQuads arrange_on_device(const Graph& graph, const TileOptions& options, co
   return arrange_quads(translate_on_device(graph, options, place, WindowBits::row_sets), place);
 }
 
-std::shared_ptr<const DeviceQuads> device_quads(const Graph& graph, const TileOptions& options,
+std::shared_ptr<const DeviceQuads> device_quads(const Graph& graph, const TileOptions& given,
                                                 const Place& place) {
+  const TileOptions options = kept_tiles(graph, given);
   const std::string what = fmt::format("{} 2:4 tiles of {} rows, {} uses", to_string(options.side),
                                        options.height, options.min_uses);
   return cuda::kept_with<DeviceQuads>(graph, what, place,

@@ -8,6 +8,7 @@
 #include "cuda/array.hpp"
 #include "cuda/cached_rows.hpp"
 #include "cuda/kept_with.hpp"
+#include "cuda/symmetry.hpp"
 #include "cuda/transpose.hpp"
 #include "tiles/cuda/translate_rows.hpp"
 
@@ -50,8 +51,14 @@ std::shared_ptr<const cuda::DeviceRows> side_rows(const Graph& graph, Side side,
                                : cuda::device_columns(graph, place);
 }
 
-std::shared_ptr<const DeviceTiles> device_tiles(const Graph& graph, const TileOptions& options,
+TileOptions kept_tiles(const Graph& graph, TileOptions options) {
+  if (cuda::is_known_symmetric(graph)) options.side = Side::forward;
+  return options;
+}
+
+std::shared_ptr<const DeviceTiles> device_tiles(const Graph& graph, const TileOptions& given,
                                                 const Place& place) {
+  const TileOptions options = kept_tiles(graph, given);
   const std::string what = fmt::format("{} tiles of {} rows, {} uses", to_string(options.side),
                                        options.height, options.min_uses);
   return cuda::kept_with<DeviceTiles>(graph, what, place,

@@ -43,6 +43,9 @@ inline DeviceTiles translate_on_device(const Graph& graph, int height, Side side
 std::shared_ptr<const cuda::DeviceRows> side_rows(const Graph& graph, Side side,
                                                   const Place& place);
 
+/// Which tiles stand for these: those of A for A^T where every edge is known to go both ways.
+TileOptions kept_tiles(const Graph& graph, TileOptions options);
+
 /// Translated at the first call for these options and a place's memory, then kept with the graph.
 std::shared_ptr<const DeviceTiles> device_tiles(const Graph& graph, const TileOptions& options,
                                                 const Place& place);

@@ -12,6 +12,7 @@
 #include "cuda/array.hpp"
 #include "cuda/cached_rows.hpp"
 #include "cuda/pinned.hpp"
+#include "cuda/symmetry.hpp"
 #include "cuda/transpose.hpp"
 #include "graph/access.hpp"
 #include "graph/degrees.hpp"
@@ -222,6 +223,11 @@ void survey_on_device(const Graph& graph, bool both_sides, bool short_windows, c
   if (weights.any()) find_sizes(weights.there(), report, place.stream);
   count_windows(sides, windows.places(reinterpret_cast<std::int32_t*>(report + 1)), report,
                 place.stream);
+  const bool compares = of_columns && graph.is_square();
+  if (compares) {
+    compare_sides({surveyed(*rows), surveyed(columns->rows())}, graph.num_edges(), report,
+                  place.stream);
+  }
   const std::size_t bytes = sizeof(SurveyReport) + windows.bytes();
   cuda::PinnedMemory memory(bytes + (of_columns ? columns->offset_bytes() : 0), place);
   const auto* const found = static_cast<const SurveyReport*>(memory.bring(report, bytes));
@@ -235,6 +241,7 @@ void survey_on_device(const Graph& graph, bool both_sides, bool short_windows, c
     know_samples(graph, Side::forward, graph.row_offsets().span(), graph.num_cols(), *found);
     mark_known(graph, rows_key);
   }
+  if (compares) cuda::know_symmetry(graph, found->sides_differ == 0);
   if (of_columns) {
     columns->know(graph, place);
     know_samples(graph, Side::transposed, GraphAccess::col_offsets(graph).span(), graph.num_rows(),

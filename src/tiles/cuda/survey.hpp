@@ -31,6 +31,7 @@ struct SurveyReport {
   std::int32_t sampled_columns[2][most_sampled];  ///< by side, as tiles::sampled_columns
   unsigned long long dense_edges[2][sampled_windows.size()];  ///< of all, where all are counted
   Sizes weights[num_weights];
+  std::uint32_t sides_differ;  ///< not 0: rows are not what columns are
 };
 
 /// Rows to look at; null indices and no rows: none.
@@ -46,6 +47,10 @@ using WindowColumnCounts = std::array<std::array<std::int32_t*, sampled_windows.
 
 /// Looks at windows.
 void count_windows(const std::array<SurveyedRows, 2>& sides, const WindowColumnCounts& counts,
+                   SurveyReport* report, Stream stream);
+
+/// Finds whether two sides of a square graph are the same, edge by edge.
+void compare_sides(const std::array<SurveyedRows, 2>& sides, EdgeOffset num_edges,
                    SurveyReport* report, Stream stream);
 
 struct SurveyedWeights {

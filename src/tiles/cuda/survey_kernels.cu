@@ -134,6 +134,26 @@ std::int64_t divide(WindowsLaunch& launch, const WindowColumnCounts& counts) {
   return blocks;
 }
 
+constexpr int compare_threads = 256;
+constexpr std::int64_t most_compare_blocks = 1056;
+
+__global__ __launch_bounds__(compare_threads) void compare_edges(const SurveyedRows rows,
+                                                                 const SurveyedRows columns,
+                                                                 EdgeOffset num_edges,
+                                                                 SurveyReport* report) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * compare_threads;
+  const std::int64_t first = std::int64_t{blockIdx.x} * compare_threads + threadIdx.x;
+  bool differ = false;
+  for (std::int64_t row = first; row < rows.num_rows; row += stride) {
+    differ |= offset_at(rows.offsets, row) != offset_at(columns.offsets, row);
+  }
+#pragma unroll 8
+  for (std::int64_t edge = first; edge < num_edges; edge += stride) {
+    differ |= rows.indices[edge] != columns.indices[edge];
+  }
+  if (differ) report->sides_differ = 1;
+}
+
 struct SizesLaunch {
   SurveyedWeights weights[num_weights];
   SurveyReport* report = nullptr;
@@ -189,6 +209,15 @@ void count_windows(const std::array<SurveyedRows, 2>& sides, const WindowColumnC
   look_at_windows<<<static_cast<unsigned>(blocks), translation_threads, bytes, cuda::raw(stream)>>>(
       launch);
   cuda_check(cudaGetLastError(), "looking at windows");
+}
+
+void compare_sides(const std::array<SurveyedRows, 2>& sides, EdgeOffset num_edges,
+                   SurveyReport* report, Stream stream) {
+  const std::int64_t most = std::max<std::int64_t>(sides[0].num_rows, num_edges);
+  const std::int64_t blocks = (most + compare_threads - 1) / compare_threads;
+  if (blocks == 0) return;
+  cuda::launch(compare_edges, dim3(static_cast<unsigned>(std::min(blocks, most_compare_blocks))),
+               compare_threads, stream, sides[0], sides[1], num_edges, report);
 }
 
 void find_sizes(const std::array<SurveyedWeights, num_weights>& weights, SurveyReport* report,
