@@ -252,6 +252,69 @@ TEST_F(GpuPlanning, PinsNothingAndBringsNothingOfTheSizeOfTheEdges) {
   EXPECT_EQ(test::num_pinned_allocations(), pinned);
 }
 
+/// Of a graph whose columns were kept for an earlier plan only.
+TEST_F(GpuPlanning, BringsNothingOfTheSizeOfTheEdgesForLaterTiles) {
+  if (!cuda::has_wgmma(gpu))
+    GTEST_SKIP() << "no wgmma here; tools/gpu.sh test runs it on compute capability 9.0";
+  const Laid laid(batch());
+  const Graph graph = laid.graph();
+  ops::SpmmOptions options = spmm_options(64, Precision::bf16);
+  options.edge_values_at_run = false;
+  options.kernel = options.backward_kernel = "spmm/cuda/tall_64";
+  const ops::SpmmPlan first = ops::plan_spmm(graph, options);
+  test::largest_copy_to_host();
+  options.kernel = options.backward_kernel = "spmm/cuda/split_128";
+  const ops::SpmmPlan second = ops::plan_spmm(graph, options);
+  EXPECT_LT(test::largest_copy_to_host(), graph.num_edges());
+}
+
+/// A^T is A there; where one edge goes one way only, it is not.
+TEST_F(GpuPlanning, HoldsTilesOfASymmetricGraphOnce) {
+  if (!cuda::has_wgmma(gpu))
+    GTEST_SKIP() << "no wgmma here; tools/gpu.sh test runs it on compute capability 9.0";
+  const Graph symmetric = symmetrised(batch());
+  std::vector<VertexId> columns(symmetric.col_indices().begin(), symmetric.col_indices().end());
+  std::vector<EdgeOffset> offsets(symmetric.row_offsets().begin(), symmetric.row_offsets().end());
+  // The last edge is a loop.
+  columns.erase(columns.end() - 2), offsets.back() -= 1;
+  const Graph other(symmetric.num_rows(), symmetric.num_cols(), std::move(offsets),
+                    std::move(columns));
+  CountingMemory memory(gpu);
+  const auto bytes_of = [&](const Graph& host, bool backward) {
+    const Laid laid(host);
+    const Graph graph = laid.graph({}, &memory);
+    const std::int64_t before = memory.live_bytes();
+    ops::SpmmOptions options = spmm_options();
+    options.memory = &memory;
+    options.kernel = options.backward_kernel = "spmm/cuda/tall_64";
+    options.edge_values_at_run = false;
+    options.backward = backward;
+    const ops::SpmmPlan plan = ops::plan_spmm(graph, options);
+    const std::int64_t bytes = memory.live_bytes() - before;
+    if (!backward) return bytes;
+    test::Padded<float> grad_y(testing::integers<float>(graph.num_rows(), 64, 5), 8);
+    test::Padded<float> grad_x(graph.num_cols(), 64, 8);
+    test::Placed<float> placed_y(grad_y, gpu), placed_x(grad_x, gpu);
+    ops::run_backward(plan, {placed_y.view()}, {placed_x.view()});
+    placed_x.fetch();
+    Matrix<float> expected(graph.num_cols(), 64, 0.0f);
+    for (VertexId row = 0; row < host.num_rows(); ++row) {
+      for (const VertexId col : host.neighbours(row)) {
+        for (std::int64_t j = 0; j < 64; ++j) expected(col, j) += grad_y.view()(row, j);
+      }
+    }
+    for (VertexId row = 0; row < host.num_cols(); ++row) {
+      for (std::int64_t j = 0; j < 64; ++j) {
+        EXPECT_EQ(grad_x.view()(row, j), expected(row, j)) << row << ", " << j;
+      }
+    }
+    return bytes;
+  };
+  const std::int64_t one_side = bytes_of(symmetric, false);
+  EXPECT_LT(2 * bytes_of(symmetric, true), 3 * one_side);
+  EXPECT_GT(2 * bytes_of(other, true), 3 * one_side);
+}
+
 /// Whatever the GPU counts is what this process would: then the same kernels are chosen, with the
 /// same predictions, word for word.
 TEST_F(GpuPlanning, ChoosesAsForAGraphInThisProcess) {
