@@ -56,37 +56,54 @@ __device__ inline int exchanged_column(int col) {
   return col / 16 * 16 + (place < 2 ? 0 : 8) + lane * 2 + place % 2;
 }
 
-/// Writes the columns [first_col, first_col + cols) of the right factor into shared memory. Called
-/// once: its registers must not be asked of what follows.
+/// Writes `cols` columns of the right factor, or as many as there are, into shared memory: `first`
+/// is the first of them. Called once: its registers must not be asked of what follows.
 template <int cols>
-__device__ __noinline__ void keep_right(const ProductLaunch& launch, bool inner_in_row,
-                                        std::int64_t first_col, char* planes) {
+__device__ __noinline__ void keep_right(const float* first, std::int64_t stride, int inner,
+                                        bool inner_in_row, std::int64_t columns, char* planes) {
   using Layout = StreamLayout;
-  const auto padded = static_cast<int>(Layout::padded(launch.inner));
-  const std::int64_t plane_bytes = Layout::plane_bytes(launch.inner);
+  const auto plane_bytes = static_cast<int>(Layout::plane_bytes(inner));
   constexpr int kept_cols = 64;
-  // Several numbers are on their way at once: no row is multiplied before all are there.
-#pragma unroll 4
-  for (int i = static_cast<int>(threadIdx.x); i < padded * kept_cols; i += stream_threads) {
-    const int inner = inner_in_row ? i % padded : i / kept_cols;
-    const int col = inner_in_row ? i / padded : i % kept_cols;
-    const std::int64_t at_col = first_col + col;
-    float rest = 0;
-    if (inner < launch.inner && col < cols && at_col < launch.cols) {
-      rest = inner_in_row ? launch.right.data[at_col * launch.right.stride + inner]
-                          : launch.right.data[inner * launch.right.stride + at_col];
-    }
-    const int line = Layout::line_of(inner);
-    const int at = exchanged_column(col);
-    char* const place = planes + line * 128 + ((at / 8) ^ (line % 8)) * 16 + at % 8 * 2;
+  // Neighbouring threads read neighbours: a block has 16 by 16 numbers at a time, and many such on
+  // their way, as no row is multiplied before all are there.
+  constexpr int steps_at_once = 4, per_step = kept_cols / 16;
+  const int along = static_cast<int>(threadIdx.x) % 16, across = static_cast<int>(threadIdx.x) / 16;
+  const int in_step = inner_in_row ? along : across, in_columns = inner_in_row ? across : along;
+  const std::int64_t inner_step = inner_in_row ? 1 : stride,
+                     column_step = inner_in_row ? stride : 1;
+#pragma unroll 1
+  for (int begin = in_step; begin < Layout::padded(inner); begin += 16 * steps_at_once) {
+    float values[steps_at_once][per_step];
 #pragma unroll
-    for (int plane = 0; plane < num_planes; ++plane) {
-      const __nv_bfloat16 part = __float2bfloat16_rn(rest);
-      *reinterpret_cast<__nv_bfloat16*>(place + plane * plane_bytes) = part;
-      rest -= __bfloat162float(part);
+    for (int step = 0; step < steps_at_once; ++step) {
+#pragma unroll
+      for (int i = 0; i < per_step; ++i) {
+        const int k = begin + 16 * step, col = 16 * i + in_columns;
+        const bool exists = k < inner && col < cols && col < columns;
+        values[step][i] = exists ? first[k * inner_step + col * column_step] : 0.0f;
+      }
+    }
+#pragma unroll
+    for (int step = 0; step < steps_at_once; ++step) {
+      const int k = begin + 16 * step;
+      if (k >= Layout::padded(inner)) break;
+      const int line = Layout::line_of(k);
+#pragma unroll
+      for (int i = 0; i < per_step; ++i) {
+        const int at = exchanged_column(16 * i + in_columns);
+        char* const place = planes + line * 128 + ((at / 8) ^ (line % 8)) * 16 + at % 8 * 2;
+        float rest = values[step][i];
+#pragma unroll
+        for (int plane = 0; plane < num_planes; ++plane) {
+          const __nv_bfloat16 part = __float2bfloat16_rn(rest);
+          *reinterpret_cast<__nv_bfloat16*>(place + plane * plane_bytes) = part;
+          rest -= __bfloat162float(part);
+        }
+      }
     }
   }
 }
+static_assert(stream_threads == 16 * 16);
 
 /// Writes what is done to columns of the left factor into shared memory; those that only fill up
 /// stay 0.
@@ -270,7 +287,9 @@ __global__ __launch_bounds__(stream_threads,
       reinterpret_cast<cuda::ColumnNumbers*>(memory + Layout::columns_at(launch.inner));
   const std::int64_t first_col = std::int64_t{blockIdx.y} * cols;
   cuda::begin_overlapped();
-  keep_right<cols>(launch, inner_in_row, first_col, memory);
+  keep_right<cols>(launch.right.data + first_col * (inner_in_row ? launch.right.stride : 1),
+                   launch.right.stride, static_cast<int>(launch.inner), inner_in_row,
+                   launch.cols - first_col, memory);
   const bool reads_columns = fused && launch.left_columns.numbers != nullptr;
   if (reads_columns) keep_columns(launch, columns);
   StreamMoments<cols, fused> moments(launch, inner_in_row, first_col);
