@@ -122,7 +122,10 @@ std::shared_ptr<const DegreeStatistics> row_degrees(const Graph& graph) {
 }
 
 std::shared_ptr<const DegreeStatistics> column_degrees(const Graph& graph) {
-  return kept(graph, "degrees of columns", [&] { return detail::GraphAccess::col_offsets(graph); });
+  const SharedArray<EdgeOffset> offsets = detail::GraphAccess::col_offsets(graph);
+  // The same array where the graph is known to be symmetric.
+  if (offsets.data() == graph.row_offsets().data()) return row_degrees(graph);
+  return kept(graph, "degrees of columns", [&] { return offsets; });
 }
 
 }  // namespace tessera

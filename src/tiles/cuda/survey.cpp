@@ -100,8 +100,14 @@ class Columns {
   }
 
   /// When all have come.
-  void know(const Graph& graph, const Place& place) {
+  void know(const Graph& graph, bool as_rows, const Place& place) {
     if (kept_ != nullptr) return;
+    made_.host_offsets = as_rows ? graph.row_offsets() : brought_offsets();
+    cuda::keep_columns(graph, std::move(made_), place);
+  }
+
+ private:
+  SharedArray<EdgeOffset> brought_offsets() const {
     const std::int64_t count = std::int64_t{made_.num_rows} + 1;
     Buffer<EdgeOffset> offsets(count);
     if (!made_.narrow_offsets.empty()) {
@@ -111,11 +117,9 @@ class Columns {
       const auto* const wide = static_cast<const EdgeOffset*>(here_);
       for (std::int64_t i = 0; i < count; ++i) offsets[i] = wide[i];
     }
-    made_.host_offsets = std::move(offsets);
-    cuda::keep_columns(graph, std::move(made_), place);
+    return offsets;
   }
 
- private:
   std::shared_ptr<const cuda::DeviceRows> kept_;
   cuda::DeviceRows made_;
   const void* here_ = nullptr;
@@ -241,9 +245,10 @@ void survey_on_device(const Graph& graph, bool both_sides, bool short_windows, c
     know_samples(graph, Side::forward, graph.row_offsets().span(), graph.num_cols(), *found);
     mark_known(graph, rows_key);
   }
-  if (compares) cuda::know_symmetry(graph, found->sides_differ == 0);
+  const bool symmetric = compares && found->sides_differ == 0;
+  if (compares) cuda::know_symmetry(graph, symmetric);
   if (of_columns) {
-    columns->know(graph, place);
+    columns->know(graph, symmetric, place);
     know_samples(graph, Side::transposed, GraphAccess::col_offsets(graph).span(), graph.num_rows(),
                  *found);
     mark_known(graph, columns_key);
