@@ -3,9 +3,9 @@
 
 namespace tessera::ops {
 
-/// Adds up what the lanes of a group hold of each of its edges. Every step halves the number of sums
-/// that a lane keeps and sends it the other half of its partner's; lane * edges / lanes is whose sum
-/// it ends with.
+/// Adds up what the lanes of a group hold of each of its edges. Every step halves the number of
+/// sums that a lane keeps and sends it the other half of its partner's; lane * edges / lanes is
+/// whose sum it ends with.
 template <int lanes, int edges>
 __device__ float group_sum(float (&sums)[edges], int lane) {
   int kept = edges;

@@ -86,9 +86,9 @@ double predict_panels_us(const SddmmProblem& problem, const PanelPolicy& policy,
   const double issuing = edges * policy.lanes / 32 *
                          (fit.per_edge + fit.per_feature * lane_features) /
                          (traits.processors * 4 * fit.instructions_per_us);
-  const double moving = ((num_rows + static_cast<double>(graph.num_cols())) * bytes +
-                         edges * (element + 8)) /
-                        fit.memory_bytes_per_us;
+  const double moving =
+      ((num_rows + static_cast<double>(graph.num_cols())) * bytes + edges * (element + 8)) /
+      fit.memory_bytes_per_us;
   const double sum = std::pow(gathering, fit.power) + std::pow(sharing, fit.power) +
                      std::pow(issuing, fit.power) + std::pow(moving, fit.power);
   return fit.start_us + pieces * fit.piece_us / (traits.processors * panel_blocks) +

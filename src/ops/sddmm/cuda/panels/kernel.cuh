@@ -174,10 +174,9 @@ PanelsKernel make_panels_kernel() {
                        "asking for shared memory");
           },
           [](const PanelsLaunch& launch, Stream stream) {
-            cuda::launch_overlapped(kernel, dim3(cuda::num_blocks(launch.num_pieces, 1)),
-                                    panel_block_threads,
-                                    static_cast<std::size_t>(launch.rows) * policy.row_bytes(),
-                                    stream, launch);
+            cuda::launch_overlapped(
+                kernel, dim3(cuda::num_blocks(launch.num_pieces, 1)), panel_block_threads,
+                static_cast<std::size_t>(launch.rows) * policy.row_bytes(), stream, launch);
           }};
 }
 

@@ -41,9 +41,9 @@ std::vector<PanelPiece> cut(const Graph& graph, int rows, int piece_edges) {
     }
   });
   // Large ones first, so that the last blocks end together.
-  std::stable_sort(
-      pieces.begin(), pieces.end(),
-      [](const PanelPiece& a, const PanelPiece& b) { return a.num_edges > b.num_edges; });
+  std::stable_sort(pieces.begin(), pieces.end(), [](const PanelPiece& a, const PanelPiece& b) {
+    return a.num_edges > b.num_edges;
+  });
   return pieces;
 }
 

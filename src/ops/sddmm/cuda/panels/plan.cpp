@@ -16,8 +16,9 @@ namespace tessera::ops {
 namespace {
 
 const PanelsKernel& kernel_of(Precision precision, std::size_t policy) {
-  return kernels_of<kernel_precisions>(
-      stored_as(precision), []<Precision stored>() { return PanelsKernels<stored>::all(); })[policy];
+  return kernels_of<kernel_precisions>(stored_as(precision), []<Precision stored>() {
+    return PanelsKernels<stored>::all();
+  })[policy];
 }
 
 /// Dot products by one policy, panel by panel. Operands lie on 16-byte boundaries.
@@ -72,7 +73,8 @@ SddmmKernel panels_kernel() {
   kernel.info.name =
       fmt::format("sddmm/cuda/panels_{}x{}x{}", policy.lanes, policy.vectors, policy.depth);
   kernel.info.description = fmt::format(
-      "rows of one end in shared memory, edges by the other, {} lanes per edge with {} vectors each",
+      "rows of one end in shared memory, edges by the other, {} lanes per edge with {} vectors "
+      "each",
       policy.lanes, policy.vectors);
   kernel.info.op = "sddmm";
   kernel.info.device = DeviceKind::cuda;

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
+#include "ops/gathers.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
 #include "ops/tuning.hpp"
 #include "tessera/tiles/quad_tiles.hpp"
@@ -26,12 +28,17 @@ struct ShortCoefficients {
   double warp_step_us;
   double warp_piece_us;
   double second_launch_us;
-  double padding;  ///< places for each distinct column
-  double power;    ///< the longer of working and moving counts, and a little of the other
+  double full_steps;  ///< how many times as long a step takes in fp32, for the same bytes
+  double padding;     ///< places for each distinct column
+  double power;       ///< the longer of working and moving counts, and a little of the other
+  /// Rows of X that windows ask for again after they left the second-level cache.
+  double cached_bytes;
+  double missed_bytes_per_us;
 
   ShortCoefficients scaled(DeviceRatio ratio) const {
     ShortCoefficients scaled = *this;
     scaled.moved_bytes_per_us *= ratio.memory;
+    scaled.missed_bytes_per_us *= ratio.memory;
     return scaled;
   }
 };
@@ -49,25 +56,31 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_bits = {
        .warp_step_us = 0.1111,
        .warp_piece_us = 0.2869,
        .second_launch_us = 1.053,
+       .full_steps = 1.5,
        .padding = 1,
-       .power = 4.223}}}};
+       .power = 4.223,
+       .cached_bytes = std::numeric_limits<double>::infinity(),
+       .missed_bytes_per_us = 3.67e6}}}};
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_quads = {
     {{fitted_on_h200(
-          "2026-11-16",
-          "expected, as an upper bound from the fit of windows of 8 rows: 32 columns per step, "
-          "16 rows; padding measured on 156 matrices"),
-      {.start_us = 9.0,
-       .moved_bytes_per_us = 3.1e6,
+          "2026-11-17",
+          "59 matrices of 10 k to 115 k rows in bf16 and 16 of them in another order, bf16 and "
+          "fp32, at 128 features; padding measured on 156 matrices"),
+      {.start_us = 8.3,
+       .moved_bytes_per_us = 3.5e6,
        .step_us = 0.0022,
-       .step_us_per_byte = 0.0014,
-       .window_us = 0.0065,
-       .window_us_per_byte = 0.000134,
-       .warp_step_us = 0.24,
+       .step_us_per_byte = 0.00063,
+       .window_us = 0.007,
+       .window_us_per_byte = 0.0005,
+       .warp_step_us = 0.29,
        .warp_piece_us = 0.57,
        .second_launch_us = 1.1,
+       .full_steps = 0.87,
        .padding = 1.05,
-       .power = 4.223}}}};
+       .power = 4.223,
+       .cached_bytes = 44.6e6,
+       .missed_bytes_per_us = 3.67e6}}}};
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_valued_quads = {
     {{fitted_on_h200(
@@ -83,8 +96,11 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_valued_quads 
        .warp_step_us = 0.36,
        .warp_piece_us = 0.57,
        .second_launch_us = 1.1,
+       .full_steps = 1.5,
        .padding = 1.05,
-       .power = 4.223}}}};
+       .power = 4.223,
+       .cached_bytes = 44.6e6,
+       .missed_bytes_per_us = 3.67e6}}}};
 
 const std::array<Fitted<ShortCoefficients>, 1>& coefficients_of(ShortEncoding encoding) {
   switch (encoding) {
@@ -122,10 +138,9 @@ double predict_short_us(const SpmmProblem& problem, ShortEncoding encoding,
   const double windows = std::ceil(rows / shape.height);
   // The last step of a window is half full.
   const double steps = fit.padding * sample.columns / shape.step_columns + windows / 2;
-  // An upper bound: rows of two planes are split in registers and multiplied twice.
-  const double planes = element_bytes == 4 ? 1.5 : 1;
+  const double full = element_bytes == 4 ? fit.full_steps : 1;
   const double work_us = chunks / processors *
-                         (planes * steps * (fit.step_us + fit.step_us_per_byte * chunk_bytes) +
+                         (full * steps * (fit.step_us + fit.step_us_per_byte * chunk_bytes) +
                           windows * (fit.window_us + fit.window_us_per_byte * chunk_bytes));
   // X and Y move once.
   const auto vertices =
@@ -136,8 +151,14 @@ double predict_short_us(const SpmmProblem& problem, ShortEncoding encoding,
   const auto cut = static_cast<double>(shape.min_cut_steps);
   double longest_us = std::min(longest, cut) * fit.warp_step_us;
   if (longest > cut) longest_us += fit.second_launch_us + longest / cut * fit.warp_piece_us;
+  const double row_bytes = features * element_bytes;
+  const double missed =
+      gather_shares(problem.graph, side, 0, fit.cached_bytes / std::max(1.0, row_bytes)).missed;
+  const auto edges = static_cast<double>(problem.graph.num_edges());
+  const double gather_us =
+      std::hypot(work_us, missed * edges * row_bytes / fit.missed_bytes_per_us);
   const double both_us =
-      std::pow(std::pow(work_us, fit.power) + std::pow(move_us, fit.power), 1 / fit.power);
+      std::pow(std::pow(gather_us, fit.power) + std::pow(move_us, fit.power), 1 / fit.power);
   return fit.start_us + both_us + longest_us;
 }
 
