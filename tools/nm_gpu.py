@@ -100,6 +100,31 @@ def torch_products(program, sources, widths, folder):
     return json.loads(output.read_text())["records"] if output.exists() else []
 
 
+LAUNCHES = """
+import torch
+def median_us(run, runs):
+    times = []
+    for i in range(10 + 50):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record(); run(); end.record(); end.synchronize()
+        times.append(begin.elapsed_time(end) * 1e3 / runs)
+    return sorted(times[10:])[25]
+nothing = lambda: torch.cuda._sleep(0)
+nothing()
+torch.cuda.synchronize()
+chain = torch.cuda.CUDAGraph()
+with torch.cuda.graph(chain):
+    for _ in range(20): nothing()
+print(median_us(nothing, 1), median_us(chain.replay, 20))
+"""
+
+
+def measure_launch():
+    """What a kernel takes that does nothing, in microseconds: between two events, and as one of 20 in a captured chain."""
+    done = run([sys.executable, "-c", LAUNCHES])
+    return dict(zip(("alone", "chain"), map(float, done.stdout.split()))) if done.returncode == 0 else None
+
+
 def is_sparse(kernel):
     return kernel.split("/")[-1].startswith("nm_")
 

@@ -68,7 +68,8 @@ TEST_P(NmMemory, FollowsTheEdges) {
       EXPECT_LT(few, bytes_each * size_of(small)) << text;
       EXPECT_LT(many, bytes_each * size_of(large)) << text;
       // Tables have powers of two of places.
-      const double edges = static_cast<double>(size_of(large)) / static_cast<double>(size_of(small));
+      const double edges =
+          static_cast<double>(size_of(large)) / static_cast<double>(size_of(small));
       EXPECT_LT(static_cast<double>(many), 2 * edges * static_cast<double>(few)) << text;
     }
   }
