@@ -64,10 +64,11 @@ def bench(program, sources, precisions, widths, kernel, measured=True):
 
 
 # What is measured of every matrix; kernels of a group by name leave their times in no file of plans.
-FORMS = {"plan": None, "plan without 2:4": None, "plan, laid out": None, "cuSPARSE": "spmm/cuda/cusparse*", "torch": None, "best": None,
+FORMS = {"plan": None, "plan without 2:4": None, "plan, laid out": None, "plan, ordered": None, "cuSPARSE": "spmm/cuda/cusparse*", "torch": None, "best": None,
          "2:4": "spmm/cuda/nm*", "2:4, ordered": "spmm/cuda/nm*"}
 # Those of matrices whose vertices are in another order.
-ORDERS = {"plan, laid out": ["--method", "layout"], "2:4, ordered": ["--method", "nm", "--pattern", "1:2:4"]}
+CONFORMING = ["--method", "nm", "--pattern", "1:2:4"]
+ORDERS = {"plan, laid out": ["--method", "layout"], "plan, ordered": CONFORMING, "2:4, ordered": CONFORMING}
 
 
 def prepared_copies(program, sources, folder, forms):

@@ -42,7 +42,8 @@ class Tools(unittest.TestCase):
         output = self.folder / "nm_cuda"
         output.with_suffix(".json").write_text(json.dumps(before))
         arguments = types.SimpleNamespace(program="none", data=None, widths=[128], forms=["plan"], commit="new", parts=["products"])
-        with mock.patch.object(nm_report.nm_gpu, "measure_products", lambda *_: [[product("plan", 128, 3.0)]]):
+        with mock.patch.multiple(nm_report.nm_gpu, measure_products=lambda *_: [[product("plan", 128, 3.0)]],
+                                 measure_launch=lambda: {"alone": 4.9, "chain": 0.7}):
             nm_report.on_gpu(arguments, [], output)
         after = json.loads(output.with_suffix(".json").read_text())
         self.assertEqual(after["remarks"], before["remarks"])
@@ -52,6 +53,7 @@ class Tools(unittest.TestCase):
                          [("plan", 64, 4.0, "old"), ("cuSPARSE", 128, 9.0, "old"), ("plan", 128, 3.0, "new")])
         page = output.with_suffix(".md").read_text()
         self.assertIn("at commit new", page)
+        self.assertIn("An empty kernel takes 4.9 microseconds between two events and 0.7 in a chain.", page)
         self.assertIn("that windows share. Measured at old.", page)
         self.assertTrue(page.endswith("By hand.\n"))
         self.assertIn("(nm_cuda.svg)", page)
