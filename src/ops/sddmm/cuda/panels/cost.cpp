@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/gathers.hpp"
+#include "ops/sddmm/cuda/panels/cut.hpp"
 #include "ops/tuning.hpp"
 #include "tiles/sample.hpp"
 
@@ -74,8 +75,7 @@ double predict_panels_us(const SddmmProblem& problem, const PanelPolicy& policy,
   const auto element = static_cast<double>(bytes_per_element(problem.precision));
   const int rows = panel_rows(policy.row_bytes(), traits);
   const double panels = std::ceil(num_rows / rows);
-  const double pieces =
-      std::max(panels, edges / panel_piece_edges(graph.num_edges(), traits) + panels / 2);
+  const double pieces = std::max(panels, static_cast<double>(wanted_pieces(graph, rows, traits)));
   const double loaded = distinct_sources(graph, rows) + pieces / panels * num_rows;
   const double missed =
       gather_shares(graph, tiles::Side::forward, 0, fit.cached_bytes / bytes).missed;

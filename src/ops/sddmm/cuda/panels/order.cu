@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/sddmm/cuda/panels/order.hpp"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -12,40 +11,12 @@
 #include "cuda/kept_with.hpp"
 #include "cuda/launch.cuh"
 #include "cuda/offsets.cuh"
+#include "ops/sddmm/cuda/panels/cut.hpp"
 
 namespace tessera::ops {
 namespace {
 
 constexpr int block_threads = 256;
-
-/// Calls body(first row, end row) for each panel.
-template <class Body>
-void for_panels(const Graph& graph, int rows, Body&& body) {
-  for (std::int64_t first = 0; first < graph.num_rows(); first += rows) {
-    body(static_cast<VertexId>(first),
-         static_cast<VertexId>(std::min<std::int64_t>(first + rows, graph.num_rows())));
-  }
-}
-
-std::vector<PanelPiece> cut(const Graph& graph, int rows, int piece_edges) {
-  const auto& offsets = graph.row_offsets();
-  std::vector<PanelPiece> pieces;
-  for_panels(graph, rows, [&](VertexId first, VertexId end) {
-    const EdgeOffset begin = offsets[first];
-    const EdgeOffset count = offsets[end] - begin;
-    const EdgeOffset parts = (count + piece_edges - 1) / piece_edges;
-    for (EdgeOffset part = 0; part < parts; ++part) {
-      const EdgeOffset from = count * part / parts, to = count * (part + 1) / parts;
-      pieces.push_back(
-          {begin + from, begin, static_cast<std::int32_t>(to - from), first, end - first});
-    }
-  });
-  // Large ones first, so that the last blocks end together.
-  std::stable_sort(pieces.begin(), pieces.end(), [](const PanelPiece& a, const PanelPiece& b) {
-    return a.num_edges > b.num_edges;
-  });
-  return pieces;
-}
 
 /// Edges by panel, then by source, and where they stand by rows.
 struct PanelKeys {
@@ -82,9 +53,10 @@ __global__ __launch_bounds__(block_threads) void fill_order(const PanelKeys edge
                                                  static_cast<std::uint32_t>(place)};
 }
 
-DevicePanels made(const Graph& graph, int rows, int piece_edges, const Place& place) {
+DevicePanels made(const Graph& graph, int rows, const Place& place) {
   const cuda_backend::CurrentDevice current(place.device.index);
-  const std::vector<PanelPiece> pieces = cut(graph, rows, piece_edges);
+  const std::vector<PanelPiece> pieces =
+      cut_panels(graph, rows, wanted_pieces(graph, rows, device_traits(place.device)));
   DevicePanels panels{Buffer<PanelEdge>(graph.num_edges(), place),
                       cuda::to_device(std::span<const PanelPiece>(pieces), place)};
   if (graph.num_edges() == 0) return panels;
@@ -107,20 +79,10 @@ DevicePanels made(const Graph& graph, int rows, int piece_edges, const Place& pl
 
 }  // namespace
 
-EdgeOffset longest_panel(const Graph& graph, int rows) {
-  EdgeOffset longest = 0;
-  for_panels(graph, rows, [&](VertexId first, VertexId end) {
-    longest = std::max(longest, graph.row_offsets()[end] - graph.row_offsets()[first]);
-  });
-  return longest;
-}
-
-std::shared_ptr<const DevicePanels> device_panels(const Graph& graph, int rows, int piece_edges,
+std::shared_ptr<const DevicePanels> device_panels(const Graph& graph, int rows,
                                                   const Place& place) {
-  const std::string what =
-      "panels of " + std::to_string(rows) + " rows and " + std::to_string(piece_edges) + " edges";
-  return cuda::kept_with<DevicePanels>(graph, what, place,
-                                       [&] { return made(graph, rows, piece_edges, place); });
+  return cuda::kept_with<DevicePanels>(graph, "panels of " + std::to_string(rows) + " rows", place,
+                                       [&] { return made(graph, rows, place); });
 }
 
 }  // namespace tessera::ops

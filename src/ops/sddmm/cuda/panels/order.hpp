@@ -24,12 +24,8 @@ struct DevicePanels {
   Buffer<PanelPiece> pieces;  ///< the largest first
 };
 
-/// The edges of the longest panel.
-EdgeOffset longest_panel(const Graph& graph, int rows);
-
 /// Made at the first call for a place's memory, then kept with the graph. No panel has
 /// `most_panel_edges`.
-std::shared_ptr<const DevicePanels> device_panels(const Graph& graph, int rows, int piece_edges,
-                                                  const Place& place);
+std::shared_ptr<const DevicePanels> device_panels(const Graph& graph, int rows, const Place& place);
 
 }  // namespace tessera::ops

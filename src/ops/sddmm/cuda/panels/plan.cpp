@@ -10,6 +10,7 @@
 #include "ops/sddmm/cuda/kernels.hpp"
 #include "ops/sddmm/cuda/on_tiles.hpp"
 #include "ops/sddmm/cuda/panels/cost.hpp"
+#include "ops/sddmm/cuda/panels/cut.hpp"
 #include "ops/sddmm/cuda/panels/order.hpp"
 
 namespace tessera::ops {
@@ -26,10 +27,8 @@ class CudaPanels final : public PreparedSddmm {
  public:
   CudaPanels(const SddmmProblem& problem, std::size_t policy)
       : kernel_(kernel_of(problem.precision, policy)) {
-    const DeviceTraits& traits = device_traits(problem.device);
-    launch_.rows = panel_rows(panel_policies[policy].row_bytes(), traits);
-    panels_ = device_panels(problem.graph, launch_.rows,
-                            panel_piece_edges(problem.graph.num_edges(), traits), problem.place());
+    launch_.rows = panel_rows(panel_policies[policy].row_bytes(), device_traits(problem.device));
+    panels_ = device_panels(problem.graph, launch_.rows, problem.place());
     launch_.pieces = panels_->pieces.data();
     launch_.num_pieces = panels_->pieces.size();
     launch_.order = panels_->order.data();

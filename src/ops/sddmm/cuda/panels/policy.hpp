@@ -46,12 +46,4 @@ inline int panel_rows(int row_bytes, const DeviceTraits& traits) {
   return static_cast<int>(std::clamp<std::int64_t>(bytes / row_bytes, 1, most_panel_rows));
 }
 
-/// Edges of a piece at most: enough pieces that all processors end together, large ones where there
-/// are many, since every piece asks for all rows of its panel.
-inline int panel_piece_edges(std::int64_t num_edges, const DeviceTraits& traits) {
-  constexpr std::int64_t rounds = 3, least = 2048, most = 8192;
-  const std::int64_t blocks = std::int64_t{traits.processors} * panel_blocks * rounds;
-  return static_cast<int>(std::clamp(num_edges / blocks, least, most));
-}
-
 }  // namespace tessera::ops
