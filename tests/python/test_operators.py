@@ -424,3 +424,34 @@ def test_a_vector_for_each_head(device):
     expected = run(vector.detach().view(-1).requires_grad_())
     assert torch.equal(found[0], expected[0]) and torch.equal(found[1], expected[1])
     assert found[2].shape == (2, 4) and torch.equal(found[2].view(-1), expected[2])
+
+
+@pytest.mark.parametrize("features", [1, 3, 4, 8, 20, 64, 65, 256])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("reduce", ["max", "min"])
+def test_maxima_of_what_is_hard_to_compare(reduce, dtype, features, device):
+    """Equal numbers, infinities, both zeros and what is not a number: of equals the first source gets the gradient, on
+    every device."""
+    draw = torch.Generator().manual_seed(features)
+    x = torch.randint(-3, 4, (300, features), generator=draw).to(dtype)
+    x[torch.rand(x.shape, generator=draw) < 0.05] = -0.0
+    x[torch.rand(x.shape, generator=draw) < 0.02] = float("inf")
+    x[torch.rand(x.shape, generator=draw) < 0.02] = float("-inf")
+    x[torch.rand(x.shape, generator=draw) < 0.01] = float("nan")
+    index = random_edges(200, 300, 4000, repeated=False)
+    grad = torch.randint(-4, 5, (200, features), generator=draw).to(dtype)
+
+    def run(place):
+        features_there = x.to(place).requires_grad_()
+        graph = tessera.Graph(index.to(place), 200, 300)
+        y = tessera.spmm(graph, features_there, reduce=reduce)
+        return [tensor.cpu() for tensor in (y.detach(), *torch.autograd.grad(y, features_there, grad.to(place)))]
+
+    y, to_x = run(device)
+    expected = gathered(index, x, 200, reduce=reduce).to(dtype)
+    assert torch.equal(y.isnan(), expected.isnan())
+    assert torch.equal(y.nan_to_num(), expected.nan_to_num())
+    assert torch.equal(to_x, run("cpu")[1])
+    # All of the gradient arrives, at one source each.
+    has_edges = torch.zeros(200, dtype=torch.bool).index_fill(0, index[1], True)
+    assert torch.equal(to_x.double().sum(0), grad[has_edges].double().sum(0))

@@ -170,7 +170,9 @@ class TeamGather {
   /// Adds the edges of one step from `begin` on; unless `whole`, only `left` of them exist.
   template <bool whole>
   __device__ void add(EdgeOffset begin, int left, const Columns& columns) {
+    using Beside = typename Reduction::template Beside<held>;
     FeatureVector rows[policy.unroll][policy.vectors];
+    Beside beside[policy.unroll];
 #pragma unroll
     for (int u = 0; u < policy.unroll; ++u) {
       const bool live = whole || u * policy.edges + group() < left;
@@ -181,6 +183,7 @@ class TeamGather {
         const char* const from = features_ + offset + v * policy.lanes * vector_bytes;
         rows[u][v] = whole ? FeatureVector::load(from) : FeatureVector::load_if(live, from);
       }
+      beside[u] = Beside::load(launch_, at_, columns.ids[u], live);
     }
 #pragma unroll
     for (int u = 0; u < policy.unroll; ++u) {
@@ -193,8 +196,8 @@ class TeamGather {
 #pragma unroll
         for (int i = 0; i < width; ++i) values[v * width + i] = some[i];
       }
-      Reduction::add(launch_, at_, {begin + edge, columns.ids[u], whole || edge < left}, values,
-                     elements_);
+      Reduction::add(launch_, at_, {begin + edge, columns.ids[u], whole || edge < left}, beside[u],
+                     values, elements_);
     }
   }
 

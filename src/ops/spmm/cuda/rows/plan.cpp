@@ -76,7 +76,9 @@ class CudaRows final : public PreparedSpmm {
     // An epilogue looks itself how it may store.
     const bool aligned =
         on_boundaries(call.x, problem_.features, policy.bytes) &&
-        (!problem_.is_plain() || on_boundaries(call.y, problem_.features, policy.bytes));
+        (!problem_.is_plain() || on_boundaries(call.y, problem_.features, policy.bytes)) &&
+        on_boundaries(call.winners, problem_.features) &&
+        on_boundaries(call.won_by, problem_.features);
     functions_[aligned ? 1 : 0][launch.matrix.weighted() ? 1 : 0](launch, stream);
   }
 

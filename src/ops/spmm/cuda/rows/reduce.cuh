@@ -8,6 +8,7 @@
 /// What is kept of the edges of a row. A reduction has
 ///   Element    what it keeps of one feature: a sum, or the best product and its source
 ///   none()     the Element of no edges
+///   Beside     what an edge brings besides its row of X, loaded together with it
 ///   add        one edge's features into a lane's Elements
 ///   merge      the Element of some edges with that of others
 ///   read       an Element that another block wrote
@@ -47,8 +48,50 @@ struct ReducedRow {
   int feature = 0;
 };
 
+/// Ids of neighbouring features, at once where a lane has several of them: rows of ids then lie on
+/// boundaries of 16 bytes.
+template <int width>
+__device__ void load_ids(const VertexId* from, VertexId (&ids)[width]) {
+  if constexpr (width % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < width; i += 4) {
+      const int4 some = __ldg(reinterpret_cast<const int4*>(from + i));
+      ids[i] = some.x;
+      ids[i + 1] = some.y;
+      ids[i + 2] = some.z;
+      ids[i + 3] = some.w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < width; ++i) ids[i] = __ldg(from + i);
+  }
+}
+template <int width>
+__device__ void store_ids(const VertexId (&ids)[width], VertexId* to) {
+  if constexpr (width % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < width; i += 4) {
+      *reinterpret_cast<int4*>(to + i) = {ids[i], ids[i + 1], ids[i + 2], ids[i + 3]};
+    }
+  } else if constexpr (width == 2) {
+    *reinterpret_cast<int2*>(to) = {ids[0], ids[1]};
+  } else {
+#pragma unroll
+    for (int i = 0; i < width; ++i) to[i] = ids[i];
+  }
+}
+
+/// Of reductions whose edges bring nothing else.
+struct NothingBeside {
+  __device__ static NothingBeside load(const RowsLaunch&, const ReducedRow&, VertexId, bool) {
+    return {};
+  }
+};
+
 struct Sum {
   using Element = float;
+  template <int width>
+  using Beside = NothingBeside;
 
   __device__ static float none() { return 0; }
   __device__ static void merge(float& sum, float other) { sum += other; }
@@ -79,7 +122,8 @@ struct PatternSum : Sum {
   static constexpr bool needs_weights = false;
   template <int width>
   __device__ static void add(const RowsLaunch&, const ReducedRow&, const GatheredEdge&,
-                             const float (&values)[width], float (&sums)[width]) {
+                             const NothingBeside&, const float (&values)[width],
+                             float (&sums)[width]) {
 #pragma unroll
     for (int i = 0; i < width; ++i) sums[i] += values[i];
   }
@@ -90,7 +134,8 @@ struct WeightedSum : Sum {
   static constexpr bool needs_weights = true;
   template <int width>
   __device__ static void add(const RowsLaunch& launch, const ReducedRow&, const GatheredEdge& edge,
-                             const float (&values)[width], float (&sums)[width]) {
+                             const NothingBeside&, const float (&values)[width],
+                             float (&sums)[width]) {
     const float weight = edge.live ? weight_of<T>(launch, edge.edge, edge.column) : 0.0f;
 #pragma unroll
     for (int i = 0; i < width; ++i) sums[i] = fmaf(weight, values[i], sums[i]);
@@ -101,17 +146,32 @@ struct WeightedSum : Sum {
 template <class T>
 struct WinnerSum : Sum {
   static constexpr bool needs_weights = true;
+  /// Who won the elements of a row of Y; nobody those of an edge that does not exist.
+  template <int width>
+  struct Beside {
+    VertexId won_by[width];
+
+    __device__ static Beside load(const RowsLaunch& launch, const ReducedRow& at, VertexId column,
+                                  bool live) {
+      Beside beside;
+      if (live) {
+        load_ids(launch.features.won_by + column * launch.features.won_by_stride + at.feature,
+                 beside.won_by);
+      } else {
+#pragma unroll
+        for (VertexId& id : beside.won_by) id = -1;
+      }
+      return beside;
+    }
+  };
   template <int width>
   __device__ static void add(const RowsLaunch& launch, const ReducedRow& at,
-                             const GatheredEdge& edge, const float (&values)[width],
-                             float (&sums)[width]) {
-    if (!edge.live) return;
-    const float weight = weight_of<T>(launch, edge.edge, edge.column);
-    const VertexId* const won_by =
-        launch.features.won_by + edge.column * launch.features.won_by_stride + at.feature;
+                             const GatheredEdge& edge, const Beside<width>& beside,
+                             const float (&values)[width], float (&sums)[width]) {
+    const float weight = edge.live ? weight_of<T>(launch, edge.edge, edge.column) : 0.0f;
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      if (__ldg(won_by + i) == at.row) sums[i] = fmaf(weight, values[i], sums[i]);
+      if (beside.won_by[i] == at.row) sums[i] = fmaf(weight, values[i], sums[i]);
     }
   }
 };
@@ -136,8 +196,11 @@ template <class T>
 struct Best {
   static constexpr bool needs_weights = true;
   using Element = BestElement;
+  template <int width>
+  using Beside = NothingBeside;
 
-  __device__ static BestElement none() { return {0, -1}; }
+  /// Less than every product but those that `add` compares in full.
+  __device__ static BestElement none() { return {-INFINITY, -1}; }
   __device__ static void merge(BestElement& holder, BestElement challenger) {
     if (beats(challenger, holder)) holder = challenger;
   }
@@ -150,14 +213,28 @@ struct Best {
   }
   template <int width>
   __device__ static void add(const RowsLaunch& launch, const ReducedRow& at,
-                             const GatheredEdge& edge, const float (&values)[width],
-                             BestElement (&best)[width]) {
+                             const GatheredEdge& edge, const NothingBeside&,
+                             const float (&values)[width], BestElement (&best)[width]) {
     if (!edge.live) return;
     // The row's scale may be negative, so it takes part in the comparison.
     float weight = weight_of<T>(launch, edge.edge, edge.column) * launch.matrix.sign;
     if (launch.epilogue.row_scale != nullptr) weight *= __ldg(launch.epilogue.row_scale + at.row);
+    float products[width];
+    bool differ = true;  // neither is equal to what it challenges, nor not-a-number
 #pragma unroll
-    for (int i = 0; i < width; ++i) merge(best[i], {weight * values[i], edge.column});
+    for (int i = 0; i < width; ++i) {
+      products[i] = weight * values[i];
+      differ = differ && (products[i] < best[i].value || products[i] > best[i].value);
+    }
+    if (differ) {  // almost always
+#pragma unroll
+      for (int i = 0; i < width; ++i) {
+        if (products[i] > best[i].value) best[i] = {products[i], edge.column};
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < width; ++i) merge(best[i], {products[i], edge.column});
+    }
   }
   template <int width>
   __device__ static void finish(const RowsLaunch& launch, const ReducedRow& at,
@@ -167,10 +244,11 @@ struct Best {
       values[i] = best[i].source < 0 ? 0.0f : best[i].value * launch.matrix.sign;
     }
     if (launch.features.winners == nullptr) return;
-    VertexId* const winners =
-        launch.features.winners + at.row * launch.features.winners_stride + at.feature;
+    VertexId sources[width];
 #pragma unroll
-    for (int i = 0; i < width; ++i) winners[i] = best[i].source;
+    for (int i = 0; i < width; ++i) sources[i] = best[i].source;
+    store_ids(sources,
+              launch.features.winners + at.row * launch.features.winners_stride + at.feature);
   }
 };
 
