@@ -27,7 +27,7 @@ import sys
 READS_AHEAD = {
     "attend_rows": [{128: 2, 64: 2, 32: 2}],  # an item of the schedule, or the offsets of a row
     # Edges in the order of the plan, and where their rows begin.
-    "edge_dots": [{64: 2, 32: 2}, {64: 2, 32: 1}, {64: 1}],
+    "edge_dots": [{64: 2, 32: 2}, {64: 2, 32: 1}, {64: 1, 32: 1}, {64: 1}],
     "edge_stream": [{64: 2, 32: 2}, {64: 2, 32: 1}],
     "multiply_bytes_kernel": [{128: 2}],  # bits of a matrix that stays
     # A row of the schedule and its first columns, by up to three ways.
