@@ -2,12 +2,15 @@
 #include "tiles/cuda/arrange_quads.hpp"
 
 #include <array>
+#include <numeric>
+#include <span>
 #include <utility>
-#include <vector>
 
 #include "core/cuda_handles.hpp"
 #include "cuda/array.hpp"
+#include "cuda/edge_arrays.hpp"
 #include "cuda/launch.cuh"
+#include "cuda/pinned.hpp"
 #include "cuda/search.cuh"
 #include "tiles/cuda/translate_rows.hpp"
 #include "tiles/quad_fragment.hpp"
@@ -19,18 +22,7 @@ namespace {
 constexpr int block_warps = 4;
 constexpr int block_threads = 32 * block_warps;
 constexpr unsigned all_lanes = ~0u;
-
-/// Windows whose columns are sets of rows, and their segments.
-struct SetsView {
-  std::int64_t num_windows = 0;
-  const EdgeOffset* step_offsets = nullptr;  ///< of 16 columns
-  const VertexId* columns = nullptr;
-  const std::uint32_t* sets = nullptr;
-  std::int64_t num_segments = 0;
-  const EdgeOffset* segment_offsets = nullptr;  ///< of windows
-  /// Of each column: four times its quad, counted within the segment, and its place there.
-  std::int32_t* places = nullptr;
-};
+constexpr std::uint32_t all_rows = ~0u;
 
 __device__ int lane_number() { return static_cast<int>(threadIdx.x) % 32; }
 
@@ -38,153 +30,260 @@ __device__ std::int64_t warp_number() {
   return std::int64_t{blockIdx.x} * block_warps + threadIdx.x / 32;
 }
 
-__device__ std::int64_t window_of(const EdgeOffset* offsets, std::int64_t num_windows,
-                                  std::int64_t unit) {
-  return cuda::lower_bound(offsets, 0, num_windows + 1, unit + 1) - 1;
+/// Windows whose columns are sets of rows.
+///
+/// Segments have numbers that follow from where windows begin: wherever that is, a window has
+/// enough of them, and may leave the last one without columns.
+struct SetsView {
+  std::int64_t num_windows = 0;
+  std::int64_t num_segments = 0;
+  const EdgeOffset* step_offsets = nullptr;  ///< of 16 columns
+  const VertexId* columns = nullptr;
+  const std::uint32_t* sets = nullptr;
+
+  __device__ std::int64_t first_column(std::int64_t window) const {
+    return step_offsets[window] * step_columns;
+  }
+  __device__ std::int64_t first_segment(std::int64_t window) const {
+    return window + first_column(window) / segment_columns;
+  }
+  __device__ std::int64_t window_of_segment(std::int64_t segment) const {
+    std::int64_t window = 0;
+    for (std::int64_t end = num_windows; end - window > 1;) {
+      const std::int64_t middle = window + (end - window) / 2;
+      (first_segment(middle) <= segment ? window : end) = middle;
+    }
+    return window;
+  }
+  /// Without those that fill the last step: they repeat the one before. All lanes of a warp ask.
+  __device__ QuadOrder order(std::int64_t window) const {
+    const std::int64_t first = first_column(window);
+    const std::int64_t end = first_column(window + 1);
+    const std::int64_t own = end - step_columns + lane_number();
+    const bool repeats = end > first && lane_number() > 0 && lane_number() < step_columns &&
+                         columns[own] == columns[own - 1];
+    return QuadOrder(
+        static_cast<std::int32_t>(end - first - __popc(__ballot_sync(all_lanes, repeats))));
+  }
+};
+
+/// Where the quads of a segment are noted. All but one of them have two columns or more: the first
+/// column of a quad takes room from no other.
+__device__ std::int64_t first_note(const SetsView& view, std::int64_t window,
+                                   const QuadOrder& order, std::int32_t in_window) {
+  const std::int64_t columns_before =
+      view.first_column(window) + std::int64_t{order.first_turn(in_window)} * order.num_parts();
+  return columns_before / 2 + view.first_segment(window) + in_window;
 }
 
-/// A part of a window's turns.
+/// A part of a window's turns, column after column.
 struct Segment {
   __device__ Segment(const SetsView& view, std::int64_t number) {
-    const std::int64_t window = window_of(view.segment_offsets, view.num_windows, number);
-    first_column = view.step_offsets[window] * step_columns;
-    std::int64_t end = view.step_offsets[window + 1] * step_columns;
-    // Columns that fill the last step repeat the one before.
-    while (end - first_column > 1 && view.columns[end - 1] == view.columns[end - 2]) --end;
-    order.num_columns = static_cast<std::int32_t>(end - first_column);
-    const auto in_window = static_cast<std::int32_t>(number - view.segment_offsets[window]);
-    begin_turn = in_window * segment_turns;
-    end_turn = order.segment_end(in_window);
+    const std::int64_t window = view.window_of_segment(number);
+    const auto in_window = static_cast<std::int32_t>(number - view.first_segment(window));
+    order = view.order(window);
+    first_column = view.first_column(window);
+    if (in_window >= order.num_segments) return;
+    first_turn = order.first_turn(in_window);
+    num_places = (order.first_turn(in_window + 1) - first_turn) * order.num_parts();
+    note = first_note(view, window, order, in_window);
   }
 
-  /// The column that a lane brings to the eight turns from `turn` on; -1: none.
-  __device__ std::int32_t column(std::int32_t turn) const {
-    const std::int32_t own = turn + lane_number() / 4;
-    return own < end_turn ? order.column(own, lane_number() % 4) : -1;
+  /// -1: none.
+  __device__ std::int32_t column(std::int32_t place) const {
+    if (place >= num_places) return -1;
+    return order.column(first_turn + (place >> order.part_bits), place & (order.num_parts() - 1));
   }
 
   QuadOrder order;
-  std::int64_t first_column;
-  std::int32_t begin_turn;
-  std::int32_t end_turn;
+  std::int64_t first_column = 0;
+  std::int64_t note = 0;
+  std::int32_t first_turn = 0;
+  std::int32_t num_places = 0;
 };
 
-template <int words>
-__device__ void load_set(const SetsView& view, const Segment& segment, std::int32_t column,
-                         std::uint32_t (&set)[words]) {
-  const std::uint32_t* const from = view.sets + (segment.first_column + column) * words;
+/// The rows that use a column.
+template <int num_words>
+struct alignas(num_words < 4 ? 4 * num_words : 16) RowWords {
+  std::uint32_t words[num_words] = {};
+};
+
+/// Four columns of a window, counted from 1; 0: none.
+using QuadNote = int4;
+
+/// The open quads of a segment, one in each lane.
+template <int num_words>
+class OpenQuads {
+ public:
+  /// Writes down what comes to be in which quad.
+  __device__ explicit OpenQuads(QuadNote* notes) : notes_(notes) {}
+
+  /// To the fullest quad that fits, of equals to the first; where none does, the one of which most
+  /// rows use two makes way.
+  __device__ void add(const RowWords<num_words>& set, std::int32_t column) {
+    const unsigned fitting = __ballot_sync(all_lanes, fits(set));
+    if (fitting == 0) make_way();
+    unsigned candidates = of_size_[0];
 #pragma unroll
-  for (int i = 0; i < words; ++i) set[i] = column >= 0 ? __ldg(from + i) : 0u;
-}
+    for (int size = 1; size < quad_columns; ++size) {
+      candidates = (fitting & of_size_[size]) != 0 ? fitting & of_size_[size] : candidates;
+    }
+    const unsigned chosen = candidates & (0u - candidates);
+    const bool opens = (chosen & of_size_[0]) != 0;
+    const bool mine = (chosen & own_) != 0;
+    if (mine && opens) {
+      place_ = quad_columns * num_quads_;
+      notes_[num_quads_] = {column + 1, 0, 0, 0};
+    }
+    if (mine && !opens) reinterpret_cast<std::int32_t*>(notes_)[place_] = column + 1;
+    place_ += mine ? 1 : 0;
+    take(set, mine ? all_rows : 0, mine && (chosen & of_size_[3]) != 0 ? 0 : all_rows);
+    num_quads_ += opens ? 1 : 0;
+    const unsigned full = of_size_[3];
+#pragma unroll
+    for (int size = 3; size > 0; --size) {
+      of_size_[size] = (of_size_[size - 1] & chosen) | (of_size_[size] & ~chosen);
+    }
+    of_size_[0] = (full & chosen) | (of_size_[0] & ~chosen);
+  }
 
-/// The open quad of a lane.
-template <int words>
-struct OpenQuad {
-  std::uint32_t once[words] = {};   ///< rows that use a column of it
-  std::uint32_t twice[words] = {};  ///< rows that use two
-  int size = 0;
-  std::int32_t number = 0;
+  __device__ std::int32_t num_quads() const { return num_quads_; }
 
-  __device__ bool fits(const std::uint32_t* set) const {
+ private:
+  __device__ bool fits(const RowWords<num_words>& set) const {
     std::uint32_t common = 0;
 #pragma unroll
-    for (int i = 0; i < words; ++i) common |= set[i] & twice[i];
+    for (int i = 0; i < num_words; ++i) common |= set.words[i] & twice_.words[i];
     return common == 0;
   }
-  __device__ int rows_twice() const {
+
+  /// Every lane takes those rows that it wants, and keeps all or, when its quad is full, none.
+  __device__ void take(const RowWords<num_words>& set, std::uint32_t wanted, std::uint32_t kept) {
+#pragma unroll
+    for (int i = 0; i < num_words; ++i) {
+      const std::uint32_t rows = set.words[i] & wanted;
+      twice_.words[i] = (twice_.words[i] | (once_.words[i] & rows)) & kept;
+      once_.words[i] = (once_.words[i] | rows) & kept;
+    }
+  }
+
+  __device__ void make_way() {
     int rows = 0;
 #pragma unroll
-    for (int i = 0; i < words; ++i) rows += __popc(twice[i]);
-    return rows;
-  }
-  __device__ void clear() {
-    size = 0;
+    for (int i = 0; i < num_words; ++i) rows += __popc(twice_.words[i]);
+    const int most = __reduce_max_sync(all_lanes, rows * 32 + 31 - lane_number());
+    const unsigned chosen = 1u << (31 - most % 32);
+    if ((chosen & own_) != 0) once_ = twice_ = {};
 #pragma unroll
-    for (int i = 0; i < words; ++i) once[i] = twice[i] = 0;
+    for (int size = 1; size < quad_columns; ++size) of_size_[size] &= ~chosen;
+    of_size_[0] = chosen;
   }
-  /// Returns the place of the column.
-  __device__ std::int32_t add(const std::uint32_t* set) {
-#pragma unroll
-    for (int i = 0; i < words; ++i) {
-      twice[i] |= once[i] & set[i];
-      once[i] |= set[i];
+
+  QuadNote* notes_;
+  unsigned own_ = 1u << lane_number();
+  RowWords<num_words> once_;   ///< rows that use a column of the lane's quad
+  RowWords<num_words> twice_;  ///< rows that use two
+  std::int32_t place_ = 0;     ///< of its next column
+  /// The same for all lanes: those whose quads have so many columns.
+  unsigned of_size_[quad_columns] = {all_lanes, 0, 0, 0};
+  std::int32_t num_quads_ = 0;
+};
+
+template <int num_words>
+__global__ __launch_bounds__(block_threads) void arrange_segments(const SetsView view,
+                                                                  QuadNote* notes,
+                                                                  std::int32_t* quads_of_segments) {
+  __shared__ RowWords<num_words> sets[block_warps][32];
+  if (warp_number() >= view.num_segments) return;
+  const Segment segment(view, warp_number());
+  const auto load = [&](std::int32_t column) {
+    const auto* const from = reinterpret_cast<const RowWords<num_words>*>(view.sets);
+    return column >= 0 ? from[segment.first_column + column] : RowWords<num_words>{};
+  };
+  auto& warp_sets = sets[threadIdx.x / 32];
+  OpenQuads<num_words> open(notes + segment.note);
+  std::int32_t own = segment.column(lane_number());
+  RowWords<num_words> own_set = load(own);
+  for (std::int32_t place = 0; place < segment.num_places; place += 32) {
+    const std::int32_t column = own;
+    unsigned left = __ballot_sync(all_lanes, column >= 0);
+    __syncwarp();
+    warp_sets[lane_number()] = own_set;
+    __syncwarp();
+    own = segment.column(place + 32 + lane_number());
+    own_set = load(own);
+    int from = __ffs(static_cast<int>(left)) - 1;
+    RowWords<num_words> set = warp_sets[from];
+    while (left != 0) {
+      // The next one is on its way while this one finds its quad.
+      left &= left - 1;
+      const int next = left != 0 ? __ffs(static_cast<int>(left)) - 1 : 0;
+      const RowWords<num_words> next_set = warp_sets[next];
+      open.add(set, __shfl_sync(all_lanes, column, from));
+      from = next;
+      set = next_set;
     }
-    const std::int32_t place = number * quad_columns + size;
-    if (++size == quad_columns) clear();
-    return place;
+  }
+  if (lane_number() == 0) quads_of_segments[warp_number()] = open.num_quads();
+}
+
+/// The tiles of windows before each, and their steps: both in one number, to be added up at once.
+struct QuadOffsets {
+  static constexpr int tile_shift = 32;
+  static constexpr EdgeOffset of_window(std::int32_t quads) {
+    const EdgeOffset steps = (quads + quads_per_step - 1) / quads_per_step;
+    return (steps + 1) / 2 << tile_shift | steps;
+  }
+  static constexpr EdgeOffset tiles(EdgeOffset sum) { return sum >> tile_shift; }
+  static constexpr EdgeOffset steps(EdgeOffset sum) {
+    return sum & ((EdgeOffset{1} << tile_shift) - 1);
   }
 };
 
-template <int words>
-__global__ __launch_bounds__(block_threads) void arrange_segments(const SetsView view,
-                                                                  std::int32_t* quads_of_segments) {
-  __shared__ std::uint32_t sets[block_warps][32][words];
-  __shared__ std::int32_t places[block_warps][32];
-  if (warp_number() >= view.num_segments) return;
-  const Segment segment(view, warp_number());
-  auto& warp_sets = sets[threadIdx.x / 32];
-  auto& warp_places = places[threadIdx.x / 32];
-  const int lane = lane_number();
-  OpenQuad<words> quad;
-  std::int32_t num_quads = 0;
-  std::int32_t column = segment.column(segment.begin_turn);
-  std::uint32_t next[words];
-  load_set(view, segment, column, next);
-  for (std::int32_t turn = segment.begin_turn; turn < segment.end_turn; turn += 8) {
-#pragma unroll
-    for (int i = 0; i < words; ++i) warp_sets[lane][i] = next[i];
-    const std::int32_t own = column;
-    column = segment.column(turn + 8);
-    load_set(view, segment, column, next);
-    __syncwarp();
-    for (unsigned left = __ballot_sync(all_lanes, own >= 0); left != 0; left &= left - 1) {
-      const int from = __ffs(static_cast<int>(left)) - 1;
-      const std::uint32_t* const set = warp_sets[from];
-      // The fullest that fits, of equals the first; where none does, the one of which most rows use
-      // two makes way.
-      const auto rank = [&](int first_by) { return first_by * 32 + 31 - lane; };
-      int best = __reduce_max_sync(all_lanes, quad.fits(set) ? rank(quad.size) : -1);
-      const bool crowded = best < 0;
-      if (crowded) best = __reduce_max_sync(all_lanes, rank(quad.rows_twice()));
-      const bool opens = crowded || best < 32;
-      if (lane == 31 - best % 32) {
-        if (opens) {
-          quad.clear();
-          quad.number = num_quads;
-        }
-        warp_places[from] = quad.add(set);
-      }
-      num_quads += opens ? 1 : 0;
-    }
-    __syncwarp();
-    if (own >= 0) view.places[segment.first_column + own] = warp_places[lane];
+/// How many quads windows have. The numbers of segments become those of the window's segments
+/// before.
+__global__ __launch_bounds__(block_threads) void count_quads(const SetsView view,
+                                                             std::int32_t* quads_of_segments,
+                                                             std::int32_t* quads_of_windows,
+                                                             EdgeOffset* offsets) {
+  const std::int64_t window = cuda::thread_number();
+  if (window >= view.num_windows) return;
+  std::int32_t quads = 0;
+  for (std::int64_t s = view.first_segment(window); s < view.first_segment(window + 1); ++s) {
+    const std::int32_t of_segment = quads_of_segments[s];
+    quads_of_segments[s] = quads;
+    quads += of_segment;
   }
-  if (lane == 0) quads_of_segments[warp_number()] = num_quads;
+  quads_of_windows[window] = quads;
+  offsets[window] = QuadOffsets::of_window(quads);
 }
 
 /// What the words of tiles are made of.
 struct QuadsView {
   int height = 16;
   std::int64_t num_tiles = 0;
-  const EdgeOffset* step_offsets = nullptr;  ///< of 32 columns
-  const EdgeOffset* tile_offsets = nullptr;
-  const std::int32_t* quads = nullptr;       ///< of windows
-  const EdgeOffset* first_places = nullptr;  ///< of segments
-  std::int32_t* numbers =
-      nullptr;  ///< by place: the window's column there, counted from 1; 0: none
+  const EdgeOffset* offsets = nullptr;  ///< see `QuadOffsets`
+  const std::int32_t* quads_of_windows = nullptr;
+  const std::int32_t* quads_before = nullptr;  ///< in the window, by segments
+  const QuadNote* notes = nullptr;
   VertexId* columns = nullptr;
   std::uint32_t* words = nullptr;
+
+  /// Of 16 rows, for one warp.
+  constexpr int warp_strips() const { return height < 64 ? height / 16 : 4; }
+  constexpr int tile_warps() const { return height / 16 / warp_strips(); }
 };
 
-__global__ __launch_bounds__(block_threads) void number_places(const SetsView view,
-                                                               const QuadsView quads) {
-  if (warp_number() >= view.num_segments) return;
-  const Segment segment(view, warp_number());
-  std::int32_t* const numbers = quads.numbers + quads.first_places[warp_number()];
-  for (std::int32_t turn = segment.begin_turn; turn < segment.end_turn; turn += 8) {
-    const std::int32_t column = segment.column(turn);
-    if (column >= 0) numbers[view.places[segment.first_column + column]] = column + 1;
+/// Where a window's quad is noted.
+__device__ const QuadNote& note_of(const SetsView& view, const QuadsView& quads,
+                                   std::int64_t window, const QuadOrder& order, std::int32_t quad) {
+  const std::int32_t* const before = quads.quads_before + view.first_segment(window);
+  std::int32_t segment = 0;
+  for (std::int32_t end = order.num_segments; end - segment > 1;) {
+    const std::int32_t middle = (segment + end) / 2;
+    (before[middle] <= quad ? segment : end) = middle;
   }
+  return quads.notes[first_note(view, window, order, segment) + quad - before[segment]];
 }
 
 /// `quad_entries` of all sets of columns, four bits and two bits for each.
@@ -241,144 +340,126 @@ __device__ void write_strip(std::uint32_t rows, std::uint32_t* words) {
 
 __global__ __launch_bounds__(block_threads) void write_tiles(const SetsView view,
                                                              const QuadsView quads) {
-  const int strips = quads.height / 16;
-  const int set_words = row_set_words(quads.height);
-  const std::int64_t tile = warp_number() / strips;
-  const auto strip = static_cast<int>(warp_number() % strips);
+  const std::int64_t tile = warp_number() / quads.tile_warps();
+  const auto part = static_cast<int>(warp_number() % quads.tile_warps());
   if (tile >= quads.num_tiles) return;
-  const std::int64_t window = window_of(quads.tile_offsets, view.num_windows, tile);
-  const std::int64_t first_column = view.step_offsets[window] * step_columns;
-  const std::int64_t window_place = quads.step_offsets[window] * quad_step_columns;
-  const std::int64_t end_place = quads.step_offsets[window + 1] * quad_step_columns;
-  const std::int64_t own_place = window_place +
-                                 (tile - quads.tile_offsets[window]) * 2 * quad_step_columns +
-                                 2 * lane_number();
-  std::int32_t numbers[2];
-  std::uint32_t rows = 0;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    numbers[i] = own_place + i < end_place ? quads.numbers[own_place + i] : 0;
-    if (numbers[i] == 0) continue;
-    const std::int64_t word = (first_column + numbers[i] - 1) * set_words + strip / 2;
-    rows |= (view.sets[word] >> 16 * (strip % 2) & 0xffffu) << 16 * i;
+  const EdgeOffset tiles_to_here = (tile + 1) << QuadOffsets::tile_shift;
+  const std::int64_t window =
+      cuda::lower_bound(quads.offsets, 0, view.num_windows + 1, tiles_to_here) - 1;
+  const std::int32_t num_quads = quads.quads_of_windows[window];
+  const std::int64_t in_window = tile - QuadOffsets::tiles(quads.offsets[window]);
+  const auto quad = static_cast<std::int32_t>(2 * quads_per_step * in_window) + lane_number() / 2;
+  // Places beyond the last quad look at it, to repeat its first column.
+  const QuadNote& note =
+      note_of(view, quads, window, view.order(window), quad < num_quads ? quad : num_quads - 1);
+  const int2 numbers = reinterpret_cast<const int2*>(&note)[lane_number() % 2];
+  const bool used[2] = {quad < num_quads && numbers.x > 0, quad < num_quads && numbers.y > 0};
+  const std::int64_t before_first = view.first_column(window) - 1;
+  const int set_words = row_set_words(quads.height);
+  const int strips = quads.height / 16;
+  const int first_strip = part * quads.warp_strips();
+  std::uint32_t* const words = quads.words + tile * strips * quad_strip_words;
+  for (int strip = first_strip; strip < first_strip + quads.warp_strips(); ++strip) {
+    const auto rows_of = [&](std::int32_t number) {
+      return view.sets[(before_first + number) * set_words + strip / 2] >> 16 * (strip % 2) &
+             0xffffu;
+    };
+    const std::uint32_t rows =
+        (used[0] ? rows_of(numbers.x) : 0) | (used[1] ? rows_of(numbers.y) << 16 : 0);
+    write_strip(rows, words + strip * quad_strip_words);
   }
-  write_strip(rows, quads.words + (tile * strips + strip) * quad_strip_words);
-  if (strip != 0) return;
-  // A place without a column repeats the first of its quad, or of the last quad.
-  const std::int32_t first = __shfl_sync(all_lanes, numbers[0], lane_number() / 2 * 2);
-  const std::int32_t last = quads.numbers[window_place + (quads.quads[window] - 1) * quad_columns];
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const std::int32_t number = numbers[i] > 0 ? numbers[i] : first > 0 ? first : last;
-    if (own_place + i < end_place) {
-      quads.columns[own_place + i] = view.columns[first_column + number - 1];
-    }
+  const std::int32_t first = __shfl_sync(all_lanes, numbers.x, lane_number() / 2 * 2);
+  const std::int64_t end_place = QuadOffsets::steps(quads.offsets[window + 1]) * quad_step_columns;
+  const std::int64_t place = QuadOffsets::steps(quads.offsets[window]) * quad_step_columns +
+                             std::int64_t{quad} * quad_columns + lane_number() % 2 * 2;
+  if (part == 0 && place < end_place) {
+    const VertexId* const columns = view.columns + before_first;
+    *reinterpret_cast<int2*>(quads.columns + place) = {columns[used[0] ? numbers.x : first],
+                                                       columns[used[1] ? numbers.y : first]};
   }
 }
 
-/// No fewer segments than a window has: its last step may not be full.
-std::vector<EdgeOffset> offsets_of_segments(const TiledGraph& windows) {
-  std::vector<EdgeOffset> offsets = {0};
-  for (std::int64_t w = 0; w < windows.num_windows(); ++w) {
-    const EdgeOffset steps = windows.step_offsets[w + 1] - windows.step_offsets[w];
-    const QuadOrder order{static_cast<std::int32_t>(steps * step_columns)};
-    offsets.push_back(offsets.back() + order.num_segments());
-  }
-  return offsets;
-}
-
-void start_arranging(int words, const SetsView& view, std::int32_t* quads, Stream stream) {
+void start_arranging(int words, const SetsView& view, QuadNote* notes, std::int32_t* quads,
+                     Stream stream) {
   constexpr std::array kernels = {arrange_segments<1>, arrange_segments<2>, arrange_segments<4>,
                                   arrange_segments<8>};
   const std::size_t kernel = words == 1 ? 0 : words == 2 ? 1 : words == 4 ? 2 : 3;
   cuda::launch(kernels[kernel], dim3(cuda::num_blocks(view.num_segments, block_warps)),
-               block_threads, stream, view, quads);
+               block_threads, stream, view, notes, quads);
 }
 
-/// How many quads windows have, and where those of each segment begin.
-struct QuadCounts {
-  std::vector<std::int32_t> of_windows;
-  std::vector<EdgeOffset> first_places;
-};
-
-QuadCounts count_quads(DeviceQuads& quads, const std::vector<EdgeOffset>& segment_offsets,
-                       std::span<const std::int32_t> of_segments) {
-  const auto windows = static_cast<std::int64_t>(segment_offsets.size()) - 1;
-  QuadCounts counts;
-  Buffer<EdgeOffset> steps(windows + 1);
-  Buffer<EdgeOffset> half_steps(windows + 1);
-  Buffer<EdgeOffset> tiles(windows + 1);
-  steps[0] = half_steps[0] = tiles[0] = 0;
-  for (std::int64_t w = 0; w < windows; ++w) {
-    EdgeOffset of_window = 0;
-    const auto at = static_cast<std::size_t>(w);
-    for (EdgeOffset s = segment_offsets[at]; s < segment_offsets[at + 1]; ++s) {
-      counts.first_places.push_back(steps[w] * quad_step_columns + of_window * quad_columns);
-      of_window += of_segments[static_cast<std::size_t>(s)];
-    }
-    const EdgeOffset of_steps = (of_window + quads_per_step - 1) / quads_per_step;
-    steps[w + 1] = steps[w] + of_steps;
-    half_steps[w + 1] = 2 * steps[w + 1];
-    tiles[w + 1] = tiles[w] + (of_steps + 1) / 2;
-    counts.of_windows.push_back(static_cast<std::int32_t>(of_window));
-    quads.host.num_quads += of_window;
+/// Offsets of windows for the host, where work is divided.
+void set_offsets(DeviceQuads& quads, std::span<const EdgeOffset> sums) {
+  const auto count = static_cast<std::int64_t>(sums.size());
+  Buffer<EdgeOffset> steps(count);
+  Buffer<EdgeOffset> half_steps(count);
+  Buffer<EdgeOffset> tiles(count);
+  for (std::int64_t w = 0; w < count; ++w) {
+    const EdgeOffset sum = sums[static_cast<std::size_t>(w)];
+    steps[w] = QuadOffsets::steps(sum);
+    half_steps[w] = 2 * steps[w];
+    tiles[w] = QuadOffsets::tiles(sum);
   }
   quads.host.step_offsets = std::move(steps);
   quads.half_step_offsets = std::move(half_steps);
   quads.host.tile_offsets = std::move(tiles);
-  return counts;
+}
+
+template <class T>
+std::span<const T> bring(const Buffer<T>& there, cuda::PinnedMemory& memory) {
+  const auto count = static_cast<std::size_t>(there.size());
+  if (count == 0) return {};
+  return {static_cast<const T*>(memory.bring(there.data(), count * sizeof(T))), count};
 }
 
 }  // namespace
 
 DeviceQuads arrange_quads(const DeviceTiles& sets, const Place& place) {
   const cuda_backend::CurrentDevice current(place.device.index);
+  const std::int64_t num_windows = sets.host.num_windows();
+  SetsView view;
+  view.num_windows = num_windows;
+  view.num_segments = num_windows > 0 ? num_windows + sets.columns.size() / segment_columns : 0;
+  view.step_offsets = sets.step_offsets.data();
+  view.columns = sets.columns.data();
+  view.sets = sets.words.data();
+  Buffer<QuadNote> notes(sets.columns.size() / 2 + view.num_segments, place);
+  Buffer<std::int32_t> of_segments(view.num_segments, place);
+  start_arranging(row_set_words(sets.host.height), view, notes.data(), of_segments.data(),
+                  place.stream);
+  Buffer<std::int32_t> of_windows(num_windows, place);
+  Buffer<EdgeOffset> offsets(num_windows + 1, place);
+  cuda::launch(count_quads, dim3(cuda::num_blocks(num_windows, block_threads)), block_threads,
+               place.stream, view, of_segments.data(), of_windows.data(), offsets.data());
+  // The last number counts nothing, and is whatever memory held.
+  cuda::exclusive_scan(offsets.data(), offsets.size(), place);
+
+  cuda::PinnedMemory memory(checked_bytes(2 * offsets.size(), sizeof(EdgeOffset)), place);
+  const auto sums = bring(offsets, memory);
+  const auto counts = bring(of_windows, memory);
+  memory.wait();
   DeviceQuads quads;
   quads.rest = sets.rest;
   quads.host.num_rows = sets.host.num_rows;
   quads.host.num_cols = sets.host.num_cols;
   quads.host.num_edges = sets.host.num_edges;
   quads.host.height = sets.host.height;
-  const std::vector<EdgeOffset> segment_offsets = offsets_of_segments(sets.host);
-  const auto offsets = cuda::to_device(std::span<const EdgeOffset>(segment_offsets), place);
-  Buffer<std::int32_t> places(sets.columns.size(), place);
-  SetsView view;
-  view.num_windows = sets.host.num_windows();
-  view.step_offsets = sets.step_offsets.data();
-  view.columns = sets.columns.data();
-  view.sets = sets.words.data();
-  view.num_segments = segment_offsets.back();
-  view.segment_offsets = offsets.data();
-  view.places = places.data();
-  Buffer<std::int32_t> of_segments(view.num_segments, place);
-  start_arranging(row_set_words(sets.host.height), view, of_segments.data(), place.stream);
-  const QuadCounts counts =
-      count_quads(quads, segment_offsets, cuda::to_host(of_segments, place).span());
-
-  const auto first_places =
-      cuda::to_device(std::span<const EdgeOffset>(counts.first_places), place);
-  const auto of_windows = cuda::to_device(std::span<const std::int32_t>(counts.of_windows), place);
-  const auto step_offsets = cuda::to_device(quads.host.step_offsets.span(), place);
-  const auto tile_offsets = cuda::to_device(quads.host.tile_offsets.span(), place);
-  quads.columns = Buffer<VertexId>(quads.host.num_steps() * quad_step_columns, place);
-  quads.words = Buffer<std::uint32_t>(quads.host.num_tiles() * quads.host.words_per_tile(), place);
-  Buffer<std::int32_t> numbers(quads.columns.size(), place);
-  cuda::clear(numbers, place);
   QuadsView tiles;
-  tiles.height = quads.host.height;
-  tiles.num_tiles = quads.host.num_tiles();
-  tiles.step_offsets = step_offsets.data();
-  tiles.tile_offsets = tile_offsets.data();
-  tiles.quads = of_windows.data();
-  tiles.first_places = first_places.data();
-  tiles.numbers = numbers.data();
+  tiles.height = sets.host.height;
+  tiles.num_tiles = QuadOffsets::tiles(sums.back());
+  quads.columns = Buffer<VertexId>(QuadOffsets::steps(sums.back()) * quad_step_columns, place);
+  quads.words = Buffer<std::uint32_t>(tiles.num_tiles * quads.host.words_per_tile(), place);
+  tiles.offsets = offsets.data();
+  tiles.quads_of_windows = of_windows.data();
+  tiles.quads_before = of_segments.data();
+  tiles.notes = notes.data();
   tiles.columns = quads.columns.data();
   tiles.words = quads.words.data();
-  cuda::launch(number_places, dim3(cuda::num_blocks(view.num_segments, block_warps)), block_threads,
-               place.stream, view, tiles);
   cuda::launch(write_tiles,
-               dim3(cuda::num_blocks(tiles.num_tiles * (tiles.height / 16), block_warps)),
+               dim3(cuda::num_blocks(tiles.num_tiles * tiles.tile_warps(), block_warps)),
                block_threads, place.stream, view, tiles);
+  set_offsets(quads, sums);
+  quads.host.num_quads = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   return quads;
 }
 

@@ -11,6 +11,7 @@
 #include "tessera/core/parallel.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tiles/quad_fragment.hpp"
+#include "tiles/quad_order.hpp"
 #include "tiles/quad_values.hpp"
 
 #include "support/expect_error.hpp"
@@ -69,6 +70,34 @@ TEST(QuadFragment, WritesEverySetOfTwoColumns) {
     const unsigned second = entries.indices >> 2;
     EXPECT_LT(first, second);
     EXPECT_EQ((entries.present & 1u) << first | (entries.present >> 1u & 1u) << second, used);
+  }
+}
+
+TEST(QuadOrder, TakesEveryColumnOnceInSegmentsOfAboutTheSameLength) {
+  for (const std::int32_t columns : {0, 1, 3, 63, 64, 65, 511, 512, 513, 1025, 5000}) {
+    SCOPED_TRACE(columns);
+    const tiles::QuadOrder order(columns);
+    std::set<std::int32_t> taken;
+    std::vector<int> lengths;
+    for (std::int32_t segment = 0; segment < order.num_segments; ++segment) {
+      int length = 0;
+      for (std::int32_t turn = order.first_turn(segment); turn < order.first_turn(segment + 1);
+           ++turn) {
+        for (int part = 0; part < order.num_parts(); ++part) {
+          const std::int32_t column = order.column(turn, part);
+          if (column < 0) continue;
+          EXPECT_TRUE(taken.insert(column).second) << column;
+          ++length;
+        }
+      }
+      lengths.push_back(length);
+    }
+    EXPECT_EQ(taken.size(), static_cast<std::size_t>(columns));
+    if (lengths.empty()) continue;
+    const auto [shortest, longest] = std::minmax_element(lengths.begin(), lengths.end());
+    EXPECT_GT(*shortest, 0);
+    EXPECT_LE(*longest, tiles::segment_columns);
+    EXPECT_LE(*longest - *shortest, 2 * order.num_parts());
   }
 }
 
