@@ -14,16 +14,11 @@ template <int num_words>
 void QuadWindow<num_words>::arrange(const SideRows& rows, VertexId first_row, VertexId last_row) {
   collect(rows, first_row, last_row);
   quads_.clear();
-  const QuadOrder order(static_cast<std::int32_t>(row_sets_.size()));
-  for (std::int32_t segment = 0; segment < order.num_segments; ++segment) {
+  const QuadOrder order{static_cast<std::int32_t>(row_sets_.size())};
+  for (std::int32_t segment = 0; segment < order.num_segments(); ++segment) {
     num_open_ = 0;
-    const std::int32_t end = order.first_turn(segment + 1);
-    for (std::int32_t turn = order.first_turn(segment); turn < end; ++turn) {
-      for (int part = 0; part < order.num_parts(); ++part) {
-        const std::int32_t number = order.column(turn, part);
-        if (number >= 0) place(number);
-      }
-    }
+    const std::int32_t end = order.first_place(segment + 1);
+    for (std::int32_t i = order.first_place(segment); i < end; ++i) place(order.column(i));
   }
 }
 

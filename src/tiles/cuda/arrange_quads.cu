@@ -23,6 +23,8 @@ constexpr int block_warps = 4;
 constexpr int block_threads = 32 * block_warps;
 constexpr unsigned all_lanes = ~0u;
 constexpr std::uint32_t all_rows = ~0u;
+/// For a segment: more than most need, since columns seldom meet.
+constexpr int few_lanes = 8;
 
 __device__ int lane_number() { return static_cast<int>(threadIdx.x) % 32; }
 
@@ -55,52 +57,47 @@ struct SetsView {
     }
     return window;
   }
-  /// Without those that fill the last step: they repeat the one before. All lanes of a warp ask.
+  /// Columns that fill the last step repeat the last one.
   __device__ QuadOrder order(std::int64_t window) const {
     const std::int64_t first = first_column(window);
     const std::int64_t end = first_column(window + 1);
-    const std::int64_t own = end - step_columns + lane_number();
-    const bool repeats = end > first && lane_number() > 0 && lane_number() < step_columns &&
-                         columns[own] == columns[own - 1];
-    return QuadOrder(
-        static_cast<std::int32_t>(end - first - __popc(__ballot_sync(all_lanes, repeats))));
+    if (first == end) return {};
+    const std::int64_t last = cuda::lower_bound(columns, end - step_columns, end, columns[end - 1]);
+    return {static_cast<std::int32_t>(last + 1 - first)};
   }
 };
 
-/// Where the quads of a segment are noted. All but one of them have two columns or more: the first
-/// column of a quad takes room from no other.
-__device__ std::int64_t first_note(const SetsView& view, std::int64_t window,
-                                   const QuadOrder& order, std::int32_t in_window) {
-  const std::int64_t columns_before =
-      view.first_column(window) + std::int64_t{order.first_turn(in_window)} * order.num_parts();
-  return columns_before / 2 + view.first_segment(window) + in_window;
-}
-
-/// A part of a window's turns, column after column.
+/// A part of a window's order.
 struct Segment {
-  __device__ Segment(const SetsView& view, std::int64_t number) {
-    const std::int64_t window = view.window_of_segment(number);
-    const auto in_window = static_cast<std::int32_t>(number - view.first_segment(window));
-    order = view.order(window);
-    first_column = view.first_column(window);
-    if (in_window >= order.num_segments) return;
-    first_turn = order.first_turn(in_window);
-    num_places = (order.first_turn(in_window + 1) - first_turn) * order.num_parts();
-    note = first_note(view, window, order, in_window);
+  Segment() = default;
+  __device__ Segment(const SetsView& view, std::int64_t window, const QuadOrder& window_order,
+                     std::int32_t in_window)
+      : order(window_order), first_column(view.first_column(window)) {
+    if (in_window >= order.num_segments()) return;
+    first_place = order.first_place(in_window);
+    num_columns = order.first_place(in_window + 1) - first_place;
+    first_note = (first_column + first_place) / 2;
   }
 
-  /// -1: none.
+  /// Of the window.
   __device__ std::int32_t column(std::int32_t place) const {
-    if (place >= num_places) return -1;
-    return order.column(first_turn + (place >> order.part_bits), place & (order.num_parts() - 1));
+    return order.column(first_place + place);
   }
+  /// All but one have two columns or more, since what comes second always fits.
+  __device__ std::int32_t most_quads() const { return (num_columns + 1) / 2; }
 
   QuadOrder order;
   std::int64_t first_column = 0;
-  std::int64_t note = 0;
-  std::int32_t first_turn = 0;
-  std::int32_t num_places = 0;
+  std::int64_t first_note = 0;  ///< of its quads, among those of all segments
+  std::int32_t first_place = 0;
+  std::int32_t num_columns = 0;
 };
+
+__device__ Segment numbered_segment(const SetsView& view, std::int64_t number) {
+  const std::int64_t window = view.window_of_segment(number);
+  return {view, window, view.order(window),
+          static_cast<std::int32_t>(number - view.first_segment(window))};
+}
 
 /// The rows that use a column.
 template <int num_words>
@@ -108,35 +105,43 @@ struct alignas(num_words < 4 ? 4 * num_words : 16) RowWords {
   std::uint32_t words[num_words] = {};
 };
 
-/// Four columns of a window, counted from 1; 0: none.
-using QuadNote = int4;
+/// The places of a quad's columns in their segment, counted from 1; 0: none.
+using QuadNote = ushort4;
 
-/// The open quads of a segment, one in each lane.
-template <int num_words>
+/// Instead of a number of quads: too many of them are open for a few lanes.
+constexpr std::int32_t too_many_open = -1;
+
+/// The open quads of a segment, one in each of some neighbouring lanes. All lanes of a warp act
+/// together, whether their segments have columns left or not.
+template <int num_words, int num_lanes>
 class OpenQuads {
  public:
-  /// Writes down what comes to be in which quad.
-  __device__ explicit OpenQuads(QuadNote* notes) : notes_(notes) {}
+  /// Writes down what comes to be in which quad, where there are zeros.
+  __device__ explicit OpenQuads(QuadNote* notes)
+      : notes_(reinterpret_cast<std::uint16_t*>(notes)) {}
 
   /// To the fullest quad that fits, of equals to the first; where none does, the one of which most
-  /// rows use two makes way.
-  __device__ void add(const RowWords<num_words>& set, std::int32_t column) {
-    const unsigned fitting = __ballot_sync(all_lanes, fits(set));
-    if (fitting == 0) make_way();
+  /// rows use two makes way, or, with fewer lanes than quads may be open, nothing is added any
+  /// more.
+  __device__ void add(const RowWords<num_words>& set, std::int32_t place, bool is_column) {
+    const unsigned fitting = __ballot_sync(all_lanes, fits(set)) >> first_lane_ & group_lanes;
+    if constexpr (num_lanes == open_quads) {
+      if (fitting == 0) make_way();
+    } else {
+      if (fitting == 0 && is_column) num_quads_ = too_many_open;
+      is_column = is_column && num_quads_ != too_many_open;
+    }
     unsigned candidates = of_size_[0];
 #pragma unroll
     for (int size = 1; size < quad_columns; ++size) {
       candidates = (fitting & of_size_[size]) != 0 ? fitting & of_size_[size] : candidates;
     }
-    const unsigned chosen = candidates & (0u - candidates);
+    const unsigned chosen = is_column ? candidates & (0u - candidates) : 0;
     const bool opens = (chosen & of_size_[0]) != 0;
     const bool mine = (chosen & own_) != 0;
-    if (mine && opens) {
-      place_ = quad_columns * num_quads_;
-      notes_[num_quads_] = {column + 1, 0, 0, 0};
-    }
-    if (mine && !opens) reinterpret_cast<std::int32_t*>(notes_)[place_] = column + 1;
-    place_ += mine ? 1 : 0;
+    next_note_ = mine && opens ? quad_columns * num_quads_ : next_note_;
+    if (mine) notes_[next_note_] = static_cast<std::uint16_t>(place + 1);
+    next_note_ += mine ? 1 : 0;
     take(set, mine ? all_rows : 0, mine && (chosen & of_size_[3]) != 0 ? 0 : all_rows);
     num_quads_ += opens ? 1 : 0;
     const unsigned full = of_size_[3];
@@ -150,6 +155,8 @@ class OpenQuads {
   __device__ std::int32_t num_quads() const { return num_quads_; }
 
  private:
+  static constexpr unsigned group_lanes = all_lanes >> (32 - num_lanes);
+
   __device__ bool fits(const RowWords<num_words>& set) const {
     std::uint32_t common = 0;
 #pragma unroll
@@ -179,52 +186,59 @@ class OpenQuads {
     of_size_[0] = chosen;
   }
 
-  QuadNote* notes_;
-  unsigned own_ = 1u << lane_number();
-  RowWords<num_words> once_;   ///< rows that use a column of the lane's quad
-  RowWords<num_words> twice_;  ///< rows that use two
-  std::int32_t place_ = 0;     ///< of its next column
-  /// The same for all lanes: those whose quads have so many columns.
-  unsigned of_size_[quad_columns] = {all_lanes, 0, 0, 0};
+  std::uint16_t* notes_;
+  int first_lane_ = lane_number() / num_lanes * num_lanes;
+  unsigned own_ = 1u << lane_number() % num_lanes;
+  RowWords<num_words> once_;    ///< rows that use a column of the lane's quad
+  RowWords<num_words> twice_;   ///< rows that use two
+  std::int32_t next_note_ = 0;  ///< of its next column
+  /// The same for all lanes of the segment: those whose quads have so many columns.
+  unsigned of_size_[quad_columns] = {group_lanes, 0, 0, 0};
   std::int32_t num_quads_ = 0;
 };
 
-template <int num_words>
+/// A segment for every `num_lanes` lanes; with a lane for every quad that may be open, only those
+/// that were too much for fewer.
+template <int num_words, int num_lanes>
 __global__ __launch_bounds__(block_threads) void arrange_segments(const SetsView view,
                                                                   QuadNote* notes,
                                                                   std::int32_t* quads_of_segments) {
-  __shared__ RowWords<num_words> sets[block_warps][32];
-  if (warp_number() >= view.num_segments) return;
-  const Segment segment(view, warp_number());
-  const auto load = [&](std::int32_t column) {
+  constexpr int block_groups = block_threads / num_lanes;
+  constexpr bool again = num_lanes == open_quads;
+  __shared__ RowWords<num_words> sets[block_groups][num_lanes + 1];  // the last looks ahead, too
+  const int group = static_cast<int>(threadIdx.x) / num_lanes;
+  const int lane = static_cast<int>(threadIdx.x) % num_lanes;
+  const std::int64_t number = std::int64_t{blockIdx.x} * block_groups + group;
+  if (again && (number >= view.num_segments || quads_of_segments[number] != too_many_open)) return;
+  // A warp stays together: what is left over has no columns.
+  const Segment segment = number < view.num_segments ? numbered_segment(view, number) : Segment{};
+  const auto load = [&](std::int32_t place) {
     const auto* const from = reinterpret_cast<const RowWords<num_words>*>(view.sets);
-    return column >= 0 ? from[segment.first_column + column] : RowWords<num_words>{};
+    return place < segment.num_columns ? from[segment.first_column + segment.column(place)]
+                                       : RowWords<num_words>{};
   };
-  auto& warp_sets = sets[threadIdx.x / 32];
-  OpenQuads<num_words> open(notes + segment.note);
-  std::int32_t own = segment.column(lane_number());
-  RowWords<num_words> own_set = load(own);
-  for (std::int32_t place = 0; place < segment.num_places; place += 32) {
-    const std::int32_t column = own;
-    unsigned left = __ballot_sync(all_lanes, column >= 0);
+  RowWords<num_words> own = load(lane);
+  notes += segment.first_note;
+  for (std::int32_t i = lane; i < segment.most_quads(); i += num_lanes) notes[i] = {};
+  OpenQuads<num_words, num_lanes> open(notes);
+  const auto goes_on = [&](std::int32_t first) {
+    return first < segment.num_columns && open.num_quads() != too_many_open;
+  };
+  for (std::int32_t first = 0; __any_sync(all_lanes, goes_on(first)); first += num_lanes) {
+    sets[group][lane] = own;
     __syncwarp();
-    warp_sets[lane_number()] = own_set;
-    __syncwarp();
-    own = segment.column(place + 32 + lane_number());
-    own_set = load(own);
-    int from = __ffs(static_cast<int>(left)) - 1;
-    RowWords<num_words> set = warp_sets[from];
-    while (left != 0) {
+    own = load(first + num_lanes + lane);
+    RowWords<num_words> set = sets[group][0];
+#pragma unroll 1
+    for (int i = 0; i < num_lanes; ++i) {
       // The next one is on its way while this one finds its quad.
-      left &= left - 1;
-      const int next = left != 0 ? __ffs(static_cast<int>(left)) - 1 : 0;
-      const RowWords<num_words> next_set = warp_sets[next];
-      open.add(set, __shfl_sync(all_lanes, column, from));
-      from = next;
-      set = next_set;
+      const RowWords<num_words> next = sets[group][i + 1];
+      open.add(set, first + i, first + i < segment.num_columns);
+      set = next;
     }
+    __syncwarp();
   }
-  if (lane_number() == 0) quads_of_segments[warp_number()] = open.num_quads();
+  if (lane == 0 && number < view.num_segments) quads_of_segments[number] = open.num_quads();
 }
 
 /// The tiles of windows before each, and their steps: both in one number, to be added up at once.
@@ -258,6 +272,8 @@ __global__ __launch_bounds__(block_threads) void count_quads(const SetsView view
   offsets[window] = QuadOffsets::of_window(quads);
 }
 
+constexpr int tile_quads = 2 * quads_per_step;
+
 /// What the words of tiles are made of.
 struct QuadsView {
   int height = 16;
@@ -269,75 +285,89 @@ struct QuadsView {
   VertexId* columns = nullptr;
   std::uint32_t* words = nullptr;
 
-  /// Of 16 rows, for one warp.
-  constexpr int warp_strips() const { return height < 64 ? height / 16 : 4; }
-  constexpr int tile_warps() const { return height / 16 / warp_strips(); }
+  constexpr int tile_warps() const { return height < 64 ? 1 : height / 64; }
 };
 
-/// Where a window's quad is noted.
-__device__ const QuadNote& note_of(const SetsView& view, const QuadsView& quads,
-                                   std::int64_t window, const QuadOrder& order, std::int32_t quad) {
-  const std::int32_t* const before = quads.quads_before + view.first_segment(window);
-  std::int32_t segment = 0;
-  for (std::int32_t end = order.num_segments; end - segment > 1;) {
-    const std::int32_t middle = (segment + end) / 2;
-    (before[middle] <= quad ? segment : end) = middle;
+/// The columns of a window's quad; -1: none.
+struct NotedQuad {
+  __device__ NotedQuad(const SetsView& view, const QuadsView& quads, std::int64_t window,
+                       std::int32_t quad) {
+    const QuadOrder order = view.order(window);
+    const std::int32_t* const before = quads.quads_before + view.first_segment(window);
+    std::int32_t in_window = 0;
+    for (std::int32_t end = order.num_segments(); end - in_window > 1;) {
+      const std::int32_t middle = (in_window + end) / 2;
+      (before[middle] <= quad ? in_window : end) = middle;
+    }
+    const Segment segment(view, window, order, in_window);
+    const QuadNote note = quads.notes[segment.first_note + quad - before[in_window]];
+    const int places[] = {note.x, note.y, note.z, note.w};
+#pragma unroll
+    for (int i = 0; i < quad_columns; ++i) {
+      columns[i] = places[i] > 0 ? segment.column(places[i] - 1) : -1;
+    }
   }
-  return quads.notes[first_note(view, window, order, segment) + quad - before[segment]];
+
+  std::int32_t columns[quad_columns];
+};
+
+/// What stands for the entries of a quad (tiles/quad_fragment.hpp), a bit for each of 16 rows: the
+/// low bits of both indices, the high bits, and whether the entries are there; the first entry's in
+/// the low half.
+struct QuadPlanes {
+  std::uint32_t low;
+  std::uint32_t high;
+  std::uint32_t present;
+};
+
+/// From the rows that use each column.
+__device__ QuadPlanes planes_of(const std::uint32_t (&rows)[quad_columns]) {
+  const auto [a, b, c, d] = rows;
+  const auto both = [](std::uint32_t first, std::uint32_t second) {
+    return (first & 0xffffu) | second << 16;
+  };
+  // The first index is 0 but where the first column used is b or c; the second is 3 but where that
+  // is not d.
+  const std::uint32_t second_is_b = a & b;
+  const std::uint32_t second_is_c = c & (a | b);
+  return {both(b & ~a, ~second_is_c), both(c & ~(a | b), ~second_is_b),
+          both(a | b | c, d | second_is_b | second_is_c)};
 }
 
-/// `quad_entries` of all sets of columns, four bits and two bits for each.
-constexpr std::uint64_t all_indices = [] {
-  std::uint64_t all = 0;
-  for (unsigned used = 0; used < 16; ++used) {
-    all |= std::uint64_t{quad_entries(used).indices} << 4 * used;
-  }
-  return all;
-}();
-constexpr std::uint32_t all_present = [] {
-  std::uint32_t all = 0;
-  for (unsigned used = 0; used < 16; ++used) all |= quad_entries(used).present << 2 * used;
-  return all;
-}();
-
-/// Which of a quad's columns a row uses: `low` has the rows of the first two, `high` of the others,
-/// 16 bits each.
-__device__ unsigned used_by(std::uint32_t low, std::uint32_t high, int row) {
-  return (low >> row & 1u) | (low >> (row + 16) & 1u) << 1 | (high >> row & 1u) << 2 |
-         (high >> (row + 16) & 1u) << 3;
-}
-
-/// The words of 16 rows and a tile (tiles/quad_fragment.hpp). Each lane has the rows of two places.
-__device__ void write_strip(std::uint32_t rows, std::uint32_t* words) {
+/// The words of 16 rows and a tile. Lane q has the planes of quad q, from `first_lane` on.
+__device__ void write_strip(const QuadPlanes& planes, int first_lane, std::uint32_t* words) {
   const int lane = lane_number();
   const int group = lane / 4;
   const int step = lane % 4 / 2;
   const int half = lane % 2;
+  // Rows `group` and `group + 8` of both entries: bits 0, 8, 16 and 24.
+  const auto row_bits = [&](std::uint32_t plane, int quad) {
+    return __shfl_sync(all_lanes, plane, first_lane + quad) >> group & 0x01010101u;
+  };
   std::uint32_t indices = 0;
   std::uint32_t present[2] = {};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int quad = 8 * step + 4 * half + i;
-    const std::uint32_t low = __shfl_sync(all_lanes, rows, 2 * quad);
-    const std::uint32_t high = __shfl_sync(all_lanes, rows, 2 * quad + 1);
-#pragma unroll
-    for (int lower = 0; lower < 2; ++lower) {
-      const unsigned used = used_by(low, high, group + 8 * lower);
-      indices |= static_cast<std::uint32_t>(all_indices >> 4 * used & 15u) << (16 * lower + 4 * i);
-      const std::uint32_t entries = all_present >> 2 * used;
-      present[i / 2] |= ((entries & 1u) | (entries >> 1 & 1u) << 8)
-                        << (16 * (i % 2) + 4 * step + 2 * half + lower);
-    }
+    const std::uint32_t digits = row_bits(planes.low, quad) | row_bits(planes.high, quad) << 1;
+    const std::uint32_t both = digits | digits >> 14;  // four bits for each row
+    indices |= (both & 0xfu) << 4 * i | (both & 0xf00u) << (8 + 4 * i);
+    const std::uint32_t there = row_bits(planes.present, quad);
+    const std::uint32_t rows = there | there >> 7;  // two bits for each entry
+    present[i / 2] |= ((rows & 3u) | (rows >> 8 & 0x300u)) << (16 * (i % 2));
   }
   words[lane] = indices;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
+    present[i] <<= 4 * step + 2 * half;
     present[i] |= __shfl_xor_sync(all_lanes, present[i], 1);
     present[i] |= __shfl_xor_sync(all_lanes, present[i], 2);
     if (lane % 4 == i) words[32 + 2 * group + i] = present[i];
   }
 }
 
+/// A warp for each tile, and for each 64 rows where there are more. Half of its lanes have the
+/// quads for 32 rows, the others for the next 32.
 __global__ __launch_bounds__(block_threads) void write_tiles(const SetsView view,
                                                              const QuadsView quads) {
   const std::int64_t tile = warp_number() / quads.tile_warps();
@@ -347,45 +377,62 @@ __global__ __launch_bounds__(block_threads) void write_tiles(const SetsView view
   const std::int64_t window =
       cuda::lower_bound(quads.offsets, 0, view.num_windows + 1, tiles_to_here) - 1;
   const std::int32_t num_quads = quads.quads_of_windows[window];
-  const std::int64_t in_window = tile - QuadOffsets::tiles(quads.offsets[window]);
-  const auto quad = static_cast<std::int32_t>(2 * quads_per_step * in_window) + lane_number() / 2;
-  // Places beyond the last quad look at it, to repeat its first column.
-  const QuadNote& note =
-      note_of(view, quads, window, view.order(window), quad < num_quads ? quad : num_quads - 1);
-  const int2 numbers = reinterpret_cast<const int2*>(&note)[lane_number() % 2];
-  const bool used[2] = {quad < num_quads && numbers.x > 0, quad < num_quads && numbers.y > 0};
-  const std::int64_t before_first = view.first_column(window) - 1;
+  const auto in_window =
+      static_cast<std::int32_t>(tile - QuadOffsets::tiles(quads.offsets[window]));
+  const std::int32_t quad = tile_quads * in_window + lane_number() % tile_quads;
+  // Quads beyond the last have no entries, and repeat its first column.
+  const NotedQuad noted(view, quads, window, min(quad, num_quads - 1));
+  const std::int64_t first_column = view.first_column(window);
   const int set_words = row_set_words(quads.height);
+  const int word = 2 * part + lane_number() / tile_quads;
+  std::uint32_t rows[quad_columns] = {};
+#pragma unroll
+  for (int i = 0; i < quad_columns; ++i) {
+    if (quad < num_quads && word < set_words && noted.columns[i] >= 0) {
+      rows[i] = view.sets[(first_column + noted.columns[i]) * set_words + word];
+    }
+  }
   const int strips = quads.height / 16;
-  const int first_strip = part * quads.warp_strips();
   std::uint32_t* const words = quads.words + tile * strips * quad_strip_words;
-  for (int strip = first_strip; strip < first_strip + quads.warp_strips(); ++strip) {
-    const auto rows_of = [&](std::int32_t number) {
-      return view.sets[(before_first + number) * set_words + strip / 2] >> 16 * (strip % 2) &
-             0xffffu;
+#pragma unroll
+  for (int upper = 0; upper < 2; ++upper) {
+    const QuadPlanes planes = planes_of(rows);
+#pragma unroll
+    for (int of_warp = 0; of_warp < 2; ++of_warp) {
+      const int strip = 4 * part + 2 * of_warp + upper;
+      if (strip < strips)
+        write_strip(planes, tile_quads * of_warp, words + strip * quad_strip_words);
+    }
+#pragma unroll
+    for (int i = 0; i < quad_columns; ++i) rows[i] >>= 16;
+  }
+  const std::int64_t place =
+      QuadOffsets::steps(quads.offsets[window]) * quad_step_columns + quad * quad_columns;
+  const std::int64_t end = QuadOffsets::steps(quads.offsets[window + 1]) * quad_step_columns;
+  if (part == 0 && lane_number() < tile_quads && place < end) {
+    const auto column = [&](int i) {
+      const bool is_used = quad < num_quads && noted.columns[i] >= 0;
+      return view.columns[first_column + noted.columns[is_used ? i : 0]];
     };
-    const std::uint32_t rows =
-        (used[0] ? rows_of(numbers.x) : 0) | (used[1] ? rows_of(numbers.y) << 16 : 0);
-    write_strip(rows, words + strip * quad_strip_words);
+    *reinterpret_cast<int4*>(quads.columns + place) = {column(0), column(1), column(2), column(3)};
   }
-  const std::int32_t first = __shfl_sync(all_lanes, numbers.x, lane_number() / 2 * 2);
-  const std::int64_t end_place = QuadOffsets::steps(quads.offsets[window + 1]) * quad_step_columns;
-  const std::int64_t place = QuadOffsets::steps(quads.offsets[window]) * quad_step_columns +
-                             std::int64_t{quad} * quad_columns + lane_number() % 2 * 2;
-  if (part == 0 && place < end_place) {
-    const VertexId* const columns = view.columns + before_first;
-    *reinterpret_cast<int2*>(quads.columns + place) = {columns[used[0] ? numbers.x : first],
-                                                       columns[used[1] ? numbers.y : first]};
-  }
+}
+
+template <int num_words>
+void start_arranging(const SetsView& view, QuadNote* notes, std::int32_t* quads, Stream stream) {
+  cuda::launch(arrange_segments<num_words, few_lanes>,
+               dim3(cuda::num_blocks(view.num_segments, block_threads / few_lanes)), block_threads,
+               stream, view, notes, quads);
+  cuda::launch(arrange_segments<num_words, open_quads>,
+               dim3(cuda::num_blocks(view.num_segments, block_threads / open_quads)), block_threads,
+               stream, view, notes, quads);
 }
 
 void start_arranging(int words, const SetsView& view, QuadNote* notes, std::int32_t* quads,
                      Stream stream) {
-  constexpr std::array kernels = {arrange_segments<1>, arrange_segments<2>, arrange_segments<4>,
-                                  arrange_segments<8>};
-  const std::size_t kernel = words == 1 ? 0 : words == 2 ? 1 : words == 4 ? 2 : 3;
-  cuda::launch(kernels[kernel], dim3(cuda::num_blocks(view.num_segments, block_warps)),
-               block_threads, stream, view, notes, quads);
+  constexpr std::array start = {start_arranging<1>, start_arranging<2>, start_arranging<4>,
+                                start_arranging<8>};
+  start[words == 1 ? 0 : words == 2 ? 1 : words == 4 ? 2 : 3](view, notes, quads, stream);
 }
 
 /// Offsets of windows for the host, where work is divided.
@@ -423,7 +470,7 @@ DeviceQuads arrange_quads(const DeviceTiles& sets, const Place& place) {
   view.step_offsets = sets.step_offsets.data();
   view.columns = sets.columns.data();
   view.sets = sets.words.data();
-  Buffer<QuadNote> notes(sets.columns.size() / 2 + view.num_segments, place);
+  Buffer<QuadNote> notes(sets.columns.size() / 2, place);
   Buffer<std::int32_t> of_segments(view.num_segments, place);
   start_arranging(row_set_words(sets.host.height), view, notes.data(), of_segments.data(),
                   place.stream);
