@@ -158,10 +158,10 @@ class OpenQuads {
   static constexpr unsigned group_lanes = all_lanes >> (32 - num_lanes);
 
   __device__ bool fits(const RowWords<num_words>& set) const {
-    std::uint32_t common = 0;
+    std::uint32_t common[2] = {};  // two sums are known sooner than one
 #pragma unroll
-    for (int i = 0; i < num_words; ++i) common |= set.words[i] & twice_.words[i];
-    return common == 0;
+    for (int i = 0; i < num_words; ++i) common[i % 2] |= set.words[i] & twice_.words[i];
+    return (common[0] | common[1]) == 0;
   }
 
   /// Every lane takes those rows that it wants, and keeps all or, when its quad is full, none.
@@ -410,11 +410,13 @@ __global__ __launch_bounds__(block_threads) void write_tiles(const SetsView view
       QuadOffsets::steps(quads.offsets[window]) * quad_step_columns + quad * quad_columns;
   const std::int64_t end = QuadOffsets::steps(quads.offsets[window + 1]) * quad_step_columns;
   if (part == 0 && lane_number() < tile_quads && place < end) {
-    const auto column = [&](int i) {
-      const bool is_used = quad < num_quads && noted.columns[i] >= 0;
-      return view.columns[first_column + noted.columns[is_used ? i : 0]];
+    const auto column = [&](std::int32_t number) {
+      const bool is_used = quad < num_quads && number >= 0;
+      return view.columns[first_column + (is_used ? number : noted.columns[0])];
     };
-    *reinterpret_cast<int4*>(quads.columns + place) = {column(0), column(1), column(2), column(3)};
+    *reinterpret_cast<int4*>(quads.columns + place) = {
+        column(noted.columns[0]), column(noted.columns[1]), column(noted.columns[2]),
+        column(noted.columns[3])};
   }
 }
 
