@@ -44,6 +44,17 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> dot_coefficients = {
        .most_last_steps = 64,
        .moved_bytes_per_us = 4.2e6}}}};
 
+constexpr std::array<Fitted<ShortCoefficients>, 1> gat_coefficients = {
+    {{fitted_on_h200("2026-11-17", "expected, from one head of 64 features on two graphs"),
+      {.launch_us = 6,
+       .window_us = 3e-4,
+       .feature_window_us = 8e-6,
+       .head_step_us = 1.5e-4,
+       .feature_step_us = 6.2e-6,
+       .last_step_us = 0.4,
+       .most_last_steps = 64,
+       .moved_bytes_per_us = 4.2e6}}}};
+
 constexpr std::array<Fitted<ShortCoefficients>, 1> gatv2_coefficients = {
     {{fitted_on_h200("2026-11-17",
                      "heads of 32, 64 and 128 features in bf16 on three large graphs"),
@@ -60,8 +71,10 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> gatv2_coefficients = {
 
 double predict_short_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {
   const AttentionOptions& options = problem.options;
-  const ShortCoefficients fit = coefficients_for(
-      options.form == AttentionForm::gatv2 ? gatv2_coefficients : dot_coefficients, traits);
+  const auto& fitted = options.form == AttentionForm::gat     ? gat_coefficients
+                       : options.form == AttentionForm::gatv2 ? gatv2_coefficients
+                                                              : dot_coefficients;
+  const ShortCoefficients fit = coefficients_for(fitted, traits);
   const tiles::WindowSample sample =
       tiles::sample_windows(problem.graph, short_attention_height, tiles::Side::forward);
   const auto rows = static_cast<double>(problem.graph.num_rows());

@@ -51,6 +51,7 @@ struct StepOperands {
   std::uint32_t high[2][2];
   std::uint32_t low[2][2];
 
+  StepOperands() = default;
   __device__ explicit StepOperands(const StepCells& weights) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

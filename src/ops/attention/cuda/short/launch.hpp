@@ -14,9 +14,10 @@ inline constexpr int short_attention_height = 16;
 inline constexpr std::array<int, 2> short_head_widths = {64, 128};
 using ShortAttentionFunctions = std::array<TallAttentionFunction, short_head_widths.size()>;
 
-extern const ShortAttentionFunctions short_dot_bf16, short_dot_fp16;
+extern const ShortAttentionFunctions short_dot_bf16, short_dot_fp16, short_gat_bf16;
 /// The backward pass: over rows for targets, then over columns.
 extern const ShortAttentionFunctions short_dot_by_rows_bf16, short_dot_by_columns_bf16;
+extern const ShortAttentionFunctions short_gat_by_rows_bf16, short_gat_by_columns_bf16;
 
 /// The same of GATv2, whose widest heads have no backward pass.
 inline constexpr std::array<int, 3> short_gatv2_widths = {32, 64, 128};

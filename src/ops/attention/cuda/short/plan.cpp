@@ -25,10 +25,11 @@ std::optional<std::size_t> width_index(const AttentionOptions& options) {
 
 std::string why_not(const AttentionProblem& problem) {
   const AttentionOptions& options = problem.options;
-  if (options.form != AttentionForm::dot && options.form != AttentionForm::gatv2) {
-    return "dot products and GATv2 only";
-  }
+  if (options.form == AttentionForm::cosine) return "scores that are no plain dot products";
   if (bytes_per_element(options.precision) != 2) return "16-bit features only";
+  if (options.form == AttentionForm::gat && options.precision != Precision::bf16) {
+    return "GAT in bf16 only, as fp16 has too small a range for factors";
+  }
   if (options.dropout > 0) return "dropout, which asks for the number of every edge";
   if (!width_index(options)) return "heads of 64 or 128 features only, in GATv2 of 32, too";
   return {};
@@ -36,27 +37,49 @@ std::string why_not(const AttentionProblem& problem) {
 
 bool has_gradient(const AttentionOptions& options) {
   if (options.precision != Precision::bf16) return false;
-  return options.form == AttentionForm::dot || *width_index(options) < num_short_gatv2_gradients;
+  return options.form != AttentionForm::gatv2 || *width_index(options) < num_short_gatv2_gradients;
+}
+
+const TallAttentionFunction& function_of(const AttentionOptions& options) {
+  const bool bf16 = options.precision == Precision::bf16;
+  const std::size_t index = *width_index(options);
+  switch (options.form) {
+    case AttentionForm::gat: return short_gat_bf16[index];
+    case AttentionForm::gatv2: return (bf16 ? short_gatv2_bf16 : short_gatv2_fp16)[index];
+    default: return (bf16 ? short_dot_bf16 : short_dot_fp16)[index];
+  }
+}
+
+void set_gradient(const AttentionOptions& options, WindowKernel& kernel) {
+  const std::size_t index = *width_index(options);
+  kernel.gradient_slices = kernel.num_slices;
+  kernel.row_slot = options.features;
+  kernel.column_slot = 2 * options.features;
+  switch (options.form) {
+    case AttentionForm::gat:
+      kernel.by_rows = short_gat_by_rows_bf16[index];
+      kernel.by_columns = short_gat_by_columns_bf16[index];
+      kernel.row_slot = options.heads;
+      // Pairs of features are stored at once, so that rows are even.
+      kernel.column_slot = options.features + (options.heads + 1) / 2 * 2;
+      kernel.state_numbers = 4;
+      break;
+    case AttentionForm::gatv2:
+      kernel.by_rows = short_gatv2_by_rows_bf16[index];
+      kernel.by_columns = short_gatv2_by_columns_bf16[index];
+      kernel.store_vector = attention_backward_bf16.store_vector;
+      break;
+    default:
+      kernel.by_rows = short_dot_by_rows_bf16[index];
+      kernel.by_columns = short_dot_by_columns_bf16[index];
+  }
 }
 
 WindowKernel window_kernel(const AttentionOptions& options) {
-  const bool bf16 = options.precision == Precision::bf16;
-  const bool gatv2 = options.form == AttentionForm::gatv2;
-  const std::size_t index = *width_index(options);
-  WindowKernel kernel{gatv2 ? (bf16 ? short_gatv2_bf16 : short_gatv2_fp16)[index]
-                            : (bf16 ? short_dot_bf16 : short_dot_fp16)[index],
-                      static_cast<int>(options.heads), 1};
+  WindowKernel kernel{function_of(options), static_cast<int>(options.heads), 1};
   kernel.height = short_attention_height;
   kernel.warps_per_worker = 1;
-  if (has_gradient(options)) {
-    kernel.by_rows = gatv2 ? short_gatv2_by_rows_bf16[index] : short_dot_by_rows_bf16[index];
-    kernel.by_columns =
-        gatv2 ? short_gatv2_by_columns_bf16[index] : short_dot_by_columns_bf16[index];
-    if (gatv2) kernel.store_vector = attention_backward_bf16.store_vector;
-    kernel.gradient_slices = kernel.num_slices;
-    kernel.row_slot = options.features;
-    kernel.column_slot = 2 * options.features;
-  }
+  if (has_gradient(options)) set_gradient(options, kernel);
   return kernel;
 }
 
@@ -66,6 +89,8 @@ double predicted_us(const AttentionProblem& problem) {
   if (!problem.options.backward) return forward;
   // As many forward passes; fewer warps are at work where heads are wide.
   double passes = problem.options.features / problem.options.heads == 64 ? 2.9 : 3.1;
+  // Either sweep gathers one row per column; that over columns has sums of either side.
+  if (problem.options.form == AttentionForm::gat) passes = 2.3;
   // Sums of masks cost as much as scores.
   if (problem.options.form == AttentionForm::gatv2) passes = 3.3;
   return forward + (has_gradient(problem.options) ? passes * forward
