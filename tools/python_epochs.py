@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Puts records of bench/python/epochs.py, losses.py and turbo.py on a GPU beside those that are kept, and writes the
-tables of docs/results/python.md anew.
+"""Puts records of bench/python/epochs.py, losses.py and turbo.py on a GPU, and of epochs.py on several cores of a CPU,
+beside those that are kept, and writes the tables of docs/results/python.md anew.
 
     tools/python_epochs.py NEW.json...        # a new record takes the place of the one of the same case
     tools/python_epochs.py                    # only the tables
@@ -15,13 +15,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench" / "python"))
-from epoch_records import loss_text, memory_text, ratio, time_text  # noqa: E402
+from epoch_records import gradient_text, loss_text, memory_text, ratio, time_text  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
 PAGE = RESULTS / "python.md"
 KEPT = {kind: RESULTS / f"python_{name}.json"
-        for kind, name in {"epochs": "cuda", "losses": "losses", "turbo": "turbo"}.items()}
-GRAPHS = ["cora", "arxiv", "reddit"]
+        for kind, name in {"epochs": "cuda", "cores": "cores", "losses": "losses", "turbo": "turbo"}.items()}
+GRAPHS = ["cora", "small", "arxiv", "reddit"]
 MODES = ["eager", "compiled", "captured"]
 PRECISIONS = ["fp32", "bf16"]
 MODELS = ["GCN", "SAGE", "GIN", "GAT", "GATv2"]
@@ -29,7 +29,11 @@ OPERATORS = ["sum", "max", "gatv2", "transformer"]
 
 
 def kind_of(record):
-    return "turbo" if "operator" in record else "losses" if "fp64" in record else "epochs"
+    if "operator" in record:
+        return "turbo"
+    if "fp64" in record:
+        return "losses"
+    return "epochs" if record["device"].startswith("NVIDIA") else "cores"
 
 
 def place(record):
@@ -46,13 +50,20 @@ def place(record):
 def ran(record):
     """Whether it tells anything: a case whose part of ours failed does not."""
     return {"turbo": lambda: "tessera_ms" in record, "losses": lambda: True,
-            "epochs": lambda: "median_ms" in record["tessera"]}[kind_of(record)]()
+            "epochs": lambda: "median_ms" in record["tessera"],
+            "cores": lambda: "median_ms" in record["tessera"]}[kind_of(record)]()
 
 
 def epochs_row(record):
     return (f"| {record['graph']} | {record['model']} | {record['precision']} | {record['mode']} | "
             f"{time_text(record['pyg'])} | {time_text(record['tessera'])} | {ratio(record)} | {loss_text(record)} | "
             f"{memory_text(record)} | `{record['commit']}` |")
+
+
+def cores_row(record):
+    return (f"| {record['graph']} | {record['model']} | {record['precision']} | {record['mode']} | "
+            f"{time_text(record['pyg'])} | {time_text(record['tessera'])} | {ratio(record)} | {loss_text(record)} | "
+            f"{gradient_text(record)} | `{record['commit']}` |")
 
 
 def losses_row(record):
@@ -75,6 +86,8 @@ def turbo_row(record):
 TABLES = {
     "epochs": (["| graph | model | precision | mode | PyG | Tessera | times as fast | loss | memory | commit |",
                 "|---|---|---|---|---:|---:|---:|---:|---:|---|"], epochs_row),
+    "cores": (["| graph | model | precision | mode | PyG | Tessera | times as fast | loss | first gradients | commit |",
+               "|---|---|---|---|---:|---:|---:|---:|---:|---|"], cores_row),
     "losses": (["| graph | model | precision | losses, PyG | losses, Tessera | gradients, PyG | gradients, Tessera | commit |",
                 "|---|---|---|---|---|---|---|---|"], losses_row),
     "turbo": (["| graph | operator | precision | Turbo-GNN | Tessera | times as fast | difference | commit |",
