@@ -153,10 +153,11 @@ class FactoredGat
     for (int step = 0; step < steps; ++step) {
       if (step >= steps_at_once) Products::wait_for_all_but_last();
       weights[step][0] = weights_of(columns_of(turn), pattern, step);
+      // Before the products: nobody may read their operands while they are under way.
+      add_weights(weights[step][0]);
       Products::begin_step(weights[step]);
       Products::add(sums, weights[step][0], rows_of(turn, 0), 0, step);
       Products::commit();
-      add_weights(weights[step][0]);
     }
     Products::wait(sums);
   }

@@ -247,18 +247,19 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
       // There are registers for the weights of so many steps.
       if (step >= steps_at_once) Products::wait_for_all_but_last();
       find_weights(weights[step], columns_of(turn), 0, pattern, step);
+      // Before the products: nobody may read their operands while they are under way.
+      add_numbers(weights[step], turn, 0, step);
       Products::begin_step(weights[step]);
       ask(weights[step], turn, 0, step);
       Products::commit();
-      add_numbers(weights[step], turn, 0, step);
     }
     wait(0);
   }
   __device__ void multiply(const Weights (&weights)[num_sides], int turn, int h, int step) {
+    add_numbers(weights, turn, h, step);
     begin(h);
     ask(weights, turn, h, step);
     Products::commit();
-    add_numbers(weights, turn, h, step);
     wait(h);
   }
   __device__ void begin(int h) {
