@@ -17,12 +17,8 @@ void QuadWindow<num_words>::arrange(const SideRows& rows, VertexId first_row, Ve
   const QuadOrder order{static_cast<std::int32_t>(row_sets_.size())};
   for (std::int32_t segment = 0; segment < order.num_segments(); ++segment) {
     num_open_ = 0;
-    for (std::int32_t turn = segment * segment_turns; turn < order.segment_end(segment); ++turn) {
-      for (int quarter = 0; quarter < quad_columns; ++quarter) {
-        const std::int32_t number = order.column(turn, quarter);
-        if (number >= 0) place(number);
-      }
-    }
+    const std::int32_t end = order.first_place(segment + 1);
+    for (std::int32_t i = order.first_place(segment); i < end; ++i) place(order.column(i));
   }
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -106,6 +108,30 @@ TEST_P(TranslatingDevice, ArrangesLongWindowsIntoTheSameBytes) {
                 translate_quads(graph, height, Side::transposed));
       EXPECT_EQ(translate_quads(graph, height, Side::forward, GetParam()),
                 translate_quads(graph, height, Side::forward));
+    }
+  }
+}
+
+/// One row alone in its window has columns at the edges of parts and segments; the windows around
+/// it are empty.
+TEST_P(TranslatingDevice, ArrangesWindowsAtTheEdgesOfSegmentsIntoTheSameBytes) {
+  for (const VertexId columns : {1, 63, 64, 65, 511, 512, 513, 1023, 1024, 1025, 1537}) {
+    SCOPED_TRACE(columns);
+    std::vector<EdgeOffset> offsets(1001, 0);
+    for (std::size_t row = 0; row < offsets.size(); ++row) {
+      offsets[row] =
+          (row > 300 ? columns : 0) + (row > 307 ? columns : 0) + (row > 999 ? EdgeOffset{3} : 0);
+    }
+    std::vector<VertexId> indices;
+    for (const VertexId count : {columns, columns, 3}) {
+      for (VertexId i = 0; i < count; ++i) indices.push_back(2 * i);
+    }
+    const Graph graph(1000, 4000, std::move(offsets), std::move(indices));
+    for (const int height : quad_heights) {
+      SCOPED_TRACE(height);
+      const QuadTiles made = translate_quads(graph, height, Side::forward, GetParam());
+      EXPECT_NO_THROW(made.validate());
+      EXPECT_EQ(made, translate_quads(graph, height, Side::forward));
     }
   }
 }

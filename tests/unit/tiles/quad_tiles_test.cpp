@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include "tessera/core/parallel.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tiles/quad_fragment.hpp"
+#include "tiles/quad_order.hpp"
 #include "tiles/quad_values.hpp"
 
 #include "support/expect_error.hpp"
@@ -69,6 +71,27 @@ TEST(QuadFragment, WritesEverySetOfTwoColumns) {
     const unsigned second = entries.indices >> 2;
     EXPECT_LT(first, second);
     EXPECT_EQ((entries.present & 1u) << first | (entries.present >> 1u & 1u) << second, used);
+  }
+}
+
+TEST(QuadOrder, TakesEveryColumnOnceInSegmentsOfAboutTheSameLength) {
+  for (const std::int32_t columns : {0, 1, 3, 8, 9, 63, 511, 512, 513, 1025, 5000}) {
+    SCOPED_TRACE(columns);
+    const tiles::QuadOrder order{columns};
+    std::set<std::int32_t> taken;
+    for (std::int32_t place = 0; place < columns; ++place) taken.insert(order.column(place));
+    EXPECT_EQ(taken.size(), static_cast<std::size_t>(columns));
+    if (columns == 0) continue;
+    EXPECT_EQ(*taken.begin(), 0);
+    EXPECT_EQ(*taken.rbegin(), columns - 1);
+    EXPECT_EQ(order.first_place(0), 0);
+    EXPECT_EQ(order.first_place(order.num_segments()), columns);
+    for (std::int32_t segment = 0; segment < order.num_segments(); ++segment) {
+      const std::int32_t length = order.first_place(segment + 1) - order.first_place(segment);
+      EXPECT_LE(length, tiles::segment_columns);
+      EXPECT_LE(std::abs(length - columns / order.num_segments()), 2 * tiles::order_parts);
+      EXPECT_EQ(order.first_place(segment) % tiles::order_parts, 0);
+    }
   }
 }
 
