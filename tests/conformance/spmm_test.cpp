@@ -169,16 +169,20 @@ void run_case(const Case& c, Spoil&& spoil) {
   }
 }
 
-/// In every precision of the kernel's device; on a GPU with rows on 16-byte boundaries, too.
+/// In every precision of the kernel's device; on a GPU with rows on 16-byte boundaries, too, and
+/// one after the other, with nothing behind the last.
 template <class Spoil>
 void run_all_precisions(const Case& c, Spoil&& spoil) {
   const auto run_in = [&]<class T>(const T&) {
     SCOPED_TRACE(to_string(PrecisionOf<T>::value));
     run_case<T>(c, spoil);
     if (testing::device_of(c.kernel).kind == DeviceKind::cpu) return;
-    Case on_boundaries = c;
-    on_boundaries.margin = 8;
-    run_case<T>(on_boundaries, spoil);
+    for (const std::int64_t margin : {0, 8}) {
+      SCOPED_TRACE(margin);
+      Case other = c;
+      other.margin = margin;
+      run_case<T>(other, spoil);
+    }
   };
   run_in(float{});
   run_in(double{});
@@ -229,8 +233,8 @@ TEST_P(SpmmKernels, MatchTheReferenceAtEveryWidth) {
   const Graph graph = testing::with_all_weights({"", testing::random_graph(33, 40, 300, 41, false)},
                                                 NumberKind::normal)[3]
                           .graph;
-  for (const std::int64_t features :
-       {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 40, 64, 65, 100, 128, 257, 300, 1000}) {
+  for (const std::int64_t features : {0,  1,  2,  3,  4,  5,  7,  8,  9,   15,  16,  17,  31,  33,
+                                      40, 41, 46, 47, 63, 64, 65, 89, 100, 128, 257, 300, 1000}) {
     SCOPED_TRACE(features);
     for (const Reduction reduction : reductions) {
       if (!testing::takes(GetParam(), reduction)) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -24,6 +25,19 @@ inline bool on_boundaries(const ConstOperand& operand, std::int64_t width,
   return reinterpret_cast<std::uintptr_t>(operand.data) % static_cast<std::uintptr_t>(bytes) == 0 &&
          (operand.rows <= 1 || stride_bytes(operand) % bytes == 0) &&
          bytes_of(operand.type, width) % bytes == 0;
+}
+
+/// How many rows of `width` elements lie in blocks of 16 bytes that end with the operand at the
+/// latest: all, or all but some of the last.
+inline std::int64_t rows_in_blocks(const ConstOperand& operand, std::int64_t width) {
+  if (operand.rows == 0) return 0;
+  const auto begin = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(operand.data));
+  const std::int64_t row_bytes = bytes_of(operand.type, width);
+  const std::int64_t step = stride_bytes(operand);
+  const std::int64_t end = begin + (operand.rows - 1) * step + row_bytes;
+  const std::int64_t room = end / 16 * 16 - begin - row_bytes;
+  if (room < 0) return 0;
+  return step == 0 ? operand.rows : std::min(operand.rows, room / step + 1);
 }
 
 /// Whether kernels can multiply the number of a row by the distance between rows with 32 bits each.

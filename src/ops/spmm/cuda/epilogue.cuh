@@ -128,8 +128,32 @@ __device__ void put_features(void* y, std::int64_t y_stride, const EpiloguePlace
   }
 }
 
-/// Adds residual and bias, applies activation and dropout, and stores in the output's type.
-template <class T, int width>
+/// The same for rows of any length, whose lanes may begin in the middle of a counter.
+template <int width>
+__device__ void drop_features_anywhere(const DropoutConstants& dropout, const EpiloguePlace& place,
+                                       float (&values)[width]) {
+  const auto first = static_cast<std::uint64_t>(place.row * place.features + place.feature);
+  const auto skipped = static_cast<unsigned>(first % 4);
+  const std::uint32_t step = present_step(dropout);
+  const auto kept = static_cast<float>(dropout.kept_factor);
+#pragma unroll
+  for (int counter = 0; counter < (width + 6) / 4; ++counter) {
+    const uint4 words =
+        philox_words(dropout, step, first / 4 + static_cast<std::uint64_t>(counter));
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      const unsigned word = skipped + static_cast<unsigned>(i - 4 * counter);
+      if (word >= 4) continue;
+      const std::uint32_t even = word >= 2 ? words.z : words.x;
+      const std::uint32_t odd = word >= 2 ? words.w : words.y;
+      values[i] *= (word % 2 == 0 ? even : odd) >= dropout.threshold ? kept : 0.0f;
+    }
+  }
+}
+
+/// Adds residual and bias, applies activation and dropout, and stores in the output's type. Rows of
+/// `any_length` may begin and end in the middle of what a lane holds.
+template <class T, bool any_length = false, int width>
 __device__ void store_with_epilogue(const EpilogueLaunch& epilogue, void* y, std::int64_t y_stride,
                                     const EpiloguePlace& place, float (&values)[width]) {
   if (epilogue.residual != nullptr) {
@@ -142,7 +166,13 @@ __device__ void store_with_epilogue(const EpilogueLaunch& epilogue, void* y, std
 #pragma unroll
     for (float& value : values) change(value);
   });
-  if (formula.drops) drop_features(formula.dropout, place, values);
+  if (formula.drops) {
+    if (any_length && place.features % 4 != 0) {
+      drop_features_anywhere(formula.dropout, place, values);
+    } else {
+      drop_features(formula.dropout, place, values);
+    }
+  }
   switch (epilogue.output) {
     case Precision::bf16: return put_features<__nv_bfloat16>(y, y_stride, place, values);
     case Precision::fp16: return put_features<__half>(y, y_stride, place, values);

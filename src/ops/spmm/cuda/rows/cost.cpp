@@ -9,6 +9,7 @@
 #include "ops/gathers.hpp"
 #include "ops/spmm/cuda/rows/launch.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
+#include "ops/spmm/cuda/units_of_x.hpp"
 #include "ops/tuning.hpp"
 
 namespace tessera::ops {
@@ -32,11 +33,14 @@ struct RowsCoefficients {
   GatherRates gathers;
   /// The longest of waiting, gathering and moving decides, and a little of the others.
   double power;
+  double shifted;              ///< how many times as long rows take that are shifted in registers
+  double copied_bytes_per_us;  ///< X to rows that fill units
   PolicyFactors<rows_policies.size()> factors;
 
   RowsCoefficients scaled(DeviceRatio ratio) const {
     RowsCoefficients scaled = *this;
     scaled.moved_bytes_per_us *= ratio.memory;
+    scaled.copied_bytes_per_us *= ratio.memory;
     scaled.gathers = gathers.scaled(ratio.processors, ratio.memory);
     scaled.value_us /= ratio.processors;
     scaled.near_value_us /= ratio.processors;
@@ -69,20 +73,39 @@ constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
                    .near_bytes = 147e3,
                    .cached_bytes = 44.6e6},
        .power = 3.107,
+       .shifted = 2,
+       .copied_bytes_per_us = 3.6e6,
        .factors = {
            {1,     1,    1,     1,     1,     1,     1.01,  0.991, 0.99,  0.95, 0.919, 0.885,
             0.981, 0.99, 0.966, 0.995, 1.063, 1.287, 0.997, 0.922, 1.027, 0.95, 1,     1},
            {1,     1,    1,    1.04, 0.985, 0.994, 1.002, 0.926, 0.947, 1.017, 0.91, 0.997,
             1.017, 1.01, 1.01, 1.09, 1.01,  1.01,  0.995, 0.92,  1,     0.97,  0.99, 0.997}}}}}};
 
+double feature_bytes_of(const SpmmProblem& problem) {
+  return static_cast<double>(bytes_per_element(problem.precision));
+}
+
+std::int64_t row_bytes_of(const SpmmProblem& problem) {
+  return problem.features * static_cast<std::int64_t>(bytes_per_element(problem.precision));
+}
+
+/// Whether rows of X begin on no boundary of a policy's loads.
+bool begin_anywhere(const SpmmProblem& problem, const RowsPolicy& policy) {
+  return row_bytes_of(problem) % policy.bytes != 0;
+}
+
+bool picks(const SpmmProblem& problem) {
+  return problem.reduction == Reduction::max || problem.reduction == Reduction::min;
+}
+
 /// What the warps of a launch take if they wait for nothing but each other.
-double waiting_us(const RowsWork& work, const RowsPolicy& policy, double feature_bytes,
+double waiting_us(const RowsWork& work, const SpmmProblem& problem, const RowsPolicy& policy,
                   const RowsCoefficients& fit, double processors) {
+  const double feature_bytes = feature_bytes_of(problem);
   const double features = policy.bytes / feature_bytes * policy.vectors;
-  const double one_step_us =
-      fit.step_us + features * (fit.feature_us + (feature_bytes == 2 ? fit.half_feature_us : 0));
+  const double feature_us = fit.feature_us + (feature_bytes == 2 ? fit.half_feature_us : 0);
   const double of_warp_us = policy.listed ? fit.listed_warp_us : fit.warp_us;
-  return (work.warps * of_warp_us + work.steps * one_step_us) /
+  return (work.warps * of_warp_us + work.steps * (fit.step_us + features * feature_us)) /
          (processors * resident_warps(policy));
 }
 
@@ -90,15 +113,14 @@ double waiting_us(const RowsWork& work, const RowsPolicy& policy, double feature
 /// more rows are in the cache.
 double gathering_us(const SpmmProblem& problem, const RowsPolicy& policy,
                     const RowsCoefficients& fit) {
-  const double row_bytes = static_cast<double>(problem.features) *
-                           static_cast<double>(bytes_per_element(problem.precision));
+  const auto row_bytes = static_cast<double>(row_bytes_of(problem));
   const double part_bytes =
       std::max(1.0, std::min(row_bytes, double(policy.lanes * policy.vectors * policy.bytes)));
   return row_bytes * fit.gathers.us_per_byte(problem.graph, tile_side(problem.pass), part_bytes);
 }
 
 double blocks_of_features(const SpmmProblem& problem, const RowsPolicy& policy) {
-  const std::int64_t lanes = lanes_wanted(problem, policy.bytes);
+  const std::int64_t lanes = lanes_wanted(problem, policy);
   const std::int64_t at_once = std::int64_t{policy.lanes} * policy.vectors;
   return static_cast<double>((lanes + at_once - 1) / at_once);
 }
@@ -122,14 +144,17 @@ ProblemRows::ProblemRows(const SpmmProblem& problem) {
   degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
 }
 
-std::int64_t lanes_wanted(const SpmmProblem& problem, int lane_bytes) {
-  const std::int64_t bytes =
-      problem.features * static_cast<std::int64_t>(bytes_per_element(problem.precision));
-  return bytes % lane_bytes == 0 ? bytes / lane_bytes : problem.features;
+std::int64_t lanes_wanted(const SpmmProblem& problem, const RowsPolicy& policy) {
+  if (begin_anywhere(problem, policy) && picks(problem)) return problem.features;
+  return (row_bytes_of(problem) + policy.bytes - 1) / policy.bytes;
 }
 
 bool lanes_fit(const SpmmProblem& problem, const RowsPolicy& policy) {
-  const std::int64_t wanted = std::max<std::int64_t>(1, lanes_wanted(problem, policy.bytes));
+  if (begin_anywhere(problem, policy) &&
+      kernel_of(policy, RowStarts::units) != kernel_of(policy, RowStarts::boundaries)) {
+    return false;
+  }
+  const std::int64_t wanted = std::max<std::int64_t>(1, lanes_wanted(problem, policy));
   const std::int64_t lanes = std::int64_t{policy.lanes} * policy.vectors;
   const bool fits = policy.vectors == 1 ? lanes >= wanted && lanes < 2 * wanted : lanes == wanted;
   return fits || takes_parts(policy, wanted);
@@ -154,37 +179,52 @@ double RowsUnitCost::operator()(double rows, double edges) const {
 RowsUnitCost rows_unit_cost(const SpmmProblem& problem, const RowsPolicy& policy,
                             const DeviceTraits& traits) {
   const RowsCoefficients fit = coefficients_for(coefficients, traits);
-  const auto feature_bytes = static_cast<double>(bytes_per_element(problem.precision));
-  const double factor = fit.factors.of(rows_policies, policy, feature_bytes == 2);
-  const double share = factor * blocks_of_features(problem, policy) / policy.teams();
+  const double factor = fit.factors.of(rows_policies, policy, feature_bytes_of(problem) == 2);
+  const double shifted = begin_anywhere(problem, policy) ? fit.shifted : 1;
+  const double share = shifted * factor * blocks_of_features(problem, policy) / policy.teams();
   const auto waiting = [&](const RowsWork& work) {
-    return share * waiting_us(work, policy, feature_bytes, fit, traits.processors);
+    return share * waiting_us(work, problem, policy, fit, traits.processors);
   };
   RowsUnitCost cost;
   cost.row_us = waiting({1, 0});
   cost.step_us = waiting({0, 1});
-  cost.edge_us = factor * gathering_us(problem, policy, fit);
+  cost.edge_us = shifted * factor * gathering_us(problem, policy, fit);
   cost.step = policy.step();
   cost.power = fit.power;
   return cost;
 }
 
-double predicted_rows_us(const SpmmProblem& problem, const RowLengths& rows,
-                         const RowsPolicy& policy, const DeviceTraits& traits) {
+namespace {
+
+/// What rows on boundaries take, and what it takes to bring others there: a copy of X first, or
+/// shifting what is loaded.
+struct RowsTimes {
+  double start_us = 0;
+  double work_us = 0;
+  double copying_us = 0;
+  double shifting_us = 0;
+
+  double us() const { return start_us + work_us + std::min(copying_us, shifting_us); }
+};
+
+RowsTimes times_of(const SpmmProblem& problem, const RowLengths& rows, const RowsPolicy& policy,
+                   const DeviceTraits& traits) {
   const RowsCoefficients fit = coefficients_for(coefficients, traits);
   const Graph& graph = problem.graph;
-  const auto feature_bytes = static_cast<double>(bytes_per_element(problem.precision));
-  const double row_bytes = static_cast<double>(problem.features) * feature_bytes;
+  const double feature_bytes = feature_bytes_of(problem);
+  const auto row_bytes = static_cast<double>(row_bytes_of(problem));
   const auto num_rows = static_cast<double>(rows.degrees.num_rows);
   const auto num_edges = static_cast<double>(rows.degrees.num_edges);
+  const double parts = blocks_of_features(problem, policy);
   const double list_bytes = policy.listed ? num_rows * sizeof(RowStart) : 0;
+  // Every part of the rows reads them and the columns again.
+  const double index_bytes = list_bytes + num_edges * sizeof(VertexId);
   const bool forward = problem.pass == SpmmPass::forward;
   const auto sources = static_cast<double>(forward ? graph.num_cols() : graph.num_rows());
-  const double moved = (num_rows + sources) * row_bytes + list_bytes;
+  const double moved = (num_rows + sources) * row_bytes + list_bytes + (parts - 1) * index_bytes;
   const RowsCut cut = rows_cut(problem, rows, policy, traits);
   const RowsWork work = work_of(rows, policy, cut);
-  const double waiting = blocks_of_features(problem, policy) *
-                         waiting_us(work, policy, feature_bytes, fit, traits.processors);
+  const double waiting = parts * waiting_us(work, problem, policy, fit, traits.processors);
   const double gathering = num_edges * gathering_us(problem, policy, fit);
   const double sum = std::pow(waiting, fit.power) + std::pow(gathering, fit.power) +
                      std::pow(moved / fit.moved_bytes_per_us, fit.power);
@@ -194,8 +234,28 @@ double predicted_rows_us(const SpmmProblem& problem, const RowLengths& rows,
   const double last_us =
       cut.waited_steps() * (fit.last_step_us + fit.last_vector_us * (policy.vectors - 1));
   const double factor = fit.factors.of(rows_policies, policy, feature_bytes == 2);
-  return fit.launch_us + (policy.listed ? 0 : fit.unlisted_us) + last_us +
-         factor * std::pow(sum, 1 / fit.power) + values;
+  RowsTimes times;
+  times.start_us = fit.launch_us + (policy.listed ? 0 : fit.unlisted_us) + last_us;
+  times.work_us = factor * std::pow(sum, 1 / fit.power) + values;
+  if (begin_anywhere(problem, policy) && !picks(problem)) {
+    times.copying_us =
+        predicted_copy_us(static_cast<double>(bytes_of_units(problem)), fit.copied_bytes_per_us);
+    times.shifting_us = (fit.shifted - 1) * times.work_us;
+  }
+  return times;
+}
+
+}  // namespace
+
+bool copies_rows(const SpmmProblem& problem, const RowLengths& rows, const RowsPolicy& policy,
+                 const DeviceTraits& traits) {
+  const RowsTimes times = times_of(problem, rows, policy, traits);
+  return times.copying_us < times.shifting_us;
+}
+
+double predicted_rows_us(const SpmmProblem& problem, const RowLengths& rows,
+                         const RowsPolicy& policy, const DeviceTraits& traits) {
+  return times_of(problem, rows, policy, traits).us();
 }
 
 double predicted_rows_us(const SpmmProblem& problem, const RowsPolicy& policy,

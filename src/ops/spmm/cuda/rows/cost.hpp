@@ -18,9 +18,9 @@ struct ProblemRows {
   std::shared_ptr<const DegreeStatistics> degrees;
 };
 
-/// Lanes that one row of X keeps busy: `lane_bytes` each, or a feature each where rows are not on
-/// boundaries of that size.
-std::int64_t lanes_wanted(const SpmmProblem& problem, int lane_bytes);
+/// Lanes that one row of X keeps busy: those of max and min take a feature each where rows are not
+/// on boundaries.
+std::int64_t lanes_wanted(const SpmmProblem& problem, const RowsPolicy& policy);
 
 /// Whether the lanes of a policy are as many as rows of X need, or take them in parts.
 bool lanes_fit(const SpmmProblem& problem, const RowsPolicy& policy);
@@ -45,6 +45,11 @@ struct RowsUnitCost {
 };
 RowsUnitCost rows_unit_cost(const SpmmProblem& problem, const RowsPolicy& policy,
                             const DeviceTraits& traits);
+
+/// Whether a launch of all rows first copies X to rows that fill units of 16 bytes, where its own
+/// do not.
+bool copies_rows(const SpmmProblem& problem, const RowLengths& rows, const RowsPolicy& policy,
+                 const DeviceTraits& traits);
 
 /// Rows of one launch that has no others; what those take, launch and all, whose matrix has X of as
 /// many rows as the problem's.

@@ -3,16 +3,22 @@
 
 #include <utility>
 
+#include "cuda/any_start.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/spmm/cuda/rows/reduce.cuh"
 
 namespace tessera::ops {
 
 /// A team gathers some features over edges of a row, and reduces them in registers.
-template <RowsPolicy policy, class T, bool aligned, class Reduction>
+template <RowsPolicy policy, class T, RowStarts starts, class Reduction>
 class TeamGather {
  public:
-  static constexpr int vector_bytes = aligned ? policy.bytes : static_cast<int>(sizeof(T));
+  /// Whether a lane loads 16 bytes wherever rows of X begin, and stores them wherever those of Y
+  /// do.
+  static constexpr bool shifts = starts == RowStarts::anywhere && Reduction::takes_part_of_vector;
+  static constexpr bool stores_shifted = shifts || starts == RowStarts::units;
+  static constexpr int vector_bytes =
+      starts == RowStarts::anywhere && !shifts ? static_cast<int>(sizeof(T)) : policy.bytes;
   using FeatureVector = cuda::Vector<T, vector_bytes>;
   using Element = typename Reduction::Element;
   /// The columns of one step's edges that fall to a lane.
@@ -30,6 +36,7 @@ class TeamGather {
   static constexpr int kept_vectors = all_kept / kept;
   static constexpr int kept_bytes = kept * static_cast<int>(sizeof(T));
   using KeptVector = cuda::Vector<T, kept_bytes>;
+  static_assert(!stores_shifted || (policy.vectors == 1 && policy.bytes == 16));
 
   /// `first_vector` times `vectors` is the position of the team's first vector in a row of X. Lanes
   /// beyond the last feature load the first one instead and write nothing; where lanes have several
@@ -44,7 +51,7 @@ class TeamGather {
     features_ = static_cast<const char*>(launch.features.x) + std::int64_t{at_.feature} * sizeof(T);
     // Taken for new numbers: the compiler would keep what they are made of, and make them again for
     // every edge, at the cost of registers that loads need.
-    asm("" : "+l"(features_), "+r"(at_.feature));
+    if constexpr (!Reduction::needs_weights) asm("" : "+l"(features_), "+r"(at_.feature));
 #pragma unroll
     for (Element& element : elements_) element = Reduction::none();
   }
@@ -91,6 +98,36 @@ class TeamGather {
   /// Puts the results of the groups together by halves, so that they are spread over the team: each
   /// exchange also halves the features that a lane is concerned with.
   __device__ void combine_groups() { exchange<policy.lanes, held>(); }
+
+  /// After `combine_groups`: stores a row of Y that begins anywhere.
+  __device__ void store_shifted() const {
+    Element elements[kept];
+    float values[kept];
+#pragma unroll
+    for (int i = 0; i < kept; ++i) elements[i] = elements_[i];
+    Reduction::finish(launch_, at_, elements, values);
+    const std::int64_t y_bytes = launch_.features.y_stride * static_cast<std::int64_t>(sizeof(T));
+    char* const row = static_cast<char*>(launch_.features.y) + at_.row * y_bytes;
+    const int left = static_cast<int>(launch_.features.count) - at_.feature;
+    if constexpr (policy.edges == 1) {
+      const uint4 unit = FeatureVector::narrowed(values).raw;
+      const uint4 before = {
+          __shfl_up_sync(team_mask(), unit.x, 1), __shfl_up_sync(team_mask(), unit.y, 1),
+          __shfl_up_sync(team_mask(), unit.z, 1), __shfl_up_sync(team_mask(), unit.w, 1)};
+      if (!active_) return;
+      cuda::store_unit<T>(row + at_.feature * sizeof(T), unit, before,
+                          left * static_cast<int>(sizeof(T)), lane_ == 0, lane_ + 1 < policy.lanes);
+    } else {
+      if (!active_ || group() >= held) return;
+      const int from = kept_from();
+#pragma unroll
+      for (int i = 0; i < kept; ++i) {
+        if (from + i < left) {
+          reinterpret_cast<T*>(row)[at_.feature + from + i] = cuda::narrow<T>(values[i]);
+        }
+      }
+    }
+  }
 
   /// After `combine_groups`: calls `take` with the place of each vector that this lane has to
   /// write, and its elements.
@@ -167,21 +204,26 @@ class TeamGather {
     return columns;
   }
 
+  __device__ const char* row_of(VertexId column) const {
+    return features_ + static_cast<std::uint64_t>(static_cast<std::uint32_t>(column)) * row_bytes_;
+  }
+
   /// Adds the edges of one step from `begin` on; unless `whole`, only `left` of them exist.
   template <bool whole>
   __device__ void add(EdgeOffset begin, int left, const Columns& columns) {
     using Beside = typename Reduction::template Beside<held>;
     FeatureVector rows[policy.unroll][policy.vectors];
     Beside beside[policy.unroll];
+    if constexpr (shifts) load_shifted<whole>(left, columns, rows);
 #pragma unroll
     for (int u = 0; u < policy.unroll; ++u) {
       const bool live = whole || u * policy.edges + group() < left;
-      const auto offset =
-          static_cast<std::uint64_t>(static_cast<std::uint32_t>(columns.ids[u])) * row_bytes_;
+      if constexpr (!shifts) {
 #pragma unroll
-      for (int v = 0; v < policy.vectors; ++v) {
-        const char* const from = features_ + offset + v * policy.lanes * vector_bytes;
-        rows[u][v] = whole ? FeatureVector::load(from) : FeatureVector::load_if(live, from);
+        for (int v = 0; v < policy.vectors; ++v) {
+          const char* const from = row_of(columns.ids[u]) + v * policy.lanes * vector_bytes;
+          rows[u][v] = whole ? FeatureVector::load(from) : FeatureVector::load_if(live, from);
+        }
       }
       beside[u] = Beside::load(launch_, at_, columns.ids[u], live);
     }
@@ -199,6 +241,33 @@ class TeamGather {
       Reduction::add(launch_, at_, {begin + edge, columns.ids[u], whole || edge < left}, beside[u],
                      values, elements_);
     }
+  }
+
+  /// Rows that begin anywhere. The last ones may end in blocks that do not belong to X.
+  template <bool whole>
+  __device__ void load_shifted(int left, const Columns& columns,
+                               FeatureVector (&rows)[policy.unroll][policy.vectors]) const {
+    const int bytes =
+        static_cast<int>(launch_.features.count - at_.feature) * static_cast<int>(sizeof(T));
+    cuda::UnitBlocks<T> blocks[policy.unroll];
+    VertexId last = 0;
+#pragma unroll
+    for (int u = 0; u < policy.unroll; ++u) last = max(last, columns.ids[u]);
+    const bool in_blocks = last < launch_.features.rows_in_blocks;
+#pragma unroll
+    for (int u = 0; u < policy.unroll; ++u) {
+      const bool live = whole || u * policy.edges + group() < left;
+      blocks[u].load_if(in_blocks && live, row_of(columns.ids[u]), bytes);
+    }
+    if (!in_blocks) {
+#pragma unroll
+      for (int u = 0; u < policy.unroll; ++u) {
+        const bool live = whole || u * policy.edges + group() < left;
+        blocks[u].load_alone(live, row_of(columns.ids[u]), bytes);
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < policy.unroll; ++u) rows[u][0].raw = blocks[u].unit();
   }
 
   const RowsLaunch& launch_;

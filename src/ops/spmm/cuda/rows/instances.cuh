@@ -32,11 +32,11 @@ std::span<const RowsFunction> RowsKernels<key>::all() {
   using Reduction = typename EndedReduction<T, key>::Type;
   if constexpr (of_winners(key.reduction)) {
     static constexpr auto functions =
-        make_rows_functions<best_policies, T, key.aligned, Reduction>();
+        make_rows_functions<best_policies, T, key.starts, Reduction>();
     return functions;
   } else {
     static constexpr auto functions =
-        make_rows_functions<rows_policies, T, key.aligned, Reduction>();
+        make_rows_functions<rows_policies, T, key.starts, Reduction>();
     return functions;
   }
 }

@@ -19,10 +19,10 @@ constexpr bool of_winners(RowsReduction reduction) {
   return reduction == RowsReduction::best || reduction == RowsReduction::winner_sum;
 }
 
-/// What sets kernels apart. Rows of X and Y lie on the boundaries of a policy's loads if `aligned`.
+/// What sets kernels apart.
 struct RowsKey {
   Precision precision = Precision::fp32;
-  bool aligned = true;
+  RowStarts starts = RowStarts::boundaries;
   RowsReduction reduction = RowsReduction::weighted_sum;
   bool epilogue = false;
 
@@ -30,10 +30,11 @@ struct RowsKey {
 };
 
 /// Whether there are kernels. Where rows lie anywhere, an epilogue takes sums as if they had
-/// weights; gradients end with none.
+/// weights; gradients end with none. An epilogue looks itself how it may store.
 constexpr bool is_compiled(const RowsKey& key) {
+  if (key.starts == RowStarts::units && (key.epilogue || of_winners(key.reduction))) return false;
   if (!key.epilogue) return true;
-  if (key.reduction == RowsReduction::pattern_sum) return key.aligned;
+  if (key.reduction == RowsReduction::pattern_sum) return key.starts == RowStarts::boundaries;
   return key.reduction != RowsReduction::winner_sum;
 }
 

@@ -102,12 +102,16 @@ __device__ void combine_warps(const RowsLaunch& launch, const Gather& gather, in
 template <class T, class Gather, class Reduction>
 __device__ void store_row(const RowsLaunch& launch, const Gather& gather) {
   using Element = typename Reduction::Element;
+  if constexpr (Gather::stores_shifted && !has_epilogue<Reduction>) {
+    gather.store_shifted();
+    return;
+  }
   gather.for_kept([&](const ReducedRow& at, const Element(&elements)[Gather::kept]) {
     float values[Gather::kept];
     Reduction::finish(launch, at, elements, values);
     if constexpr (has_epilogue<Reduction>) {
-      store_with_epilogue<T>(launch.epilogue, launch.features.y, launch.features.y_stride,
-                             {at.row, at.feature, launch.features.count}, values);
+      store_with_epilogue<T, true>(launch.epilogue, launch.features.y, launch.features.y_stride,
+                                   {at.row, at.feature, launch.features.count}, values);
     } else {
       const auto row_bytes = static_cast<std::uint32_t>(launch.features.y_stride * sizeof(T));
       const auto offset = std::uint64_t{static_cast<std::uint32_t>(at.row)} * row_bytes;
@@ -145,9 +149,9 @@ __device__ inline RowSlice share_of_warp(const LongPiece& piece) {
 }
 
 /// Pieces and wide rows; of a policy of whole warps, the short rows too.
-template <RowsPolicy policy, class T, bool aligned, class Reduction>
+template <RowsPolicy policy, class T, RowStarts starts, class Reduction>
 __device__ void reduce_by_warps(const RowsLaunch& launch, int first_vector) {
-  using Gather = TeamGather<whole_warp(policy), T, aligned, Reduction>;
+  using Gather = TeamGather<whole_warp(policy), T, starts, Reduction>;
   const bool is_piece = blockIdx.x < launch.work.num_pieces;
   RowSlice slice;
   if (is_piece) {
@@ -180,9 +184,9 @@ __device__ void reduce_by_warps(const RowsLaunch& launch, int first_vector) {
   }
 }
 
-template <RowsPolicy policy, class T, bool aligned, class Reduction>
+template <RowsPolicy policy, class T, RowStarts starts, class Reduction>
 __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
-  using Gather = TeamGather<policy, T, aligned, Reduction>;
+  using Gather = TeamGather<policy, T, starts, Reduction>;
   const unsigned block = blockIdx.x - launch.work.num_pieces - launch.work.num_wide_blocks;
   const unsigned team = block * (blockDim.x / policy.team()) + threadIdx.x / policy.team();
   RowSlice slice;
@@ -209,44 +213,45 @@ __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
 }
 
 /// Blocks that an SM should hold. Without weights the loads of a step, and the sums, decide: left
-/// alone, the compiler spills to hold more.
-template <int loads, int features, class Reduction>
+/// alone, the compiler spills to hold more. Rows that begin anywhere are loaded in two blocks.
+template <int loads, int features, RowStarts starts, class Reduction>
 constexpr int min_blocks_of() {
   if (Reduction::needs_weights) return 1;
+  if (starts == RowStarts::anywhere) return features > 4 ? 3 : 4;
   if (loads > 4) return 4;
   return features > 4 ? 5 : 6;
 }
-template <int loads, int features, class Reduction>
-inline constexpr int min_blocks = min_blocks_of<loads, features, Reduction>();
+template <int loads, int features, RowStarts starts, class Reduction>
+inline constexpr int min_blocks = min_blocks_of<loads, features, starts, Reduction>();
 
 /// Blocks [0, num_pieces) take a long piece each, the next ones a wide row for each warp, the rest
 /// the short rows. The policy comes in its parts: nvcc 13.0 cannot name a kernel by a class value
 /// from a namespace. What the plan holds, lists and the first columns, is read before the kernel
 /// ahead is done; rows of X are not.
 template <int lanes, int edges, int unroll, bool shared_ids, int bytes, int vectors, class T,
-          bool aligned, class Reduction>
+          RowStarts starts, class Reduction>
 __global__ void __launch_bounds__(
     max_rows_block_threads,
-    (min_blocks<unroll * vectors, vectors * bytes / static_cast<int>(sizeof(T)), Reduction>))
-    reduce_rows(const RowsLaunch launch) {
+    (min_blocks<unroll * vectors, vectors * bytes / static_cast<int>(sizeof(T)), starts,
+                Reduction>)) reduce_rows(const RowsLaunch launch) {
   constexpr RowsPolicy policy = {lanes, edges, unroll, shared_ids, bytes, vectors};
   const int first_vector = static_cast<int>(blockIdx.y) * policy.lanes;
   cuda::let_next_begin();
   // A listed row of a whole warp brings its columns along.
   const unsigned by_warps = launch.work.num_pieces + launch.work.num_wide_blocks;
   if (blockIdx.x < by_warps || (policy.team() == 32 && !policy.takes_starts())) {
-    reduce_by_warps<policy, T, aligned, Reduction>(launch, first_vector);
+    reduce_by_warps<policy, T, starts, Reduction>(launch, first_vector);
   } else {
-    reduce_by_teams<policy, T, aligned, Reduction>(launch, first_vector);
+    reduce_by_teams<policy, T, starts, Reduction>(launch, first_vector);
   }
   cuda::end_follower(launch.work.follows);
 }
 
-template <RowsPolicy policy, class T, bool aligned, class Reduction>
+template <RowsPolicy policy, class T, RowStarts starts, class Reduction>
 void launch_rows(const RowsLaunch& launch, Stream stream) {
-  using Gather = TeamGather<whole_warp(policy), T, aligned, Reduction>;
+  using Gather = TeamGather<whole_warp(policy), T, starts, Reduction>;
   constexpr auto kernel = reduce_rows<policy.lanes, policy.edges, policy.unroll, policy.shared_ids,
-                                      policy.bytes, policy.vectors, T, aligned, Reduction>;
+                                      policy.bytes, policy.vectors, T, starts, Reduction>;
   const unsigned block_teams = launch.work.block_threads / policy.team();
   const dim3 grid(launch.work.num_pieces + launch.work.num_wide_blocks +
                       cuda::num_blocks(launch.work.num_short, block_teams),
@@ -266,20 +271,20 @@ inline void no_rows_kernel(const RowsLaunch&, Stream) {
               "report this with the plan's explanation");
 }
 
-template <RowsPolicy policy, class T, bool aligned, class Reduction>
+template <RowsPolicy policy, class T, RowStarts starts, class Reduction>
 constexpr RowsFunction rows_function() {
   if constexpr (!takes(policy, static_cast<int>(sizeof(T)))) {
     return no_rows_kernel;
   } else {
-    return launch_rows<kernel_of(policy, aligned), T, aligned, Reduction>;
+    return launch_rows<kernel_of(policy, starts), T, starts, Reduction>;
   }
 }
 
 /// One function per policy, in the order of the list.
-template <const auto& policies, class T, bool aligned, class Reduction>
+template <const auto& policies, class T, RowStarts starts, class Reduction>
 constexpr auto make_rows_functions() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
-    return std::array{rows_function<policies[i], T, aligned, Reduction>()...};
+    return std::array{rows_function<policies[i], T, starts, Reduction>()...};
   }
   (std::make_index_sequence<policies.size()>{});
 }

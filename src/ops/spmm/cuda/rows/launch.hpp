@@ -88,6 +88,8 @@ struct RowsLaunch {
     void* y = nullptr;
     std::int64_t y_stride = 0;
     std::int64_t count = 0;
+    /// Rows of x whose blocks of 16 bytes lie in it, the ends that they begin and end in included.
+    VertexId rows_in_blocks = 0;
 
     VertexId* winners = nullptr;  ///< of max and min, or null
     std::int64_t winners_stride = 0;

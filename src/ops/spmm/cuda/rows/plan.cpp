@@ -2,6 +2,7 @@
 #include "ops/spmm/cuda/rows/launch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -16,17 +17,22 @@
 #include "ops/spmm/cuda/rows/instances.hpp"
 #include "ops/spmm/cuda/rows/matrix.hpp"
 #include "ops/spmm/cuda/rows/scheduled_rows.hpp"
+#include "ops/spmm/cuda/units_of_x.hpp"
 
 namespace tessera::ops {
 namespace {
+
+constexpr std::array row_starts = {RowStarts::boundaries, RowStarts::units, RowStarts::anywhere};
 
 constexpr auto rows_keys = collect_keys<RowsKey>([](auto add) {
   for (const Precision precision : kernel_precisions) {
     for (const RowsReduction reduction : {RowsReduction::pattern_sum, RowsReduction::weighted_sum,
                                           RowsReduction::best, RowsReduction::winner_sum}) {
-      for (int flags = 0; flags < 4; ++flags) {
-        const RowsKey key = {precision, (flags & 1) != 0, reduction, (flags & 2) != 0};
-        if (is_compiled(key)) add(key);
+      for (const RowStarts starts : row_starts) {
+        for (const bool epilogue : {false, true}) {
+          const RowsKey key = {precision, starts, reduction, epilogue};
+          if (is_compiled(key)) add(key);
+        }
       }
     }
   }
@@ -51,10 +57,13 @@ class CudaRows final : public PreparedSpmm {
     rows_ = ScheduledRows(matrix_.rows(), rows, shape,
                           rows_cut(problem, rows, shape, device_traits(problem.device)),
                           problem.place());
-    for (const bool aligned : {false, true}) {
+    for (const RowStarts starts : row_starts) {
       for (const bool weighted : {false, true}) {
-        functions_[aligned ? 1 : 0][weighted ? 1 : 0] = function(aligned, weighted);
+        functions_[static_cast<int>(starts)][weighted ? 1 : 0] = function(starts, weighted);
       }
+    }
+    if (!follows && copies_rows(problem, rows, shape, device_traits(problem.device))) {
+      x_units_ = workspace_.add<std::byte>(bytes_of_units(problem));
     }
     // A best product has its source beside it.
     const std::int64_t words = of_winners(problem) && forward ? 2 : 1;
@@ -66,29 +75,43 @@ class CudaRows final : public PreparedSpmm {
     if (problem_.features == 0) return;
     check_reach(call.x, "x");
     check_reach(call.y, "y");
-    RowsLaunch launch = matrix_.launch(call);
     const RowsPolicy& policy = policy_of(problem_, policy_);
+    RowStarts starts = starts_of(call, policy);
+    SpmmCall gathered = call;
+    if (starts == RowStarts::anywhere && x_units_.size > 0) {
+      gathered.x = copy_to_units(call.x, x_units_.in(workspace), stream);
+      starts = problem_.is_plain() ? RowStarts::units : RowStarts::boundaries;
+    }
+    RowsLaunch launch = matrix_.launch(gathered);
     launch.work = rows_.work();
     launch.work.slots = slots_.in(workspace);
     launch.work.num_done = workspace.counters;
     launch.work.follows = follows_;
+    launch.features.rows_in_blocks =
+        static_cast<VertexId>(rows_in_blocks(call.x, problem_.features));
     set_epilogue(problem_, call, launch.epilogue);
-    // An epilogue looks itself how it may store.
-    const bool aligned =
-        on_boundaries(call.x, problem_.features, policy.bytes) &&
-        (!problem_.is_plain() || on_boundaries(call.y, problem_.features, policy.bytes)) &&
-        on_boundaries(call.winners, problem_.features) &&
-        on_boundaries(call.won_by, problem_.features);
-    functions_[aligned ? 1 : 0][launch.matrix.weighted() ? 1 : 0](launch, stream);
+    functions_[static_cast<int>(starts)][launch.matrix.weighted() ? 1 : 0](launch, stream);
   }
 
   WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
-  RowsFunction function(bool aligned, bool weighted) const {
+  /// An epilogue looks itself how it may store.
+  RowStarts starts_of(const SpmmCall& call, const RowsPolicy& policy) const {
+    const bool on =
+        on_boundaries(call.x, problem_.features, policy.bytes) &&
+        (!problem_.is_plain() || on_boundaries(call.y, problem_.features, policy.bytes)) &&
+        on_boundaries(call.winners, problem_.features) &&
+        on_boundaries(call.won_by, problem_.features);
+    return on ? RowStarts::boundaries : RowStarts::anywhere;
+  }
+
+  /// Null where there is none, which nobody asks for.
+  RowsFunction function(RowStarts starts, bool weighted) const {
     const bool epilogue = !problem_.is_plain();
-    const RowsKey key = {stored_as(problem_.precision), aligned,
-                         reduction(weighted || (epilogue && !aligned)), epilogue};
+    const bool as_weighted = weighted || (epilogue && starts != RowStarts::boundaries);
+    const RowsKey key = {stored_as(problem_.precision), starts, reduction(as_weighted), epilogue};
+    if (!is_compiled(key)) return nullptr;
     return kernels_of<rows_keys>(key, []<RowsKey k>() { return RowsKernels<k>::all(); })[policy_];
   }
 
@@ -110,9 +133,10 @@ class CudaRows final : public PreparedSpmm {
   DeviceMatrix matrix_;
   bool follows_;
   ScheduledRows rows_;
-  RowsFunction functions_[2][2] = {};  ///< for rows on boundaries or not, weighted or not
+  RowsFunction functions_[row_starts.size()][2] = {};  ///< by where rows begin, weighted or not
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
+  WorkspacePart<std::byte> x_units_;  ///< a copy of X, where its rows fill no whole units
 };
 
 constexpr VertexId most_listed_rows = 1 << 24;  ///< half a gigabyte

@@ -47,11 +47,20 @@ constexpr RowsPolicy whole_warp(RowsPolicy policy) {
   return policy;
 }
 
+/// Where rows begin.
+enum class RowStarts {
+  boundaries,  ///< those of X and Y on boundaries of a policy's loads, which they fill
+  units,       ///< those of X, which fill units of 16 bytes with anything; those of Y anywhere
+  anywhere,    ///< both: X is loaded in two blocks for each vector (cuda/any_start.cuh)
+};
+
 /// What of a policy makes its kernel another one.
-constexpr RowsPolicy kernel_of(RowsPolicy policy, bool aligned) {
+constexpr RowsPolicy kernel_of(RowsPolicy policy, RowStarts starts) {
   policy.listed = false;
-  if (!aligned) policy.bytes = 16;
-  if (!aligned) policy.vectors = 1;
+  if (starts == RowStarts::boundaries) return policy;
+  policy.bytes = 16;
+  policy.vectors = 1;
+  if (starts == RowStarts::anywhere) policy.unroll = 4;
   return policy;
 }
 

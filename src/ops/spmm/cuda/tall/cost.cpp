@@ -10,6 +10,7 @@
 #include "ops/gathers.hpp"
 #include "ops/spmm/cuda/tall/rest_rows.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
+#include "ops/spmm/cuda/units_of_x.hpp"
 #include "ops/spmm/row_order.hpp"
 #include "ops/tuning.hpp"
 #include "tiles/sample.hpp"
@@ -141,6 +142,10 @@ struct TallShape {
     tile_us = rates.tile(chunk_bytes) *
               (fit.shared_of_groups + (1 - fit.shared_of_groups) * groups) * planes;
     window_us = rates.window(chunk_bytes) * groups;
+    if (!fills_units(problem.features, problem.precision)) {
+      copy_us =
+          predicted_copy_us(static_cast<double>(bytes_of_units(problem)), fit.moved_bytes_per_us);
+    }
   }
 
   bool half;
@@ -152,6 +157,7 @@ struct TallShape {
   double chunk_bytes = 0;
   double tile_us = 0;  ///< of one processor, as the next
   double window_us = 0;
+  double copy_us = 0;  ///< of X, where its rows fill no whole units
 };
 
 /// How many places a window has in quads for each of its columns. Columns share a quad unless three
@@ -190,7 +196,7 @@ double work_us_of(const TallShape& shape, const TallPolicy& policy, const TallWo
 }
 
 double start_us_of(const TallShape& shape, const TallCoefficients& fit) {
-  return fit.start_us + fit.start_us_per_byte * shape.chunk_bytes;
+  return fit.start_us + fit.start_us_per_byte * shape.chunk_bytes + shape.copy_us;
 }
 
 /// What gathering takes that windows leave to CUDA cores, in parts of rows that the cache has room

@@ -11,15 +11,15 @@ namespace tessera::ops {
 template <class T, int width, TallKey key>
 struct TallLoader {
   static constexpr int groups = key.height / 64;
-  static constexpr bool copied = sizeof(T) == 2 && key.aligned;
   /// With three planes there are sums of a stage beside those of all stages: wide rows are taken in
   /// parts, which leaves registers for both.
   static constexpr int own_width = key.planes == 3 && width == 128 ? 64 : width;
 
-  using Copy = CopyLoader<T, width, key.scaled, groups, key.valued, key.quads>;
-  using Convert = ConvertLoader<T, own_width, key.planes, key.scaled, key.aligned, groups,
-                                key.valued, key.quads>;
-  using Plain = std::conditional_t<copied, Copy, Convert>;
+  using Copy = std::type_identity<
+      CopyLoader<T, width, key.scaled, groups, key.aligned, key.valued, key.quads>>;
+  using Split = std::type_identity<
+      SplitLoader<own_width, key.planes, groups, key.aligned, key.valued, key.quads>>;
+  using Plain = typename std::conditional_t<sizeof(T) == 2, Copy, Split>::type;
   using Multiplied = typename std::conditional_t<key.warps, std::type_identity<OnWarps<Plain>>,
                                                  std::type_identity<Plain>>::type;
   using Type =

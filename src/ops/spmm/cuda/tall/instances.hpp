@@ -8,7 +8,7 @@
 
 namespace tessera::ops {
 
-/// What sets kernels apart. Rows of X and Y lie on 16-byte boundaries if `aligned`.
+/// What sets kernels apart. Rows of Y lie on 16-byte boundaries if `aligned`; those of X always do.
 struct TallKey {
   Precision precision = Precision::fp32;
   int height = 64;
@@ -25,9 +25,9 @@ struct TallKey {
 };
 
 /// Whether there are kernels: 16-bit features are exact in one plane; values take windows of 64
-/// rows; an epilogue takes rows on boundaries, two planes at most, and no values; warps take
-/// windows of 64 rows and two planes at most. Quads take windows of 128 or 256 rows, two planes at
-/// most, rows on boundaries and no weights of edges.
+/// rows; an epilogue takes two planes at most, and no values; warps take windows of 64 rows, two
+/// planes at most, and with an epilogue rows on boundaries. Quads take windows of 128 or 256 rows,
+/// two planes at most, rows on boundaries and no weights of edges.
 constexpr bool is_compiled(const TallKey& key) {
   if (key.quads != (key.height == 256) && !(key.quads && key.height == 128)) return false;
   if (key.quads && (key.scaled || key.valued || !key.aligned || key.warps || key.planes == 3)) {
@@ -37,7 +37,7 @@ constexpr bool is_compiled(const TallKey& key) {
   if (full ? key.scaled || key.planes < 2 : key.planes > 1) return false;
   if (key.valued && (key.height != 64 || key.scaled || key.planes == 3)) return false;
   if (key.warps && (key.height != 64 || key.planes == 3)) return false;
-  return !key.epilogue || (key.aligned && !key.valued && key.planes < 3);
+  return !key.epilogue || ((key.aligned || !key.warps) && !key.valued && key.planes < 3);
 }
 
 /// Features of a block, by which a key's kernels are ordered.

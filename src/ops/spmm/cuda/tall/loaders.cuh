@@ -11,8 +11,9 @@
 #include "ops/spmm/cuda/tall/pattern.cuh"
 #include "ops/spmm/cuda/tall/stages.cuh"
 
-/// How gathered rows of X come into shared memory, in the order that matrix units read. Steps that
-/// a stage does not have are neither brought nor multiplied.
+/// How gathered rows of X come into shared memory, in the order that matrix units read. Rows of X
+/// lie on 16-byte boundaries and fill whole units of 16 bytes, be it with what nobody stores. Steps
+/// that a stage does not have are neither brought nor multiplied.
 namespace tessera::ops {
 
 /// Rows of 64 features are 128 bytes, their 16-byte units exchanged by the row's number modulo 8 so
@@ -90,8 +91,9 @@ struct RowShare {
   }
 };
 
-/// 16-bit rows on 16-byte boundaries are copied as they are, two stages ahead.
-template <class T, int width_, bool scaled_, int groups, bool valued_ = false, bool quads_ = false>
+/// 16-bit rows are copied as they are, two stages ahead.
+template <class T, int width_, bool scaled_, int groups, bool aligned_ = true, bool valued_ = false,
+          bool quads_ = false>
 class CopyLoader {
  public:
   using Source = T;
@@ -105,8 +107,8 @@ class CopyLoader {
   static constexpr int planes = 1;
   static constexpr int num_stages = 3;
   static constexpr bool scaled = scaled_;
-  static constexpr bool aligned = true;
-  static constexpr bool copies = true;  ///< rows arrive by themselves
+  static constexpr bool aligned = aligned_;  ///< rows of Y, as those of X
+  static constexpr bool copies = true;       ///< rows arrive by themselves
   static constexpr bool exact_sums = false;
   static constexpr int min_blocks = groups == 1 ? (valued ? 3 : 4) : groups == 2 ? 2 : 1;
   using Layout = StageLayout<width, rows>;
@@ -148,38 +150,35 @@ struct OnWarps : Loader {
   static constexpr bool by_warps = true;
 };
 
-/// fp32 rows, which are split into bf16 planes on the way (high, low, and lower still), and rows on
-/// no boundary: through registers, loaded two stages and stored one stage ahead.
-template <class T, int width_, int planes_, bool scaled_, bool aligned_, int groups,
-          bool valued_ = false, bool quads_ = false>
-class ConvertLoader {
+/// fp32 rows, which are split into bf16 planes on the way (high, low, and lower still): through
+/// registers, loaded two stages and stored one stage ahead.
+template <int width_, int planes_, int groups, bool aligned_ = true, bool valued_ = false,
+          bool quads_ = false>
+class SplitLoader {
  public:
-  using Source = T;
-  using Element = std::conditional_t<std::is_same_v<T, float>, __nv_bfloat16, T>;
-  static constexpr bool splits = std::is_same_v<T, float>;
+  using Source = float;
+  using Element = __nv_bfloat16;
   static constexpr int width = width_;
   static constexpr int threads = groups * 128;
-  static constexpr int rows = stage_rows<T, width, valued_, groups>();
+  static constexpr int rows = stage_rows<float, width, valued_, groups>();
   static constexpr bool valued = valued_;
   static constexpr bool quads = quads_;
   static constexpr bool by_warps = false;
   static constexpr int planes = planes_;
   static constexpr int num_stages = 2;
-  static constexpr bool scaled = scaled_;
+  static constexpr bool scaled = false;  ///< rows are multiplied on their way
   static constexpr bool aligned = aligned_;
   static constexpr bool copies = false;
   /// Whether stages are added up in fp32, not by the matrix unit.
   static constexpr bool exact_sums = planes == 3;
-  static constexpr int min_blocks = !aligned || groups == 4 ? 1 : groups == 1 ? 3 : 2;
+  static constexpr int min_blocks = groups == 4 ? 1 : groups == 1 ? 3 : 2;
   using Layout = StageLayout<width, rows>;
-  using Share = RowShare<T, width, rows, threads>;
-  using Feed = StageFeed<rows, threads, scaled || (splits && !valued), valued, quads>;
+  using Share = RowShare<float, width, rows, threads>;
+  using Feed = StageFeed<rows, threads, !valued, valued, quads>;
   using Record = typename Feed::Record;
   static constexpr int stage_bytes = planes * Layout::plane_bytes;
-  static_assert(splits || planes == 1);
-  static_assert(!splits || !scaled);
 
-  __device__ ConvertLoader(const TallLaunch& launch, std::uint32_t stages)
+  __device__ SplitLoader(const TallLaunch& launch, std::uint32_t stages)
       : launch_(launch), share_(launch), to_(stages + offset(share_.first_row, share_.unit)) {}
 
   __device__ void first(int num_steps, Record record) {
@@ -193,13 +192,9 @@ class ConvertLoader {
   }
 
  private:
-  /// fp32 units of four features become half a unit of bf16.
+  /// Units of four features become half a unit of bf16.
   __device__ static std::uint32_t offset(int row, int unit) {
-    if constexpr (splits) {
-      return Layout::offset(row, unit / 2) + static_cast<std::uint32_t>(unit % 2 * 8);
-    } else {
-      return Layout::offset(row, unit);
-    }
+    return Layout::offset(row, unit / 2) + static_cast<std::uint32_t>(unit % 2 * 8);
   }
 
   __device__ void pull(int num_steps, Record record) {
@@ -208,23 +203,8 @@ class ConvertLoader {
     VertexId columns[Share::count];
     share_.read(record.columns(), columns);
 #pragma unroll
-    for (int i = 0; i < Share::count; ++i) loaded_[i] = load(share_.of(columns[i]));
-  }
-
-  __device__ uint4 load(const char* from) const {
-    if constexpr (aligned) {
-      return __ldg(reinterpret_cast<const uint4*>(from));
-    } else {
-      const std::int64_t feature = std::int64_t{blockIdx.y} * width + share_.unit * Share::elements;
-      T values[Share::elements];
-#pragma unroll
-      for (int i = 0; i < Share::elements; ++i) {
-        values[i] =
-            feature + i < launch_.features.count ? reinterpret_cast<const T*>(from)[i] : T(0.0f);
-      }
-      uint4 raw;
-      memcpy(&raw, values, sizeof(raw));
-      return raw;
+    for (int i = 0; i < Share::count; ++i) {
+      loaded_[i] = __ldg(reinterpret_cast<const uint4*>(share_.of(columns[i])));
     }
   }
 
@@ -232,26 +212,14 @@ class ConvertLoader {
   /// comes before the next ones are asked for.
   __device__ void store(Record record, int place) {
     if (live_) {
-      if constexpr (splits && !valued) {
+      if constexpr (!valued) {
         if (launch_.matrix.scales != nullptr) scale_rows(record);
       }
       const std::uint32_t to = to_ + static_cast<std::uint32_t>(place * stage_bytes);
 #pragma unroll
-      for (int i = 0; i < Share::count; ++i) {
-        if constexpr (splits) {
-          store_planes(Layout::further(to, i), loaded_[i]);
-        } else {
-          store_16(Layout::further(to, i), loaded_[i]);
-        }
-      }
+      for (int i = 0; i < Share::count; ++i) store_planes(Layout::further(to, i), loaded_[i]);
     }
     cuda::fence_shared_for_wgmma();
-  }
-
-  __device__ static void store_16(std::uint32_t at, const uint4& raw) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(raw.x), "r"(raw.y),
-                 "r"(raw.z), "r"(raw.w)
-                 : "memory");
   }
 
   __device__ void scale_rows(Record record) {

@@ -29,6 +29,7 @@
 #include "ops/spmm/cuda/tall/values.hpp"
 #include "ops/spmm/cuda/tall/weights.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
+#include "ops/spmm/cuda/units_of_x.hpp"
 #include "tiles/cuda/device_quads.hpp"
 #include "tiles/cuda/device_tiles.hpp"
 #include "tiles/cuda/value_layout.hpp"
@@ -148,7 +149,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
         forward ? detail::GraphAccess::row_scale(graph) : detail::GraphAccess::col_scale(graph),
         place);
     row_divisor_ = cuda::to_device(std::span<const float>(row_divisors(problem)), place);
-    const TallKernelShape shape = kernel != nullptr ? *kernel : own_kernels(policy);
+    const TallKernelShape shape = kernel != nullptr ? *kernel : own_kernel(policy);
     width_ = shape.width;
     const int chunks = num_chunks();
     const tiles::PieceSchedule schedule = tiles::make_pieces(
@@ -177,22 +178,25 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
                        padded_features()));
     }
     workspace_.add_counters(std::int64_t{num_slots_} * chunks);
+    if (!fills_units(problem.features, problem.precision)) {
+      x_units_ = workspace_.add<std::byte>(bytes_of_units(problem));
+    }
     if (windows_.rest != nullptr) prepare_rest();
   }
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     if (problem_.features == 0) return;
     check_reach(call.y, "y");
-    TallLaunch launch = this->launch(call, workspace);
+    SpmmCall gathered = call;
+    if (x_units_.size > 0) gathered.x = copy_to_units(call.x, x_units_.in(workspace), stream);
+    TallLaunch launch = this->launch(gathered, workspace);
     if (layout_ != nullptr) set_values(call.edge_values, stream, workspace, launch);
-    const bool aligned = on_boundaries(call.x, problem_.features) &&
-                         (!problem_.is_plain() || on_boundaries(call.y, problem_.features));
     if (windows_.rest != nullptr) {
       launch.epilogue.rest = rest_sums_.in(workspace);
       launch.epilogue.rest_stride = padded_features();
-      sum_rest(call.x, aligned, stream, workspace);
+      sum_rest(gathered.x, stream, workspace);
     }
-    (aligned ? aligned_ : scalar_)->launch(launch, stream);
+    function_->launch(launch, stream);
   }
 
   TallLaunch launch(const SpmmCall& call, const WorkspaceView& workspace) const override {
@@ -280,11 +284,10 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     const auto degrees = forward ? row_degrees(problem_.graph) : column_degrees(problem_.graph);
     rest_has_long_rows_ = degrees->longest() > longest_rest_row;
     rest_blocks_ =
-        rest_function(problem_.precision, rest_width_, true).resident_blocks(!col_scale_.empty());
+        rest_function(problem_.precision, rest_width_).resident_blocks(!col_scale_.empty());
   }
 
-  void sum_rest(const ConstOperand& x, bool aligned, Stream stream,
-                const WorkspaceView& workspace) const {
+  void sum_rest(const ConstOperand& x, Stream stream, const WorkspaceView& workspace) const {
     RestLaunch launch;
     launch.num_rows = windows_.rest->num_rows;
     launch.offsets = windows_.rest->offsets();
@@ -297,34 +300,28 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     launch.sums_stride = padded_features();
     launch.has_long_rows = rest_has_long_rows_;
     launch.num_blocks = rest_blocks_;
-    rest_function(problem_.precision, rest_width_, aligned).launch(launch, stream);
+    rest_function(problem_.precision, rest_width_).launch(launch, stream);
   }
 
   bool is_16_bit() const { return bytes_per_element(problem_.precision) == 2; }
 
-  /// Chooses the kernels that store sums.
-  TallKernelShape own_kernels(const TallPolicy& policy) {
-    aligned_ = function(policy, true);
-    if (problem_.is_plain() && !policy.quads) scalar_ = function(policy, false);
-    if (layout_ != nullptr) {
-      stage_units_ = tiles::most_stage_units(layout_->unit_offsets.span(), aligned_->max_steps);
-    }
-    if (scalar_ != nullptr) scalar_->resident_blocks(stage_units_);
-    return {aligned_->width, aligned_->max_steps, aligned_->resident_blocks(stage_units_)};
-  }
-
-  const TallFunction* function(const TallPolicy& policy, bool aligned) const {
+  /// Chooses the kernel that stores sums.
+  TallKernelShape own_kernel(const TallPolicy& policy) {
     TallKey key;
     key.precision = stored_as(problem_.precision);
     key.height = policy.height;
     key.planes = is_16_bit() ? 1 : policy.planes;
     key.scaled = is_16_bit() && !scales_.empty();
     key.valued = policy.valued;
-    key.aligned = aligned;
+    key.aligned = fills_units(problem_.features, problem_.precision);
     key.epilogue = !problem_.is_plain();
     key.warps = policy.warps;
     key.quads = policy.quads;
-    return &tall_function(key, problem_.features);
+    function_ = &tall_function(key, problem_.features);
+    if (layout_ != nullptr) {
+      stage_units_ = tiles::most_stage_units(layout_->unit_offsets.span(), function_->max_steps);
+    }
+    return {function_->width, function_->max_steps, function_->resident_blocks(stage_units_)};
   }
 
   int num_chunks() const { return static_cast<int>((problem_.features + width_ - 1) / width_); }
@@ -342,6 +339,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
   Buffer<float> edge_scales_;
   WorkspaceNeed workspace_;
   WorkspacePart<std::uint32_t> run_values_;  ///< of a run
+  WorkspacePart<std::byte> x_units_;         ///< a copy of X, where its rows fill no whole units
   float unit_ = 1;
   SharedArray<float> row_scale_;
   Buffer<float> row_divisor_;
@@ -351,8 +349,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
   int rest_blocks_ = 0;
   bool rest_has_long_rows_ = false;
   int width_ = 0;  ///< features of a block
-  const TallFunction* aligned_ = nullptr;
-  const TallFunction* scalar_ = nullptr;
+  const TallFunction* function_ = nullptr;
   Buffer<tiles::Stage> stages_;
   Buffer<std::int32_t> worker_offsets_;
   Buffer<tiles::CutWindow> slot_windows_;
@@ -365,9 +362,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
 std::string why_not_quads(const SpmmProblem& problem) {
   const bool half = bytes_per_element(problem.precision) == 2;
   if (half && !column_scales(problem).empty()) return "columns without scales only";
-  if (!problem.aligned) return "rows on 16-byte boundaries only";
-  if (problem.features == 0 ||
-      problem.features * static_cast<std::int64_t>(bytes_per_element(problem.precision)) % 16) {
+  if (problem.features == 0 || !fills_units(problem.features, problem.precision)) {
     return "rows of features that do not fill 16 bytes";
   }
   return problem.graph.num_edges() == 0 ? "no edges" : "";
@@ -389,12 +384,12 @@ std::string why_not_tall(const SpmmProblem& problem, const TallPolicy& policy) {
     return "a pattern without values only";
   }
   if (problem.edge_features) return "features of edges, not of vertices";
+  const bool whole = fills_units(problem.features, problem.precision);
+  // Rows that fill no whole units are copied, wherever they begin.
+  if (whole && !problem.aligned) return "rows on 16-byte boundaries only";
   if (!problem.is_plain()) {
     if (policy.valued || policy.planes == 3) return "an epilogue needs two planes and no values";
-    if (problem.features * static_cast<std::int64_t>(bytes_per_element(problem.precision)) % 16) {
-      return "an epilogue needs rows of features that fill 16 bytes";
-    }
-    if (!problem.aligned) return "an epilogue needs rows on 16-byte boundaries";
+    if (!whole && policy.warps) return "an epilogue needs rows of features that fill 16 bytes";
   }
   if (problem.features > max_features_of_rows) return "too many features";
   if (half && policy.planes != 2) return "16-bit features are exact as they are";

@@ -31,14 +31,14 @@ __device__ EdgeRange edges_of(const RestLaunch& launch, std::int64_t row) {
   return {begin, static_cast<int>(offset_at(launch.offsets, row + 1) - begin)};
 }
 
-template <class T, int lanes, bool aligned, bool scaled>
+template <class T, int lanes, bool scaled>
 class RestSum {
  public:
-  using FeatureVector = cuda::Vector<T, aligned ? 16 : static_cast<int>(sizeof(T))>;
+  using FeatureVector = cuda::Vector<T, 16>;
   static constexpr int width = FeatureVector::count;
   static constexpr int edges = 32 / lanes;
   /// Loads in flight: 16-bit rows are short.
-  static constexpr int unroll = aligned && sizeof(T) == 2 ? 8 : 4;
+  static constexpr int unroll = sizeof(T) == 2 ? 8 : 4;
   static constexpr int step = edges * unroll;
 
   __device__ explicit RestSum(const RestLaunch& launch)
@@ -99,14 +99,10 @@ class RestSum {
   /// Sums and column ids are the first that the cache may forget: rows of X are needed again.
   __device__ void store(std::int64_t row) const {
     float* const to = launch_.sums + row * launch_.sums_stride + feature_;
-    if constexpr (width == 1) {
-      __stcs(to, sums_[0]);
-    } else {
 #pragma unroll
-      for (int i = 0; i < width; i += 4) {
-        __stcs(reinterpret_cast<float4*>(to + i),
-               make_float4(sums_[i], sums_[i + 1], sums_[i + 2], sums_[i + 3]));
-      }
+    for (int i = 0; i < width; i += 4) {
+      __stcs(reinterpret_cast<float4*>(to + i),
+             make_float4(sums_[i], sums_[i + 1], sums_[i + 2], sums_[i + 3]));
     }
   }
 
@@ -174,11 +170,11 @@ class RestSum {
 };
 
 /// A warp each, one after another: where the next row's edges are is known while one is summed.
-template <class T, int lanes, bool aligned, bool scaled>
+template <class T, int lanes, bool scaled>
 __device__ void sum_rows(const RestLaunch& launch) {
   const unsigned step = gridDim.x * block_warps;
   unsigned row = blockIdx.x * block_warps + threadIdx.x / 32;
-  RestSum<T, lanes, aligned, scaled> sum(launch);
+  RestSum<T, lanes, scaled> sum(launch);
   sum.begin(edges_of(launch, row));
 #pragma unroll 1
   for (; row < static_cast<unsigned>(launch.num_rows); row += step) {
@@ -189,14 +185,14 @@ __device__ void sum_rows(const RestLaunch& launch) {
 }
 
 /// The same where some rows have very many edges: those by all warps.
-template <class T, int lanes, bool aligned, bool scaled>
+template <class T, int lanes, bool scaled>
 __device__ void sum_long_rows_too(const RestLaunch& launch) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const std::int64_t step = std::int64_t{gridDim.x} * block_warps;
 #pragma unroll 1
   for (std::int64_t first_row = std::int64_t{blockIdx.x} * block_warps; first_row < launch.num_rows;
        first_row += step) {
-    RestSum<T, lanes, aligned, scaled> sum(launch);
+    RestSum<T, lanes, scaled> sum(launch);
     const EdgeRange own = edges_of(launch, first_row + warp);
     const bool is_long = own.count > longest_rest_row;
     if (first_row + warp < launch.num_rows && !is_long) {
@@ -221,62 +217,59 @@ __device__ void sum_long_rows_too(const RestLaunch& launch) {
   }
 }
 
-template <class T, int lanes, bool aligned, bool scaled>
-__global__ __launch_bounds__(block_warps * 32, !aligned ? 1
-                                               : scaled
-                                                   ? 3
-                                                   : 4) void sum_rest(const RestLaunch launch) {
+template <class T, int lanes, bool scaled>
+__global__ __launch_bounds__(block_warps * 32,
+                             scaled ? 3 : 4) void sum_rest(const RestLaunch launch) {
   cuda::begin_overlapped();
   if (launch.has_long_rows) {
-    sum_long_rows_too<T, lanes, aligned, scaled>(launch);
+    sum_long_rows_too<T, lanes, scaled>(launch);
   } else {
-    sum_rows<T, lanes, aligned, scaled>(launch);
+    sum_rows<T, lanes, scaled>(launch);
   }
 }
 
-template <class T, int lanes, bool aligned>
-constexpr std::int64_t block_width = std::int64_t{lanes} * RestSum<T, lanes, aligned, false>::width;
+template <class T, int lanes>
+constexpr std::int64_t block_width = std::int64_t{lanes} * RestSum<T, lanes, false>::width;
 
-template <class T, int lanes, bool aligned>
+template <class T, int lanes>
 constexpr auto kernel_of(bool scaled) {
-  return scaled ? sum_rest<T, lanes, aligned, true> : sum_rest<T, lanes, aligned, false>;
+  return scaled ? sum_rest<T, lanes, true> : sum_rest<T, lanes, false>;
 }
 
-template <class T, int lanes, bool aligned>
+template <class T, int lanes>
 void launch_rest(const RestLaunch& launch, Stream stream) {
   // Parts of the features come one after the other, of which the cache holds one.
   const dim3 grid(std::min(cuda::num_blocks(launch.num_rows, block_warps),
                            static_cast<unsigned>(std::max(1, launch.num_blocks))),
-                  cuda::num_blocks(launch.features, block_width<T, lanes, aligned>));
-  cuda::launch_overlapped(kernel_of<T, lanes, aligned>(launch.col_scale != nullptr), grid,
-                          block_warps * 32, stream, launch);
+                  cuda::num_blocks(launch.features, block_width<T, lanes>));
+  cuda::launch_overlapped(kernel_of<T, lanes>(launch.col_scale != nullptr), grid, block_warps * 32,
+                          stream, launch);
 }
 
-template <class T, int lanes, bool aligned>
+template <class T, int lanes>
 int resident_rest_blocks(bool scaled) {
-  return cuda::resident_blocks(kernel_of<T, lanes, aligned>(scaled), block_warps * 32, 0);
+  return cuda::resident_blocks(kernel_of<T, lanes>(scaled), block_warps * 32, 0);
 }
 
-template <class T, int lanes, bool aligned>
+template <class T, int lanes>
 constexpr RestFunction make_rest_function() {
-  return {launch_rest<T, lanes, aligned>, resident_rest_blocks<T, lanes, aligned>};
+  return {launch_rest<T, lanes>, resident_rest_blocks<T, lanes>};
 }
 
 template <class T>
-RestFunction function_of(std::int64_t features, bool aligned) {
-  if (!aligned) return make_rest_function<T, 32, false>();
-  const std::int64_t units = features * static_cast<std::int64_t>(sizeof(T)) / 16;
-  if (units <= 8) return make_rest_function<T, 8, true>();
-  return units <= 16 ? make_rest_function<T, 16, true>() : make_rest_function<T, 32, true>();
+RestFunction function_of(std::int64_t features) {
+  const std::int64_t units = (features * static_cast<std::int64_t>(sizeof(T)) + 15) / 16;
+  if (units <= 8) return make_rest_function<T, 8>();
+  return units <= 16 ? make_rest_function<T, 16>() : make_rest_function<T, 32>();
 }
 
 }  // namespace
 
-RestFunction rest_function(Precision precision, std::int64_t features, bool aligned) {
+RestFunction rest_function(Precision precision, std::int64_t features) {
   switch (precision) {
-    case Precision::bf16: return function_of<__nv_bfloat16>(features, aligned);
-    case Precision::fp16: return function_of<__half>(features, aligned);
-    default: return function_of<float>(features, aligned);
+    case Precision::bf16: return function_of<__nv_bfloat16>(features);
+    case Precision::fp16: return function_of<__half>(features);
+    default: return function_of<float>(features);
   }
 }
 

@@ -47,8 +47,8 @@ struct RestFunction {
   int (*resident_blocks)(bool scaled) = nullptr;
 };
 
-/// For blocks of at least so many features, where there are some. `aligned`: rows of X start and
-/// end on 16-byte boundaries.
-RestFunction rest_function(Precision precision, std::int64_t features, bool aligned);
+/// For blocks of at least so many features, where there are some. Rows of X begin on boundaries of
+/// 16 bytes and fill whole units of them.
+RestFunction rest_function(Precision precision, std::int64_t features);
 
 }  // namespace tessera::ops

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cuda/any_start.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/spmm/cuda/epilogue.cuh"
 #include "ops/spmm/cuda/tall/stages.cuh"
@@ -115,7 +116,7 @@ class TallStore {
     return static_cast<int>(launch_.features.count - feature());
   }
 
-  /// Each part of it once for all pairs of a row. Rows of features fill 16 bytes: pairs are whole.
+  /// Each part of it once for all pairs of a row.
   __device__ void apply_epilogue(float (&sums)[width / 2], int half, VertexId row) const {
     const EpilogueLaunch& parts = launch_.epilogue;
     if (parts.residual != nullptr) {
@@ -136,7 +137,12 @@ class TallStore {
     for (int block = 0; block < width / 8; ++block) {
       const int at = place(half, block);
       float pair[2] = {sums[at], sums[at + 1]};
-      drop_features(formula.dropout, {row, feature() + 8 * block, launch_.features.count}, pair);
+      const EpiloguePlace place_of_pair = {row, feature() + 8 * block, launch_.features.count};
+      if constexpr (aligned) {
+        drop_features(formula.dropout, place_of_pair, pair);
+      } else {
+        drop_features_anywhere(formula.dropout, place_of_pair, pair);
+      }
       sums[at] = pair[0];
       sums[at + 1] = pair[1];
     }
@@ -156,11 +162,11 @@ class TallStore {
       for (int i = 0; i < 4; ++i) {
         const int block = first + i;
         if (8 * block >= left) continue;
-        if (whole) {
+        if (whole && (aligned || 8 * block + 1 < left)) {
           Pair::load(stored + 8 * block).widen_to(pairs[i]);
         } else {
           pairs[i][0] = cuda::widen(stored[8 * block]);
-          pairs[i][1] = cuda::widen(stored[8 * block + 1]);
+          if (aligned || 8 * block + 1 < left) pairs[i][1] = cuda::widen(stored[8 * block + 1]);
         }
       }
 #pragma unroll
@@ -176,6 +182,10 @@ class TallStore {
     Out* const y = static_cast<Out*>(launch_.features.y) + row * launch_.features.y_stride;
     if constexpr (aligned && sizeof(T) == 2 && sizeof(Out) == 2) {
       whole_units(y, sums, half, exists);
+    } else if constexpr (!aligned && sizeof(Out) == 2) {
+      shifted_units(y, sums, half, exists);
+    } else if constexpr (!aligned) {
+      shifted_pairs(y, sums, half, exists);
     } else {
       const int left = exists ? features_left() : 0;
       Out* const stored = y + feature();
@@ -183,36 +193,98 @@ class TallStore {
       for (int block = 0; block < width / 8; ++block) {
         const float pair[2] = {sums[place(half, block)], sums[place(half, block) + 1]};
         if (8 * block >= left) continue;
-        if constexpr (aligned && sizeof(Out) == 4) {
+        if constexpr (sizeof(Out) == 4) {
           __stcs(reinterpret_cast<float2*>(stored + 8 * block), make_float2(pair[0], pair[1]));
-        } else if constexpr (aligned) {
-          cuda::Vector<Out, 4>::narrowed(pair).store(stored + 8 * block);
         } else {
-          stored[8 * block] = cuda::narrow<Out>(pair[0]);
-          if (8 * block + 1 < left) stored[8 * block + 1] = cuda::narrow<Out>(pair[1]);
+          cuda::Vector<Out, 4>::narrowed(pair).store(stored + 8 * block);
         }
       }
     }
   }
 
-  /// 16-bit features: four lanes trade their pairs, so that each stores 16 bytes in a row and
-  /// together they fill whole sectors.
+  /// Four lanes trade the pairs of four blocks of 8 features: each has the 8 of one of them then.
+  template <class Out>
+  __device__ static uint4 traded_unit(const float (&sums)[width / 2], int half, int block) {
+    std::uint32_t words[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int at = place(half, block + i);
+      const Out pair[2] = {cuda::narrow<Out>(sums[at]), cuda::narrow<Out>(sums[at + 1])};
+      memcpy(&words[i], pair, sizeof(pair));
+    }
+    transpose_quad(words);
+    return make_uint4(words[0], words[1], words[2], words[3]);
+  }
+
+  /// 16-bit features: lanes store 16 bytes each, and together they fill whole sectors.
   template <class Out>
   __device__ void whole_units(Out* y, const float (&sums)[width / 2], int half, bool exists) const {
 #pragma unroll
     for (int block = 0; block < width / 8; block += 4) {
-      std::uint32_t words[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int at = place(half, block + i);
-        const Out pair[2] = {cuda::narrow<Out>(sums[at]), cuda::narrow<Out>(sums[at + 1])};
-        memcpy(&words[i], pair, sizeof(pair));
-      }
-      transpose_quad(words);
+      const uint4 unit = traded_unit<Out>(sums, half, block);
       const std::int64_t first = first_feature_ + (block + lane_ % 4) * 8;
       if (exists && first < launch_.features.count) {
-        __stcs(reinterpret_cast<uint4*>(y + first),
-               make_uint4(words[0], words[1], words[2], words[3]));
+        __stcs(reinterpret_cast<uint4*>(y + first), unit);
+      }
+    }
+  }
+
+  /// What the lane before has of the same four blocks; the first of four lanes: what the last one
+  /// had of those before.
+  __device__ std::uint32_t before(std::uint32_t now, std::uint32_t last) const {
+    return __shfl_sync(~0u, lane_ % 4 == 3 ? last : now, (lane_ & ~3) | ((lane_ + 3) & 3));
+  }
+
+  /// The same of rows of Y that begin anywhere.
+  template <class Out>
+  __device__ void shifted_units(Out* y, const float (&sums)[width / 2], int half,
+                                bool exists) const {
+    uint4 last = {};
+#pragma unroll
+    for (int block = 0; block < width / 8; block += 4) {
+      const uint4 unit = traded_unit<Out>(sums, half, block);
+      const uint4 unit_before = {before(unit.x, last.x), before(unit.y, last.y),
+                                 before(unit.z, last.z), before(unit.w, last.w)};
+      const int number = block + lane_ % 4;
+      const std::int64_t first = first_feature_ + number * 8;
+      const auto left =
+          static_cast<int>(min(std::int64_t{16}, launch_.features.count - first)) * exists;
+      cuda::store_unit<Out>(reinterpret_cast<char*>(y + first), unit, unit_before,
+                            left * static_cast<int>(sizeof(Out)), number == 0,
+                            number + 1 < width / 8);
+      last = unit;
+    }
+  }
+
+  /// fp32 features of rows of Y that begin anywhere: where pairs are on no boundary, a lane stores
+  /// the second number of the pair before with the first of its own.
+  __device__ void shifted_pairs(float* y, const float (&sums)[width / 2], int half,
+                                bool exists) const {
+    float* const stored = y + feature();
+    const bool between = reinterpret_cast<std::uintptr_t>(stored) % 8 != 0;
+    std::uint32_t last = 0;
+#pragma unroll
+    for (int block = 0; block < width / 8; ++block) {
+      const float pair[2] = {sums[place(half, block)], sums[place(half, block) + 1]};
+      const float ahead = __uint_as_float(before(__float_as_uint(pair[1]), last));
+      last = __float_as_uint(pair[1]);
+      const int left = exists ? features_left() - 8 * block : -1;
+      const bool first = block == 0 && lane_ % 4 == 0;
+      const bool final = block == width / 8 - 1 && lane_ % 4 == 3;
+      float* const to = stored + 8 * block;
+      if (between) {
+        if (left >= 1 && !first) {
+          __stcs(reinterpret_cast<float2*>(to - 1), make_float2(ahead, pair[0]));
+        } else if (left >= 1) {
+          *to = pair[0];
+        } else if (left == 0 && !first) {
+          to[-1] = ahead;
+        }
+        if (final && left >= 2) to[1] = pair[1];
+      } else if (left >= 2) {
+        __stcs(reinterpret_cast<float2*>(to), make_float2(pair[0], pair[1]));
+      } else if (left == 1) {
+        *to = pair[0];
       }
     }
   }

@@ -3,8 +3,10 @@
 
 namespace tessera::ops {
 
-template struct RowsKernels<RowsKey{Precision::fp16, true, RowsReduction::best}>;
-template struct RowsKernels<RowsKey{Precision::fp16, true, RowsReduction::winner_sum}>;
-template struct RowsKernels<RowsKey{Precision::fp16, true, RowsReduction::best, true}>;
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::boundaries, RowsReduction::best}>;
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::boundaries,
+                                    RowsReduction::winner_sum}>;
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::boundaries, RowsReduction::best,
+                                    true}>;
 
 }  // namespace tessera::ops

@@ -3,8 +3,10 @@
 
 namespace tessera::ops {
 
-template struct RowsKernels<RowsKey{Precision::fp16, false, RowsReduction::best}>;
-template struct RowsKernels<RowsKey{Precision::fp16, false, RowsReduction::winner_sum}>;
-template struct RowsKernels<RowsKey{Precision::fp16, false, RowsReduction::best, true}>;
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::anywhere, RowsReduction::best}>;
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::anywhere,
+                                    RowsReduction::winner_sum}>;
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::anywhere, RowsReduction::best,
+                                    true}>;
 
 }  // namespace tessera::ops

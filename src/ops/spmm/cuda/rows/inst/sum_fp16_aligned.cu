@@ -3,9 +3,13 @@
 
 namespace tessera::ops {
 
-template struct RowsKernels<RowsKey{Precision::fp16, true, RowsReduction::pattern_sum}>;
-template struct RowsKernels<RowsKey{Precision::fp16, true, RowsReduction::weighted_sum}>;
-template struct RowsKernels<RowsKey{Precision::fp16, true, RowsReduction::pattern_sum, true}>;
-template struct RowsKernels<RowsKey{Precision::fp16, true, RowsReduction::weighted_sum, true}>;
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::boundaries,
+                                    RowsReduction::pattern_sum}>;
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::boundaries,
+                                    RowsReduction::weighted_sum}>;
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::boundaries,
+                                    RowsReduction::pattern_sum, true}>;
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::boundaries,
+                                    RowsReduction::weighted_sum, true}>;
 
 }  // namespace tessera::ops

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/tall/instances.cuh"
+
+namespace tessera::ops {
+
+template struct TallKernels<TallKey{
+    .precision = Precision::fp16, .aligned = false, .epilogue = true}>;
+template struct TallKernels<TallKey{
+    .precision = Precision::fp16, .height = 128, .aligned = false, .epilogue = true}>;
+template struct TallKernels<TallKey{
+    .precision = Precision::fp16, .scaled = true, .aligned = false, .epilogue = true}>;
+template struct TallKernels<TallKey{.precision = Precision::fp16,
+                                    .height = 128,
+                                    .scaled = true,
+                                    .aligned = false,
+                                    .epilogue = true}>;
+
+}  // namespace tessera::ops
