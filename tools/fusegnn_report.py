@@ -10,9 +10,9 @@ and 4, steps by model and width; Figure 10, aggregation by width, both passes; F
 order, each added to its target (scatter) or by rows that are made first (reduce); Figure 12, peak memory of training;
 Table 5, kernels and bytes of the aggregation, where ncu is installed. --pyg PYTHON, a Python that has PyG, puts PyG's
 figures beside ours (bench/baselines/fusegnn_torch.py). --seconds N begins no measurement after that; what is missing
-stays empty. The records go beside the page as fusegnn.json. --only bytes, or --only times, measures that part alone, and
---add FILE takes the other tables from such a file, as bytes can be counted while others use the GPU. SOURCE is what
-`tessera bench --data` takes.
+stays empty. The records go beside the page as fusegnn.json. --only times, sums (of these, Figures 10 and 11) or bytes measures
+that part alone, and --add FILE takes the other tables from such a file, as bytes can be counted while others use the GPU.
+SOURCE is what `tessera bench --data` takes.
 """
 import argparse
 import csv
@@ -40,7 +40,8 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="few widths, few repeats")
     parser.add_argument("--seconds", type=float, default=float("inf"), metavar="N", help="begin nothing after so many")
     parser.add_argument("--pyg", metavar="PYTHON", help="a Python that has PyG")
-    parser.add_argument("--only", choices=["times", "bytes"], help="measure only what takes a clock, or only ncu's table")
+    parser.add_argument("--only", choices=["times", "sums", "bytes"],
+                        help="measure only what takes a clock, of that aggregations alone, or only ncu's table")
     parser.add_argument("--add", metavar="FILE", help="a fusegnn.json whose tables stand where nothing is measured")
     parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
     parser.add_argument("--output", default=str(ROOT / "docs" / "results"), metavar="FOLDER")
@@ -320,7 +321,9 @@ def sections(options, tessera):
     of_bytes = ("Table 5: data movement of an aggregation of 256 features, MB", ["graph", "kernels", *BYTES],
                 lambda source: movement(tessera, source), "From ncu: of ours the first kernel of an aggregation alone, of PyG all kernels of one.")
     has_profiler = options.device == "cuda" and shutil.which("ncu")
-    return ([] if options.only == "bytes" else times) + ([of_bytes] if options.only != "times" and has_profiler else [])
+    if options.only == "sums":
+        times = [one for one in times if one[0].startswith(("Figure 10", "Figure 11"))]
+    return ([] if options.only == "bytes" else times) + ([of_bytes] if options.only in (None, "bytes") and has_profiler else [])
 
 
 class Ended(Exception):

@@ -192,23 +192,59 @@ TEST_P(NarrowGatV2Kernels, RowsThatMissSteps) {
   });
 }
 
+template <class T>
+void check_values_that_are_sources(const std::string& kernel, const Graph& graph) {
+  for (const std::int64_t width : {6, 8, 32, 64, 128, 160}) {
+    if (!takes<T>(kernel, 2, width)) continue;
+    SCOPED_TRACE("width " + std::to_string(width));
+    const AttentionOptions options = options_of(kernel, AttentionForm::gatv2, 2, width, 0);
+    AttentionCase<T> run = modest_case<T>(graph, options, 3680);
+    std::copy_n(run.source.span().begin(), run.source.size(), run.value.span().begin());
+    PlacedAttention<T> placed(run);
+    ops::AttentionInputs inputs = placed.inputs();
+    inputs.value = inputs.source;
+    ops::run(placed.plan, inputs, placed.outputs());
+    ops::run_backward(placed.plan, inputs, placed.output.view(), placed.log_sum.view(),
+                      placed.grad_output.view(), placed.gradients());
+    placed.fetch();
+    expect_matches_reference(run);
+  }
+}
+
 /// As in layers: one matrix is both, and both at once may be brought from it.
 TEST_P(NarrowGatV2Kernels, ValuesThatAreTheSources) {
-  const Graph graph = testing::random_graph(210, 190, 4000, 38, false);
+  const Graph wide = testing::random_graph(210, 190, 4000, 38, false);
+  const Graph hub = testing::star_graph(5000);
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const Graph& graph : {wide, hub}) {
+      check_values_that_are_sources<Bfloat16>(kernel, graph);
+      if (on_cpu(kernel)) continue;
+      check_values_that_are_sources<Float16>(kernel, graph);
+      check_values_that_are_sources<float>(kernel, graph);
+    }
+  });
+}
+
+/// Pairs of rows of 0 to 20 edges, an odd number of them, beside rows that are cut: halves of a
+/// warp end at different times, and either may have nothing to do.
+TEST_P(NarrowGatV2Kernels, NeighboursOfOtherLengths) {
+  std::vector<EdgeOffset> offsets = {0};
+  std::vector<VertexId> columns;
+  constexpr VertexId num_rows = 143, num_columns = 9000;
+  for (VertexId row = 0; row < num_rows; ++row) {
+    const VertexId degree = row == 60 ? 9000 : row == 81 ? 700 : row * row % 21;
+    for (VertexId k = 0; k < degree; ++k) columns.push_back(k * (num_columns / degree));
+    offsets.push_back(static_cast<EdgeOffset>(columns.size()));
+  }
+  const Graph graph(num_rows, num_columns, SharedArray<EdgeOffset>(std::move(offsets)),
+                    SharedArray<VertexId>(std::move(columns)));
   for_instruction_sets([&](const std::string& kernel) {
     for (const std::int64_t width : {32, 64, 128}) {
-      if (!takes<Bfloat16>(kernel, 2, width)) continue;
+      if (!takes<Bfloat16>(kernel, 3, width)) continue;
       SCOPED_TRACE("width " + std::to_string(width));
-      const AttentionOptions options = options_of(kernel, AttentionForm::gatv2, 2, width, 0);
-      AttentionCase<Bfloat16> run = modest_case<Bfloat16>(graph, options, 3680);
-      std::copy_n(run.source.span().begin(), run.source.size(), run.value.span().begin());
-      PlacedAttention<Bfloat16> placed(run);
-      ops::AttentionInputs inputs = placed.inputs();
-      inputs.value = inputs.source;
-      ops::run(placed.plan, inputs, placed.outputs());
-      ops::run_backward(placed.plan, inputs, placed.output.view(), placed.log_sum.view(),
-                        placed.grad_output.view(), placed.gradients());
-      placed.fetch();
+      AttentionCase<Bfloat16> run =
+          modest_case<Bfloat16>(graph, options_of(kernel, AttentionForm::gatv2, 3, width, 0), 3690);
+      run.run_all();
       expect_matches_reference(run);
     }
   });

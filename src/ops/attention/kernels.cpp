@@ -19,6 +19,7 @@ std::span<const AttentionKernel> attention_kernels() {
     append_cuda_rows_attention(kernels);
     append_cuda_tall_attention(kernels);
     append_cuda_short_attention(kernels);
+    append_cuda_pairs_attention(kernels);
     append_cuda_packed_attention(kernels);
     append_cuda_heads_attention(kernels);
     append_cuda_fused_attention(kernels);

@@ -15,6 +15,7 @@ std::unique_ptr<const PreparedAttention> prepare_rows_attention(const AttentionP
 void append_cuda_rows_attention(std::vector<AttentionKernel>& table);
 void append_cuda_tall_attention(std::vector<AttentionKernel>& table);
 void append_cuda_short_attention(std::vector<AttentionKernel>& table);
+void append_cuda_pairs_attention(std::vector<AttentionKernel>& table);
 void append_cuda_packed_attention(std::vector<AttentionKernel>& table);
 void append_cuda_heads_attention(std::vector<AttentionKernel>& table);
 void append_cuda_fused_attention(std::vector<AttentionKernel>& table);
