@@ -63,8 +63,8 @@ class PairGradient {
 
   /// This warp's part of the gradient of a.
   __device__ void store_vector_sums() const {
-    float* const to = launch_.vector_sums + std::int64_t{warp_of_grid()} * launch_.heads * width +
-                      share_at();
+    float* const to =
+        launch_.vector_sums + std::int64_t{warp_of_grid()} * launch_.heads * width + share_at();
 #pragma unroll
     for (int i = 0; i < Share::size; ++i) {
       const float sum = vector_sums_[i] + __shfl_xor_sync(~0u, vector_sums_[i], 16);
@@ -173,8 +173,7 @@ class PairGradient {
     for (int half = 0; half < 2; ++half) {
       const bool exists = vertices.exist[half];
       const float weight = exists ? power_of_2(scores[half] - states[half].log_sum) : 0.0f;
-      const float gradient =
-          exists ? weight * (products[half].total() - states[half].dot) : 0.0f;
+      const float gradient = exists ? weight * (products[half].total() - states[half].dot) : 0.0f;
       totals_[half] += gradient;
 #pragma unroll
       for (int chunk = 0; chunk < Row::chunks; ++chunk) {
@@ -274,7 +273,9 @@ class PairGradient {
 
 /// Blocks that an SM should hold, as registers allow.
 template <int width, bool by_rows>
-inline constexpr int pair_gradient_blocks = width == 32 ? (by_rows ? 5 : 4) : by_rows ? 4 : 3;
+inline constexpr int pair_gradient_blocks = width == 32 ? (by_rows ? 5 : 4)
+                                            : by_rows   ? 4
+                                                        : 3;
 
 template <class T, int width, bool by_rows, bool shares>
 __global__ __launch_bounds__(
@@ -295,11 +296,10 @@ constexpr PairGradients make_pair_gradients() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
     return PairGradients{[](const RowsAttentionLaunch& launch, Stream stream) {
       constexpr int width = pair_widths[i];
-      cuda::launch_overlapped(by_rows && shares_rows(launch)
-                                  ? differentiate_pairs<T, width, by_rows, by_rows>
-                                  : differentiate_pairs<T, width, by_rows, false>,
-                              dim3(launch.num_blocks, launch.shape.num_slices),
-                              rows_attention_threads, stream, launch);
+      cuda::launch_overlapped(
+          by_rows && shares_rows(launch) ? differentiate_pairs<T, width, by_rows, by_rows>
+                                         : differentiate_pairs<T, width, by_rows, false>,
+          dim3(launch.num_blocks, launch.shape.num_slices), rows_attention_threads, stream, launch);
     }...};
   }
   (std::make_index_sequence<num_pair_gradients>{});

@@ -40,12 +40,17 @@ class PairForward {
       for (float& feature : features_[half]) feature = 0;
     }
     scores_.begin(own);
-    for_pairs(edges, [&](const PairVertices& vertices) { step(vertices); });
+    begins_ = true;
+    raised_ = false;
+    for_pairs(edges, [&](const PairVertices& vertices) {
+      step(vertices, is_piece(launch_, item));
+      begins_ = false;
+    });
     finish(pair_result(launch_, item, Share::half()));
   }
 
  private:
-  __device__ void step(const PairVertices& vertices) {
+  __device__ void step(const PairVertices& vertices, bool one_row) {
     Row met[2], values[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -62,7 +67,11 @@ class PairForward {
       if (!vertices.exist[half]) scores[half] = -cuda::infinity;
       rises = rises || scores[half] > base_[half] + slack;
     }
-    if (__any_sync(~0u, rises) != 0) raise(scores);
+    if (begins_) {
+      set_bases(scores, one_row);
+    } else if (__any_sync(~0u, rises) != 0) {
+      raise(scores);
+    }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float weight = power_of_2(scores[half] - base_[half]);
@@ -74,13 +83,32 @@ class PairForward {
       }
     }
   }
-  /// Makes room for scores.
+  /// To the largest of the first scores of each row, in all lanes.
+  __device__ void set_bases(const float (&scores)[2], bool one_row) {
+    const float top[2] = {largest_over_edges(scores[0]), largest_over_edges(scores[1])};
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      base_[half] = fmaxf(lowest_base, one_row ? fmaxf(top[0], top[1]) : top[half]);
+    }
+  }
+  /// Makes room for scores, each lane for its own.
   __device__ void raise(const float (&scores)[2]) {
+    raised_ = true;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float base = scores[half] > base_[half] + slack ? scores[half] : base_[half];
       rescale(half, power_of_2(base_[half] - base));
       base_[half] = base;
+    }
+  }
+  /// Until all lanes of a row have the same.
+  __device__ void join_bases(bool one_row) {
+    const float top[2] = {largest_over_edges(base_[0]), largest_over_edges(base_[1])};
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float joint = one_row ? fmaxf(top[0], top[1]) : top[half];
+      rescale(half, power_of_2(base_[half] - joint));
+      base_[half] = joint;
     }
   }
   __device__ void rescale(int half, float factor) {
@@ -90,17 +118,11 @@ class PairForward {
   }
 
   __device__ void finish(const PairResult& result) {
-    float top[2] = {largest_over_edges(base_[0]), largest_over_edges(base_[1])};
-    if (result.one_row) top[0] = top[1] = fmaxf(top[0], top[1]);
-    float total[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      rescale(half, power_of_2(base_[half] - top[half]));
-      total[half] = add_over_edges(sum_[half]);
-    }
+    if (raised_) join_bases(result.one_row);
+    float total[2] = {add_over_edges(sum_[0]), add_over_edges(sum_[1])};
     if (result.one_row) total[0] = total[1] = total[0] + total[1];
     Share share(features_, result.one_row);
-    float base = Share::half() == 0 ? top[0] : top[1];
+    float base = Share::half() == 0 ? base_[0] : base_[1];
     float sum = Share::half() == 0 ? total[0] : total[1];
     if (result.is_cut()) {
       if (result.row >= 0) store_piece(result.piece, share, base, sum);
@@ -161,6 +183,7 @@ class PairForward {
   const RowsAttentionLaunch& launch_;
   PairScores<T, width> scores_;
   FeatureRows own_rows_, met_rows_, value_rows_;
+  bool begins_, raised_;  ///< the same in all lanes
   // Of this lane's edges.
   float base_[2], sum_[2];
   float features_[2][held];
@@ -168,11 +191,14 @@ class PairForward {
 
 /// Blocks that an SM should hold, as registers allow.
 template <int width>
-inline constexpr int pair_forward_blocks = width == 128 ? 2 : width == 64 ? 4 : 6;
+inline constexpr int pair_forward_blocks = width == 128  ? 2
+                                           : width == 64 ? 4
+                                                         : 6;
 
 template <class T, int width, bool shares>
-__global__ __launch_bounds__(rows_attention_threads, (pair_forward_blocks<width>)) void attend_pairs(
-    const RowsAttentionLaunch launch) {
+__global__ __launch_bounds__(
+    rows_attention_threads,
+    (pair_forward_blocks<width>)) void attend_pairs(const RowsAttentionLaunch launch) {
   cuda::let_next_begin();
   cuda::wait_for_previous();
   PairForward<T, width, shares> pairs(launch);

@@ -113,8 +113,9 @@ class CudaPairsAttention final : public PreparedAttention {
     if (!of_vector) return;
     const AttentionBackwardFunctions& functions =
         is_bf16() ? attention_backward_bf16 : attention_backward_fp16;
-    functions.store_vector(vector_sums_.in(workspace), num_warps(row_side_) + num_warps(column_side_),
-                           options_.features, gradients.vector.data, stream);
+    functions.store_vector(vector_sums_.in(workspace),
+                           num_warps(row_side_) + num_warps(column_side_), options_.features,
+                           gradients.vector.data, stream);
   }
 
   void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights, Stream stream,
@@ -210,8 +211,8 @@ class CudaPairsAttention final : public PreparedAttention {
 
   bool fit(std::initializer_list<ConstOperand> operands) const {
     return std::all_of(operands.begin(), operands.end(), [&](const ConstOperand& operand) {
-      return operand.absent() || (on_boundaries(operand, options_.features / options_.heads) &&
-                                  within_reach(operand));
+      return operand.absent() ||
+             (on_boundaries(operand, options_.features / options_.heads) && within_reach(operand));
     });
   }
 

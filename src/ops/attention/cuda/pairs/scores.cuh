@@ -13,8 +13,8 @@
 ///     S = a . x + s (a . y) + (1 - s) a . max(-x, y)
 ///
 /// where a maximum is one of its two numbers, so that nothing is rounded, and one instruction finds
-/// two. Products with a are matrix products with a in all columns, so that all four lanes of an edge
-/// have its score.
+/// two. Products with a are matrix products with a in all columns, so that all four lanes of an
+/// edge have its score.
 namespace tessera::ops {
 
 /// Features that eight of each edge meet, as the second operand of a matrix instruction: of its

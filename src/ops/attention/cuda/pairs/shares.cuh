@@ -31,7 +31,8 @@ struct PairShare {
   __device__ static int half() { return WarpLane::number() / 16; }
   /// Of the head.
   __device__ static int first_feature() {
-    const int place = (WarpLane::number() & 8) / 8 * (held / 2) + (WarpLane::number() & 4) / 4 * size;
+    const int place =
+        (WarpLane::number() & 8) / 8 * (held / 2) + (WarpLane::number() & 4) / 4 * size;
     return place / 8 * 32 + WarpLane::quarter() * 8 + place % 8;
   }
 

@@ -5,34 +5,45 @@
 #include "cuda/occupancy.cuh"
 #include "ops/attention/cuda/short/step_rows.cuh"
 
-/// How kernels over windows of 16 rows are started: every warp works for itself. Those of a block
-/// have neighbouring windows at hand, whose rows the cache nearby then holds for all of them.
+/// How kernels over windows of 16 rows are started: every warp is a worker of its own. Neighbouring
+/// workers take neighbouring windows in turn; those of a block, if there is work for as many, have
+/// in the cache nearby what these windows share.
 namespace tessera::ops {
+
+/// This warp, among all of a slice, in blocks of at most `warps`.
+template <int warps>
+__device__ int short_worker() {
+  if constexpr (warps == 1) return static_cast<int>(blockIdx.x);
+  return static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32);
+}
 
 /// This warp's pieces.
 template <class Run, int warps = 1>
 __device__ void run_short_windows(const TallAttentionLaunch& launch) {
   extern __shared__ __align__(128) char shared[];
   cuda::let_next_begin();
-  const int warp = warps == 1 ? 0 : static_cast<int>(threadIdx.x / 32);
-  const auto worker = static_cast<std::int32_t>(blockIdx.x) * warps + warp;
-  if (warps > 1 && worker >= launch.num_workers) return;
-  const std::int32_t begin = launch.worker_offsets[worker];
-  const std::int32_t end = launch.worker_offsets[worker + 1];
+  const std::int32_t begin = launch.worker_offsets[short_worker<warps>()];
+  const std::int32_t end = launch.worker_offsets[short_worker<warps>() + 1];
   cuda::wait_for_previous();
-  Run run(launch, shared + warp * Run::shared_bytes);
+  Run run(launch, shared + (warps == 1 ? 0 : threadIdx.x / 32 * Run::shared_bytes));
   run.run(begin, end);
 }
 
 template <class Run, auto kernel, int warps = 1>
 constexpr TallAttentionFunction short_function() {
-  constexpr int bytes = warps * Run::shared_bytes;
+  static_assert(Run::shared_bytes % 16 == 0);
   return {[](const TallAttentionLaunch& launch, Stream stream) {
-            const dim3 grid(cuda::num_blocks(launch.num_workers, warps),
+            const dim3 grid(static_cast<unsigned>(launch.num_workers / launch.block_workers),
                             static_cast<unsigned>(launch.heads));
-            cuda::launch_overlapped(kernel, grid, 32 * warps, std::size_t{bytes}, stream, launch);
+            const auto count = static_cast<unsigned>(launch.block_workers);
+            cuda::launch_overlapped(kernel, grid, 32 * count,
+                                    std::size_t{count} * Run::shared_bytes, stream, launch);
           },
-          [] { return warps * cuda::resident_blocks(kernel, 32 * warps, bytes, bytes); }};
+          [] {
+            constexpr int bytes = warps * Run::shared_bytes;
+            return warps * cuda::resident_blocks(kernel, 32 * warps, bytes, bytes);
+          },
+          warps};
 }
 
 }  // namespace tessera::ops
