@@ -41,11 +41,12 @@ __device__ void add_where_greater(float& low, float& high, float number, std::ui
 }
 
 /// `shares`: values are the sources, and by rows they are gathered once.
-template <class T, int width, bool by_rows, bool shares>
+template <class T, int width, int part_edges, bool by_rows, bool shares>
 class PairGradient {
   static_assert(by_rows || !shares);
   using Row = LaneRow<T, width>;
-  using Share = PairShare<width>;
+  using Share = PairShare<width, part_edges>;
+  using Edges = PairEdges<part_edges>;
   static constexpr int held = Share::held;
 
  public:
@@ -56,9 +57,10 @@ class PairGradient {
         met_value_rows_(lane_features<width>(launch.gathered_values)) {}
 
   __device__ void run(unsigned item) {
-    begin(pair_edges(launch_, item));
-    for_pairs(pair_edges(launch_, item), [&](const PairVertices& vertices) { step(vertices); });
-    finish(pair_result(launch_, item, Share::half()));
+    const Edges edges = pair_edges<part_edges>(launch_, item);
+    begin(edges);
+    for_pairs(edges, [&](const PairVertices& vertices) { step(vertices); });
+    finish(pair_result<part_edges>(launch_, item, Share::part()));
   }
 
   /// This warp's part of the gradient of a.
@@ -67,8 +69,8 @@ class PairGradient {
         launch_.vector_sums + std::int64_t{warp_of_grid()} * launch_.heads * width + share_at();
 #pragma unroll
     for (int i = 0; i < Share::size; ++i) {
-      const float sum = vector_sums_[i] + __shfl_xor_sync(~0u, vector_sums_[i], 16);
-      if (Share::half() == 0) to[i] = sum;
+      const float sum = Share::over_parts(vector_sums_[i]);
+      if (Share::part() == 0) to[i] = sum;
     }
   }
 
@@ -78,13 +80,13 @@ class PairGradient {
     float dot = 0;      ///< dO . O
   };
 
-  __device__ void begin(const PairEdges& edges) {
+  __device__ void begin(const Edges& edges) {
     const FeatureRows own_rows = lane_features<width>(launch_.own_scores);
     const FeatureRows own_values = lane_features<width>(launch_.own_values);
     Row own[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      own[half].load(own_rows, edges.rows[half], edges.left[half] > 0);
+      own[half].load(own_rows, edges.rows[half], edges.has_edges(half));
       totals_[half] = 0;
 #pragma unroll
       for (float& sum : score_sums_[half]) sum = 0;
@@ -96,8 +98,14 @@ class PairGradient {
     scores_.begin(own);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
+      // Where a half has two rows, columns 0 and 1 of products are of the first, 2 and 3 of the
+      // second, and so on.
+      VertexId row = edges.has_edges(half) ? edges.rows[half] : -1;
+      if constexpr (Edges::parts_of_half == 2) {
+        row = __shfl_sync(~0u, row, WarpLane::group() / 2 % 2 * 16);
+      }
       Row values;
-      values.load(own_values, edges.rows[half], edges.left[half] > 0);
+      values.load(own_values, row, row >= 0);
 #pragma unroll
       for (int chunk = 0; chunk < Row::chunks; ++chunk) {
         own_values_[half][chunk] = MetFeatures(values.of[chunk]);
@@ -106,12 +114,13 @@ class PairGradient {
     if constexpr (by_rows) find_states(edges);
   }
 
-  /// By rows, of both rows; the other sweep will want them.
-  __device__ void find_states(const PairEdges& edges) {
-    constexpr int units = width / 8;
-    const int unit = WarpLane::number() % 16;
+  /// By rows, of all rows; the other sweep will want them.
+  __device__ void find_states(const Edges& edges) {
+    constexpr int lanes = 2 * part_edges;  // of a row
+    static_assert(width / 8 <= lanes);
+    const int unit = WarpLane::number() % lanes;
     const VertexId row = Share::half() == 0 ? edges.rows[0] : edges.rows[1];
-    const bool wanted = row >= 0 && unit < units;
+    const bool wanted = row >= 0 && unit < width / 8;
     const FeatureRows outputs(launch_.outputs.data, launch_.outputs.row_bytes / 2, width, unit * 8);
     const FeatureRows gradients(launch_.own_values.data, launch_.own_values.row_bytes / 2, width,
                                 unit * 8);
@@ -123,7 +132,7 @@ class PairGradient {
 #pragma unroll
     for (int i = 0; i < 8; ++i) dot = fmaf(of_output[i], of_gradient[i], dot);
 #pragma unroll
-    for (int distance = 8; distance >= 1; distance /= 2) {
+    for (int distance = lanes / 2; distance >= 1; distance /= 2) {
       dot += __shfl_xor_sync(~0u, dot, distance);
     }
     const float log_sum =
@@ -134,8 +143,8 @@ class PairGradient {
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      states_[half] = {__shfl_sync(~0u, log_sum * log2_of_e, 16 * half),
-                       __shfl_sync(~0u, dot, 16 * half)};
+      const int from = half * lanes + (part_edges == 8 ? 0 : WarpLane::number() & 16);
+      states_[half] = {__shfl_sync(~0u, log_sum * log2_of_e, from), __shfl_sync(~0u, dot, from)};
     }
   }
   __device__ State state_of(const PairVertices& vertices, int half) const {
@@ -173,7 +182,8 @@ class PairGradient {
     for (int half = 0; half < 2; ++half) {
       const bool exists = vertices.exist[half];
       const float weight = exists ? power_of_2(scores[half] - states[half].log_sum) : 0.0f;
-      const float gradient = exists ? weight * (products[half].total() - states[half].dot) : 0.0f;
+      const float product = product_of(products[half]);
+      const float gradient = exists ? weight * (product - states[half].dot) : 0.0f;
       totals_[half] += gradient;
 #pragma unroll
       for (int chunk = 0; chunk < Row::chunks; ++chunk) {
@@ -185,6 +195,14 @@ class PairGradient {
       }
     }
   }
+  /// With the own row of this lane's edge: of two rows of a half, each lane has found one. All
+  /// lanes together.
+  __device__ static float product_of(const EdgeProducts& products) {
+    const float found = products.total();
+    if constexpr (Edges::parts_of_half == 1) return found;
+    const float other = __shfl_xor_sync(~0u, found, 1);
+    return WarpLane::quarter() % 2 == WarpLane::group() / part_edges ? found : other;
+  }
   __device__ static void add_masked(float* sums, float gradient, const uint4& met,
                                     const uint4& minus_own) {
     add_where_greater<T>(sums[0], sums[1], gradient, met.x, minus_own.x);
@@ -194,10 +212,10 @@ class PairGradient {
   }
 
   __device__ void finish(const PairResult& result) {
-    float totals[2] = {add_over_edges(totals_[0]), add_over_edges(totals_[1])};
-    if (result.one_row) totals[0] = totals[1] = totals[0] + totals[1];
+    add_over_edges<part_edges>(totals_, result.one_row);
     // By rows it is 0 but for rounding; what is not finite makes the row so.
-    const float sloped = (by_rows ? 0.0f : launch_.slope) * totals[Share::half() == 0 ? 0 : 1];
+    const float sloped =
+        (by_rows ? 0.0f : launch_.slope) * (Share::half() == 0 ? totals_[0] : totals_[1]);
     Share of_scores(score_sums_, result.one_row);
     const T* const vector = static_cast<const T*>(launch_.vector) + share_at();
 #pragma unroll
@@ -277,13 +295,13 @@ inline constexpr int pair_gradient_blocks = width == 32 ? (by_rows ? 5 : 4)
                                             : by_rows   ? 4
                                                         : 3;
 
-template <class T, int width, bool by_rows, bool shares>
+template <class T, int width, int part_edges, bool by_rows, bool shares>
 __global__ __launch_bounds__(
     rows_attention_threads,
     (pair_gradient_blocks<width, by_rows>)) void differentiate_pairs(const RowsAttentionLaunch
                                                                          launch) {
   cuda::begin_overlapped();
-  PairGradient<T, width, by_rows, shares> pairs(launch);
+  PairGradient<T, width, part_edges, by_rows, shares> pairs(launch);
 #pragma unroll 1
   for (unsigned item = warp_of_grid(); item < num_items(launch); item += num_warps()) {
     pairs.run(item);
@@ -291,15 +309,22 @@ __global__ __launch_bounds__(
   if (launch.vector_sums != nullptr) pairs.store_vector_sums();
 }
 
+template <class T, int width, int part_edges, bool by_rows>
+void launch_differentiate_pairs(const RowsAttentionLaunch& launch, Stream stream) {
+  cuda::launch_overlapped(
+      by_rows && shares_rows(launch) ? differentiate_pairs<T, width, part_edges, by_rows, by_rows>
+                                     : differentiate_pairs<T, width, part_edges, by_rows, false>,
+      dim3(launch.num_blocks, launch.shape.num_slices), rows_attention_threads, stream, launch);
+}
+
 template <class T, bool by_rows>
 constexpr PairGradients make_pair_gradients() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
     return PairGradients{[](const RowsAttentionLaunch& launch, Stream stream) {
       constexpr int width = pair_widths[i];
-      cuda::launch_overlapped(
-          by_rows && shares_rows(launch) ? differentiate_pairs<T, width, by_rows, by_rows>
-                                         : differentiate_pairs<T, width, by_rows, false>,
-          dim3(launch.num_blocks, launch.shape.num_slices), rows_attention_threads, stream, launch);
+      static_assert(may_take_four_rows(width));
+      (takes_four_rows(launch) ? launch_differentiate_pairs<T, width, 4, by_rows>
+                               : launch_differentiate_pairs<T, width, 8, by_rows>)(launch, stream);
     }...};
   }
   (std::make_index_sequence<num_pair_gradients>{});

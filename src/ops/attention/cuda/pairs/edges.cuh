@@ -5,25 +5,36 @@
 #include "ops/attention/cuda/rows/walk.cuh"
 #include "ops/attention/cuda/short/step_rows.cuh"
 
-/// Who takes which edges. A matrix instruction has 16 rows, and here they are edges: eight of one
-/// row of the graph, half 0, and eight of the next, half 1; a long row takes both halves, its
-/// pieces as in rows/walk.cuh. A lane 4 g + q has to do with edge g of either half and, of every 32
-/// features, with eight from 8 q on.
+/// Who takes which edges. A matrix instruction has 16 rows, and here they are edges: of two rows of
+/// the graph eight each, or of four rows four each, so that a lane has edges in both halves of
+/// them; a long row takes all 16, its pieces as in rows/walk.cuh. A lane 4 g + q has to do with
+/// edge g of either half and, of every 32 features, with eight from 8 q on.
+///
+///     part_edges 8:   part 0 | part 1            part_edges 4:   part 0, part 1 | part 2, part 3
+///                     half 0 | half 1                            half 0         | half 1
 namespace tessera::ops {
 
-inline constexpr int half_edges = 8;
-
+template <int part_edges>
 struct PairEdges {
-  const VertexId* ids = nullptr;  ///< at the other ends of the edges of half 0
-  EdgeOffset apart = 0;           ///< those of half 1 are so many further on
-  VertexId rows[2] = {-1, -1};    ///< < 0: none
-  int left[2] = {0, 0};
-  int turn = half_edges;
+  static constexpr int parts_of_half = 8 / part_edges;
+  static constexpr int num_parts = 2 * parts_of_half;
 
-  __device__ bool has_edges() const { return left[0] > 0 || left[1] > 0; }
+  // Of this lane's part of either half.
+  const VertexId* ids[2] = {nullptr, nullptr};  ///< at the other ends of the edges
+  VertexId rows[2] = {-1, -1};                  ///< < 0: none
+  int left[2] = {0, 0};
+  // The same in all lanes.
+  int turn = part_edges;
+  int steps = 0;
+
+  __device__ static int part_of(int half) {
+    return half * parts_of_half + WarpLane::group() / part_edges;
+  }
+  __device__ static int slot() { return WarpLane::group() % part_edges; }
+  __device__ bool has_edges(int half) const { return left[half] > 0; }
 };
 
-/// Both halves have the same row.
+/// All parts have the same row.
 __device__ inline bool is_piece(const RowsAttentionLaunch& launch, unsigned item) {
   return item < launch.num_pieces;
 }
@@ -35,68 +46,76 @@ __device__ inline RowPiece piece_of(const RowsAttentionLaunch& launch, unsigned 
   return piece;
 }
 
-__device__ inline PairEdges pair_edges(const RowsAttentionLaunch& launch, unsigned item) {
-  PairEdges edges;
+/// A short row, or none: below 2^31 + 4.
+struct ShortRow {
+  VertexId row = -1;
+  EdgeOffset begin = 0;
+  int count = 0;
+
+  __device__ ShortRow(const RowsAttentionLaunch& launch, unsigned number) {
+    if (number >= static_cast<unsigned>(launch.num_rows)) return;
+    begin = row_begin(launch.offsets, number);
+    const EdgeOffset edges = row_begin(launch.offsets, number + 1) - begin;
+    if (edges > launch.short_row) return;
+    row = static_cast<VertexId>(number);
+    count = static_cast<int>(edges);
+  }
+};
+
+template <int part_edges>
+__device__ PairEdges<part_edges> pair_edges(const RowsAttentionLaunch& launch, unsigned item) {
+  using Edges = PairEdges<part_edges>;
+  Edges edges;
   if (is_piece(launch, item)) {
     const RowPiece piece = piece_of(launch, item);
-    edges.ids = launch.indices + piece.begin;
-    edges.apart = half_edges;
-    edges.turn = 2 * half_edges;
+    edges.turn = 2 * 8;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
+      const int first = Edges::part_of(half) * part_edges;
+      edges.ids[half] = launch.indices + piece.begin + first;
       edges.rows[half] = piece.row;
-      edges.left[half] = piece.count - half * half_edges;
+      edges.left[half] = piece.count - first;
     }
-    return edges;
-  }
-  // Below 2^31 + 2.
-  const unsigned first = (item - launch.num_pieces) * 2;
-  EdgeOffset begin = row_begin(launch.offsets, first);
-  edges.ids = launch.indices + begin;
+  } else {
+    const unsigned first = (item - launch.num_pieces) * Edges::num_parts;
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const unsigned row = first + static_cast<unsigned>(half);
-    if (row >= static_cast<unsigned>(launch.num_rows)) break;
-    const EdgeOffset end = row_begin(launch.offsets, row + 1);
-    if (end - begin <= launch.short_row) {
-      edges.rows[half] = static_cast<VertexId>(row);
-      edges.left[half] = static_cast<int>(end - begin);
+    for (int half = 0; half < 2; ++half) {
+      const ShortRow row(launch, first + static_cast<unsigned>(Edges::part_of(half)));
+      edges.ids[half] = launch.indices + row.begin;
+      edges.rows[half] = row.row;
+      edges.left[half] = row.count;
     }
-    if (half == 0) edges.apart = end - begin;
-    begin = end;
   }
+  const int most = __reduce_max_sync(~0u, max(edges.left[0], edges.left[1]));
+  edges.steps = (most + edges.turn - 1) / edges.turn;
   return edges;
 }
 
 /// What an item is, after its edges: who kept it meanwhile would lack the registers.
 struct PairResult {
-  VertexId row = -1;  ///< of this lane's half; < 0: none, or another lane stores it
+  VertexId row = -1;  ///< of the part whose sums this lane has; < 0: none, or another stores it
   bool has_edges = false;
   bool one_row = false;
   RowPiece piece;
 
   __device__ bool is_cut() const { return piece.slot >= 0; }
-  /// Of several pieces of a row one says what belongs to the row.
-  __device__ bool is_first() const { return !is_cut() || piece.slot == piece.first_slot; }
 };
 
-__device__ inline PairResult pair_result(const RowsAttentionLaunch& launch, unsigned item,
-                                         int half) {
+template <int part_edges>
+__device__ PairResult pair_result(const RowsAttentionLaunch& launch, unsigned item, int part) {
   asm volatile("" : "+r"(item));
   PairResult result;
   if (is_piece(launch, item)) {
     result.one_row = true;
     result.piece = piece_of(launch, item);
     result.has_edges = result.piece.count > 0;
-    if (half == 0) result.row = result.piece.row;
+    if (part == 0) result.row = result.piece.row;
     return result;
   }
-  const unsigned row = (item - launch.num_pieces) * 2 + static_cast<unsigned>(half);
-  if (row >= static_cast<unsigned>(launch.num_rows)) return result;
-  const EdgeOffset count = row_begin(launch.offsets, row + 1) - row_begin(launch.offsets, row);
-  if (count > launch.short_row) return result;
-  result.row = static_cast<VertexId>(row);
-  result.has_edges = count > 0;
+  const ShortRow row(launch, (item - launch.num_pieces) * PairEdges<part_edges>::num_parts +
+                                 static_cast<unsigned>(part));
+  result.row = row.row;
+  result.has_edges = row.count > 0;
   return result;
 }
 
@@ -106,31 +125,31 @@ struct PairVertices {
   VertexId ids[2] = {0, 0};
   bool exist[2] = {false, false};
 
-  __device__ static PairVertices load(const PairEdges& edges) {
+  template <int part_edges>
+  __device__ static PairVertices load(const PairEdges<part_edges>& edges) {
     PairVertices vertices;
-    const int g = WarpLane::group();
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      vertices.exist[half] = g < edges.left[half];
-      if (vertices.exist[half]) {
-        vertices.ids[half] = __ldg(edges.ids + (half == 0 ? 0 : edges.apart) + g);
-      }
+      vertices.exist[half] = edges.slot() < edges.left[half];
+      if (vertices.exist[half]) vertices.ids[half] = __ldg(edges.ids[half] + edges.slot());
     }
     return vertices;
   }
 };
 
-/// Calls step(vertices) for every eight edges of either half. The vertices of the next are on their
-/// way while the features of these are.
-template <class Step>
-__device__ void for_pairs(PairEdges edges, Step&& step) {
+/// Calls step(vertices) for all edges, `part_edges` of each part at a time. The vertices of the
+/// next are on their way while the features of these are.
+template <int part_edges, class Step>
+__device__ void for_pairs(PairEdges<part_edges> edges, Step&& step) {
   PairVertices next = PairVertices::load(edges);
 #pragma unroll 1
-  while (edges.has_edges()) {
+  for (int left = edges.steps; left > 0; --left) {
     const PairVertices vertices = next;
-    edges.ids += edges.turn;
-    edges.left[0] -= edges.turn;
-    edges.left[1] -= edges.turn;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      edges.ids[half] += edges.turn;
+      edges.left[half] -= edges.turn;
+    }
     next = PairVertices::load(edges);
     step(vertices);
   }

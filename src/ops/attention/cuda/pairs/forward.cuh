@@ -13,10 +13,10 @@
 namespace tessera::ops {
 
 /// `shares`: values are the sources, and are gathered once.
-template <class T, int width, bool shares>
+template <class T, int width, int part_edges, bool shares>
 class PairForward {
   using Row = LaneRow<T, width>;
-  using Share = PairShare<width>;
+  using Share = PairShare<width, part_edges>;
   static constexpr int held = Share::held;
   static constexpr float slack = 7;  ///< weights may grow to 2^7 before the base follows
 
@@ -29,11 +29,11 @@ class PairForward {
         value_rows_(lane_features<width>(launch.gathered_values)) {}
 
   __device__ void run(unsigned item) {
-    const PairEdges edges = pair_edges(launch_, item);
+    const PairEdges<part_edges> edges = pair_edges<part_edges>(launch_, item);
     Row own[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      own[half].load(own_rows_, edges.rows[half], edges.left[half] > 0);
+      own[half].load(own_rows_, edges.rows[half], edges.has_edges(half));
       base_[half] = lowest_base;
       sum_[half] = 0;
 #pragma unroll
@@ -46,7 +46,7 @@ class PairForward {
       step(vertices, is_piece(launch_, item));
       begins_ = false;
     });
-    finish(pair_result(launch_, item, Share::half()));
+    finish(pair_result<part_edges>(launch_, item, Share::part()));
   }
 
  private:
@@ -85,11 +85,11 @@ class PairForward {
   }
   /// To the largest of the first scores of each row, in all lanes.
   __device__ void set_bases(const float (&scores)[2], bool one_row) {
-    const float top[2] = {largest_over_edges(scores[0]), largest_over_edges(scores[1])};
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      base_[half] = fmaxf(lowest_base, one_row ? fmaxf(top[0], top[1]) : top[half]);
-    }
+    base_[0] = scores[0];
+    base_[1] = scores[1];
+    largest_over_edges<part_edges>(base_, one_row);
+    base_[0] = fmaxf(base_[0], lowest_base);
+    base_[1] = fmaxf(base_[1], lowest_base);
   }
   /// Makes room for scores, each lane for its own.
   __device__ void raise(const float (&scores)[2]) {
@@ -103,12 +103,12 @@ class PairForward {
   }
   /// Until all lanes of a row have the same.
   __device__ void join_bases(bool one_row) {
-    const float top[2] = {largest_over_edges(base_[0]), largest_over_edges(base_[1])};
+    float joint[2] = {base_[0], base_[1]};
+    largest_over_edges<part_edges>(joint, one_row);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float joint = one_row ? fmaxf(top[0], top[1]) : top[half];
-      rescale(half, power_of_2(base_[half] - joint));
-      base_[half] = joint;
+      rescale(half, power_of_2(base_[half] - joint[half]));
+      base_[half] = joint[half];
     }
   }
   __device__ void rescale(int half, float factor) {
@@ -119,11 +119,10 @@ class PairForward {
 
   __device__ void finish(const PairResult& result) {
     if (raised_) join_bases(result.one_row);
-    float total[2] = {add_over_edges(sum_[0]), add_over_edges(sum_[1])};
-    if (result.one_row) total[0] = total[1] = total[0] + total[1];
+    add_over_edges<part_edges>(sum_, result.one_row);
     Share share(features_, result.one_row);
     float base = Share::half() == 0 ? base_[0] : base_[1];
-    float sum = Share::half() == 0 ? total[0] : total[1];
+    float sum = Share::half() == 0 ? sum_[0] : sum_[1];
     if (result.is_cut()) {
       if (result.row >= 0) store_piece(result.piece, share, base, sum);
       if (!is_last_piece(launch_, result.piece)) return;
@@ -139,7 +138,7 @@ class PairForward {
     T* const to = static_cast<T*>(launch_.output.data) + row * launch_.output.stride +
                   std::int64_t{blockIdx.y} * width + Share::first_feature();
     share.template narrowed<T>().store(to);
-    if (launch_.log_sum == nullptr || WarpLane::number() % 16 != 0) return;
+    if (launch_.log_sum == nullptr || Share::first_feature() != 0) return;
     launch_.log_sum[row * launch_.log_sum_stride + blockIdx.y] =
         has_edges ? fmaf(base, ln_of_2, logf(sum)) : -cuda::infinity;
   }
@@ -155,7 +154,7 @@ class PairForward {
     float* const slot = slot_at(piece.slot);
 #pragma unroll
     for (int i = 0; i < Share::size; ++i) slot[share_at() + i] = share.of[i];
-    if (WarpLane::number() != 0) return;
+    if (Share::first_feature() != 0) return;
     slot[bases_at()] = base;
     slot[bases_at() + launch_.heads] = sum;
   }
@@ -195,17 +194,25 @@ inline constexpr int pair_forward_blocks = width == 128  ? 2
                                            : width == 64 ? 4
                                                          : 6;
 
-template <class T, int width, bool shares>
+template <class T, int width, int part_edges, bool shares>
 __global__ __launch_bounds__(
     rows_attention_threads,
     (pair_forward_blocks<width>)) void attend_pairs(const RowsAttentionLaunch launch) {
   cuda::let_next_begin();
   cuda::wait_for_previous();
-  PairForward<T, width, shares> pairs(launch);
+  PairForward<T, width, part_edges, shares> pairs(launch);
 #pragma unroll 1
   for (unsigned item = warp_of_grid(); item < num_items(launch); item += num_warps()) {
     pairs.run(item);
   }
+}
+
+template <class T, int width, int part_edges>
+void launch_attend_pairs(const RowsAttentionLaunch& launch, Stream stream) {
+  cuda::launch_overlapped(shares_rows(launch) ? attend_pairs<T, width, part_edges, true>
+                                              : attend_pairs<T, width, part_edges, false>,
+                          dim3(launch.num_blocks, launch.shape.num_slices), rows_attention_threads,
+                          stream, launch);
 }
 
 template <class T>
@@ -213,9 +220,10 @@ constexpr PairForwards make_pair_forwards() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
     return PairForwards{[](const RowsAttentionLaunch& launch, Stream stream) {
       constexpr int width = pair_widths[i];
-      cuda::launch_overlapped(
-          shares_rows(launch) ? attend_pairs<T, width, true> : attend_pairs<T, width, false>,
-          dim3(launch.num_blocks, launch.shape.num_slices), rows_attention_threads, stream, launch);
+      if constexpr (may_take_four_rows(width)) {
+        if (takes_four_rows(launch)) return launch_attend_pairs<T, width, 4>(launch, stream);
+      }
+      launch_attend_pairs<T, width, 8>(launch, stream);
     }...};
   }
   (std::make_index_sequence<pair_widths.size()>{});

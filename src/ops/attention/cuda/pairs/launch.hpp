@@ -14,6 +14,12 @@ inline constexpr std::size_t num_pair_gradients = pair_widths.size() - 1;
 using PairForwards = std::array<RowsAttentionFunction, pair_widths.size()>;
 using PairGradients = std::array<RowsAttentionFunction, num_pair_gradients>;
 
+/// Whether there are kernels whose warps take four rows at once.
+constexpr bool may_take_four_rows(int width) { return width <= 64; }
+inline bool takes_four_rows(const RowsAttentionLaunch& launch) {
+  return launch.shape.groups() == 4;
+}
+
 extern const PairForwards pair_forward_bf16, pair_forward_fp16;
 /// Over rows for targets, then over columns.
 extern const PairGradients pair_by_rows_bf16, pair_by_rows_fp16, pair_by_columns_bf16,

@@ -27,11 +27,14 @@ bool has_gradient(const AttentionOptions& options) {
   return *width_index(options) < num_pair_gradients;
 }
 
-/// Two rows for a warp, a head for a block.
-LaneShape shape_of(const AttentionOptions& options) {
+/// Two rows for a warp, or four where most have no more than a few edges; a head for a block.
+LaneShape shape_of(const AttentionProblem& problem) {
+  const AttentionOptions& options = problem.options;
+  const bool short_rows = problem.graph.num_edges() < EdgeOffset{6} * problem.graph.num_rows();
+  const bool four = short_rows && may_take_four_rows(pair_widths[*width_index(options)]);
   LaneShape shape;
-  shape.lanes = 16;
-  shape.log_lanes = 4;
+  shape.lanes = four ? 8 : 16;
+  shape.log_lanes = four ? 3 : 4;
   shape.num_slices = static_cast<unsigned>(options.heads);
   return shape;
 }
@@ -47,7 +50,7 @@ class CudaPairsAttention final : public PreparedAttention {
  public:
   explicit CudaPairsAttention(const AttentionProblem& problem)
       : options_(problem.options),
-        shape_(shape_of(options_)),
+        shape_(shape_of(problem)),
         width_(*width_index(options_)),
         row_side_(cuda::device_rows(problem.graph, options_.place()), *row_degrees(problem.graph),
                   shape_, options_),
@@ -201,10 +204,11 @@ class CudaPairsAttention final : public PreparedAttention {
   std::int64_t num_warps(const AttentionSide& side) const {
     return std::int64_t{gradient_blocks(side)} * rows_attention_warps;
   }
-  static std::int64_t items_of(const AttentionSide& side) {
-    return side.schedule.pieces.size() + (std::int64_t{side.rows->num_rows} + 1) / 2;
+  std::int64_t items_of(const AttentionSide& side) const {
+    const std::int64_t rows = shape_.groups();
+    return side.schedule.pieces.size() + (std::int64_t{side.rows->num_rows} + rows - 1) / rows;
   }
-  static unsigned blocks_of(const AttentionSide& side, std::int64_t items_per_warp) {
+  unsigned blocks_of(const AttentionSide& side, std::int64_t items_per_warp) const {
     const std::int64_t per_block = rows_attention_warps * items_per_warp;
     return static_cast<unsigned>((items_of(side) + per_block - 1) / per_block);
   }
@@ -252,7 +256,8 @@ void append_cuda_pairs_attention(std::vector<AttentionKernel>& table) {
   AttentionKernel kernel;
   kernel.info.name = "attention/cuda/pairs";
   kernel.info.description =
-      "eight edges of two rows at a time on tensor cores; backward of heads of 128 features by "
+      "eight edges of two rows, or four of four, at a time on tensor cores; backward of heads of "
+      "128 features by "
       "rows, as are operands on no boundaries of 16 bytes";
   kernel.info.op = "attention";
   kernel.info.device = DeviceKind::cuda;
