@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/core/parallel.hpp"
+#include "tessera/reorder/orders.hpp"
 
 #include "graph/requirements.hpp"
 #include "graph/symmetry.hpp"
@@ -13,15 +14,15 @@
 namespace tessera::reorder {
 namespace {
 
-/// Of the row windows [begin, end).
-std::int64_t distinct_columns(const Graph& graph, const Permutation& order, std::int64_t begin,
-                              std::int64_t end) {
+/// Of the windows [begin, end) of so many rows.
+std::int64_t distinct_columns(const Graph& graph, const Permutation& order, int rows,
+                              std::int64_t begin, std::int64_t end) {
   std::int64_t distinct = 0;
   std::vector<VertexId> columns;
   for (std::int64_t window = begin; window < end; ++window) {
     columns.clear();
-    const std::int64_t last = std::min<std::int64_t>(graph.num_rows(), (window + 1) * row_window);
-    for (std::int64_t row = window * row_window; row < last; ++row) {
+    const std::int64_t last = std::min<std::int64_t>(graph.num_rows(), (window + 1) * rows);
+    for (std::int64_t row = window * rows; row < last; ++row) {
       const auto neighbours = graph.neighbours(order.new_to_old()[row]);
       columns.insert(columns.end(), neighbours.begin(), neighbours.end());
     }
@@ -33,14 +34,14 @@ std::int64_t distinct_columns(const Graph& graph, const Permutation& order, std:
 
 }  // namespace
 
-double computing_intensity(const Graph& graph, const Permutation& order) {
-  constexpr std::int64_t windows_per_range = 256;
+double computing_intensity(const Graph& graph, const Permutation& order, int rows) {
+  constexpr std::int64_t rows_per_range = 4096;
   tessera::detail::require_square(graph, "reordering");
-  const std::int64_t windows = (graph.num_rows() + row_window - 1) / row_window;
+  const std::int64_t windows = (std::int64_t{graph.num_rows()} + rows - 1) / rows;
   const std::int64_t columns = parallel_reduce(
-      windows, windows_per_range, std::int64_t{0},
+      windows, std::max<std::int64_t>(1, rows_per_range / rows), std::int64_t{0},
       [&](std::int64_t begin, std::int64_t end) {
-        return distinct_columns(graph, order, begin, end);
+        return distinct_columns(graph, order, rows, begin, end);
       },
       [](std::int64_t a, std::int64_t b) { return a + b; });
   return columns == 0 ? 0 : static_cast<double>(graph.num_edges()) / static_cast<double>(columns);
@@ -52,9 +53,10 @@ Layout best_layout(const Graph& given, const LoaOptions& options) {
   Layout best;
   best.order = Permutation::identity(graph.num_rows());
   best.method = "none";
-  best.intensity_before = best.intensity_after = computing_intensity(graph, best.order);
+  best.intensity_before = best.intensity_after =
+      computing_intensity(graph, best.order, layout_window);
   const auto offer = [&](const char* method, const Permutation& order) {
-    const double intensity = computing_intensity(graph, order);
+    const double intensity = computing_intensity(graph, order, layout_window);
     if (intensity <= best.intensity_after) return;
     best.order = order;
     best.method = method;
@@ -63,6 +65,7 @@ Layout best_layout(const Graph& given, const LoaOptions& options) {
   offer("loa", loa(graph, options));
   const Permutation together = communities(graph, options.progress);
   offer("communities", together);
+  offer("rcm", rcm(graph));
   offer("communities, loa", together.then(loa(permuted(graph, together), options)));
   return best;
 }

@@ -55,7 +55,8 @@ constexpr Method all_methods[] = {
      [](const Graph& graph, std::uint64_t, const Progress& progress) {
        return communities(graph, progress);
      }},
-    {"layout", "the densest of loa, communities and both; the order stays where none is denser",
+    {"layout",
+     "the densest of loa, communities, both and rcm; the order stays where none is denser",
      [](const Graph& graph, std::uint64_t, const Progress& progress) {
        return best_layout(graph, {.progress = progress}).order;
      }},

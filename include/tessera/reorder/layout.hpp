@@ -33,15 +33,19 @@ Permutation loa(const Graph& graph, const LoaOptions& options = {});
 /// each within it, gets consecutive numbers.
 Permutation communities(const Graph& graph, const Progress& progress = {});
 
-/// Edges over distinct columns, summed over row windows in that order: how often a
+/// Edges over distinct columns, summed over windows of so many rows in that order: how often a
 /// column that a window reads is used. It does not depend on the numbers of columns.
-double computing_intensity(const Graph& graph, const Permutation& order);
+double computing_intensity(const Graph& graph, const Permutation& order, int rows = row_window);
 
-/// The densest of the order as it is, `loa`, `communities`, and `loa` after `communities`.
+/// Rows of the windows that orders are compared by: those of tall tiles, and about as many as the
+/// rows that a processor sums at the same time and whose columns meet in its cache.
+inline constexpr int layout_window = 64;
+
+/// The densest of the order as it is, `loa`, `communities`, `loa` after `communities`, and `rcm`.
 struct Layout {
   Permutation order;
-  std::string method;  ///< "loa", "communities", "communities, loa", or "none": the order stays
-  double intensity_before = 0;
+  std::string method;  ///< "loa", "communities", "communities, loa", "rcm", or "none": it stays
+  double intensity_before = 0;  ///< in windows of `layout_window` rows
   double intensity_after = 0;
 };
 Layout best_layout(const Graph& graph, const LoaOptions& options = {});
