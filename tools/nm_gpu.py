@@ -193,6 +193,27 @@ def measure_dense(program, widths):
                                 "kernel": kernel, "median_us": us, "max_error": record["max_error"]} for kernel, us in times.items()]
 
 
+# Shuffled, so that an order of rows is all that their windows lack.
+SHUFFLED = {"64 communities of 1,024 vertices, 85 neighbours inside": "sbm?vertices=65536&communities=64&mean_degree=85&inside=1&seed=5",
+            "32 communities of 2,048, 170 neighbours, 5 % outside": "sbm?vertices=65536&communities=32&mean_degree=170&inside=0.95&seed=5",
+            "300 communities of 67, 40 neighbours, 5 % outside": "sbm?vertices=20000&communities=300&mean_degree=40&inside=0.95&seed=5"}
+
+
+def measure_ordered(program):
+    """All kernels that a plan for very many epochs may take, in an order of rows of its own or not: predicted and measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        plain, shuffled = pathlib.Path(folder) / "plain.tsr", pathlib.Path(folder) / "shuffled.tsr"
+        for name, source in SHUFFLED.items():
+            run([program, "generate", source, "-o", str(plain), "--force", "--quiet"])
+            run([program, "reorder", str(plain), "--method", "random", "-o", str(shuffled), "--force", "--quiet"])
+            for precision in ("bf16", "fp32"):
+                done = run([program, "plan", str(shuffled), "--device", "cuda", "--precision", precision, "--features", "128",
+                            "--epochs", "100000000", "--tune", "measured", "--json", "-"])
+                candidates = json.loads(done.stdout)["candidates"] if done.returncode == 0 else []
+                times = {c["kernel"].split("/")[-1]: [c["predicted_us"], c["measured_us"]] for c in candidates if c["measured_us"] > 0}
+                yield [{"graph": name, "precision": precision, "candidates": times}] if times else []
+
+
 TRANSLATIONS = {"bits": "translate", "2:4": "translate_quads"}
 TRANSLATED = ["DD", "ego-twitter", "cnr-2000"]
 TRANSLATION_HEIGHTS = [16, 256]

@@ -190,6 +190,21 @@ def batch_table(batches):
         yield f"| {graph}, {model} | " + " | ".join(cells) + " |"
 
 
+def ordered_table(records):
+    """The fastest of each kind by timing, what was predicted of it in brackets."""
+    kinds = {"in their order": lambda kernel: not kernel.startswith("ordered"), "ordered, dense": lambda kernel: kernel == "ordered_64",
+             "ordered, sparse": lambda kernel: kernel.startswith("ordered_nm")}
+    yield "| graph, precision | " + " | ".join(kinds) + " | dense / sparse | a plan takes |"
+    yield "|---|" + "---:|" * (len(kinds) + 1) + "---|"
+    for record in records:
+        candidates = record["candidates"]
+        best = [min(filter(kind, candidates), key=lambda kernel: candidates[kernel][1], default=None) for kind in kinds.values()]
+        cells = [f"{candidates[k][1]:.1f} ({candidates[k][0]:.0f}) `{k}`" if k else "–" for k in best]
+        ratio_of = f"{candidates[best[1]][1] / candidates[best[2]][1]:.2f}" if best[1] and best[2] else "–"
+        chosen = min(candidates, key=lambda kernel: candidates[kernel][0])
+        yield f"| {record['graph']}, {record['precision']} | " + " | ".join(cells) + f" | {ratio_of} | `{chosen}` |"
+
+
 def translation_table(records):
     by_key = {(r["graph"], r["height"], r["encoding"]): r["median_us"] for r in records}
     yield "| graph | rows of a window | bits, us | 2:4, us | 2:4 / bits |"
@@ -278,6 +293,9 @@ def write(results, output):
         for precision in ("bf16", "fp32"):
             lines += [f"Microseconds at 128 features in {precision}, alone (in a chain):", "",
                       *matrix_table(results["products"], precision), ""]
+    if results.get("ordered"):
+        lines += ["## Rows in an order of the plan's own", "", "Plans for very many epochs on shuffled graphs at 128 features: microseconds of the fastest kernel of each kind, in a chain "
+                  "where that is short (predicted, with a launch)." + measured_at(results, "ordered"), "", *ordered_table(results["ordered"]), ""]
     if results["models"]:
         lines += ["## Training steps (Tables 3 and 4)", "",
                   "Forward, backward and Adam in fp32 without dropout. PyG by edges, eager; and the fastest of eager or recorded, by edges or CSR." + measured_at(results, "models"), "",

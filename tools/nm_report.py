@@ -12,6 +12,7 @@ everything, the second what needs no GPU and no graphs. --parts names some of:
     accuracy    of ordering beside pruning (Table 5), on the device: nm_accuracy
     dense       sparse against dense tensor cores where windows share most edges: nm_cuda
     products    of matrices of at least 10,000 rows, against cuSPARSE and our other kernels (Figure 4): nm_cuda
+    ordered     plans for many epochs on shuffled graphs, whose rows may find another order: nm_cuda
     models      training steps, as the graphs come and ordered, and
     torch       the same steps in PyG (Tables 3 and 4): nm_cuda
     batches     steps on parts of a graph, as they come, ordered one by one, and in PyG (Table 6): nm_cuda
@@ -33,7 +34,7 @@ import nm_gpu
 import nm_orders
 import nm_pages
 
-GPU_PARTS = ["dense", "products", "models", "torch", "batches", "translation"]
+GPU_PARTS = ["dense", "products", "ordered", "models", "torch", "batches", "translation"]
 OF_GRAPHS = {"accuracy", "models", "torch", "batches", "translation"}
 PARTS = ["orders", "accuracy", *GPU_PARTS]
 SUFFIXES = (".mtx", ".mtx.gz", ".npz", ".tsr")
@@ -59,6 +60,7 @@ def on_gpu(arguments, paths, output):
     measures = {
         "dense": lambda: nm_gpu.measure_dense(program, arguments.widths),
         "products": lambda: nm_gpu.measure_products(program, large_ones(program, paths), arguments.widths, arguments.forms),
+        "ordered": lambda: nm_gpu.measure_ordered(program),
         "models": lambda: nm_gpu.measure_models(program, data, "cuda"),
         "torch": lambda: [nm_gpu.torch_steps(nm_gpu.graphs_in(data))],
         "batches": lambda: nm_gpu.measure_batches(program, data, "cuda"),
