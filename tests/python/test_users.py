@@ -73,6 +73,27 @@ class TestModels:
             if dtype != torch.bfloat16:
                 close(out, theirs.to(dtype)(x.to(dtype), index))
 
+    def test_moved_to_another_device_and_back(self, kind, device):
+        theirs, ours, x, index = made(kind, device)
+        for place in ("cpu", device, "cpu", device):
+            theirs, ours = theirs.to(place), ours.to(place)
+            close(ours(x.to(place), index.to(place)), theirs(x.to(place), index.to(place)))
+            all_close(*(gradients(model, lambda model: model(x.to(place), index.to(place))) for model in (ours, theirs)))
+            with pytest.raises(ValueError, match="lies on"):
+                ours(x.to(place), index.to("meta"))
+
+    def test_autocast_inside_of_autocast(self, kind, device):
+        theirs, ours, x, index = made(kind, device)
+        plain = ours(x, index)
+        with torch.autocast(device.type, torch.bfloat16):
+            narrow = ours(x, index)
+            with torch.autocast(device.type, enabled=False):
+                assert torch.equal(ours(x, index), plain)
+            assert torch.equal(ours(x, index), narrow)
+            expected = theirs(x, index)
+        assert torch.equal(ours(x, index), plain)
+        assert (narrow.float() - expected.float()).abs().max() < 5e-2 * (1 + expected.float().abs().max())
+
     def test_batches_of_ever_new_graphs(self, kind, device):
         """As neighbour sampling makes them; more of them than are kept."""
         theirs, ours, _, _ = made(kind, device)
