@@ -29,7 +29,7 @@ def diagnosed(forward: Callable[..., Any]) -> Callable[..., Any]:
             return forward(self, *arguments, **named)
         except (RuntimeError, AssertionError) as error:
             wrong = None
-            if type(error) in (RuntimeError, AssertionError):  # others say what they are: no memory, not implemented
+            if type(error) in (RuntimeError, NotImplementedError, AssertionError):  # not of others, such as no memory
                 wrong = problem_of(self, {**dict(zip(names, arguments)), **named})
             if wrong is None:
                 raise
