@@ -72,8 +72,9 @@ def on_gpu(arguments, paths, output):
 
     results = nm_pages.kept(output, GPU_PARTS)
     results["commit"] = arguments.commit
-    if "products" in arguments.parts:
-        results["launch"] = nm_gpu.measure_launch() or results.get("launch")
+    if "products" in arguments.parts and (results.get("launch") or {}).get("commit") != arguments.commit:
+        measured = nm_gpu.measure_launch()
+        results["launch"] = {**measured, "commit": arguments.commit} if measured else results.get("launch")
     for part in [part for part in GPU_PARTS if part in arguments.parts]:
         results[part] = [record for record in results[part] if is_of_others(record)]
         for records in measures[part]():
