@@ -8,7 +8,6 @@
 #ifdef TESSERA_WITH_CUDA
 #include "core/cuda_handles.hpp"
 #include "cuda/workspace.hpp"
-#include "ops/chain/cuda/grid_meetings.hpp"
 #include "ops/gemm/cuda/blas_handle.hpp"
 #endif
 
@@ -28,7 +27,7 @@ bool is_captured(Stream stream) {
 
 std::int64_t DenseWorkspace::num_bytes([[maybe_unused]] Device device) noexcept {
 #ifdef TESSERA_WITH_CUDA
-  if (device.kind == DeviceKind::cuda) return cuda::workspace_bytes + sizeof(GridMeetings);
+  if (device.kind == DeviceKind::cuda) return cuda::workspace_bytes;
 #endif
   return 0;
 }
@@ -39,11 +38,9 @@ DenseWorkspace::DenseWorkspace(const Place& place) {
 #ifdef TESSERA_WITH_CUDA
   if (place.device.kind == DeviceKind::cuda) {
     prepare_blas(place.device);
-    // Counters are 0 between calls, and what blocks meet by, behind them, before the first; the
-    // rest is written before it is read.
+    // They are 0 between calls; the rest is written before it is read.
     unsigned* const counters = cuda::workspace_in(state->memory.data()).counters;
-    fill_zero(counters, cuda::workspace_counters * sizeof(unsigned) + sizeof(GridMeetings),
-              place.device, place.stream);
+    fill_zero(counters, cuda::workspace_counters * sizeof(unsigned), place.device, place.stream);
     // Where the stream is captured, every replay begins with that.
     if (!is_captured(place.stream)) synchronise(place.device, place.stream);
   }

@@ -77,7 +77,6 @@ class LaunchMaker {
     launch_.share_of_row = 1 / static_cast<double>(rows);
     launch_.rows_per_block = (launch_.rows + blocks - 1) / blocks;
     launch_.workspace = cuda::workspace_in(memory);
-    launch_.meetings = reinterpret_cast<GridMeetings*>(memory + cuda::workspace_bytes);
   }
 
   /// False where the launch has no room for a call, and stays as it is.

@@ -107,9 +107,8 @@ __global__ __launch_bounds__(chain_threads) void run_chain(
     const __grid_constant__ ChainLaunch<T> launch) {
   extern __shared__ __align__(16) float copies[];
   __shared__ ChainMemory<T, Team> memory;
-  Team team(launch.exchanges, memory.of_team);
+  Team team(launch.workspace, launch.exchanges, memory.of_team);
   cuda::begin_overlapped();
-  team.begin(launch.workspace, launch.meetings);
   const ChainBlock<T> block(launch, copies);
   fetch_inputs(launch, block, memory);
   __syncthreads();
@@ -123,7 +122,7 @@ __global__ __launch_bounds__(chain_threads) void run_chain(
     add_left_sums(launch.workspace.partials, launch.left_sums,
                   [&](int sum, double total) { finish_sum(launch, sum, total); });
   }
-  if (launch.exchanges || launch.left_sums > 0) team.end();
+  team.end();
 }
 
 template <class T>

@@ -103,14 +103,10 @@ __device__ void add_in_team(const ChainLaunch<T>& launch, const ChainStep<T>& st
   const double2 own = both_sums(shares[0].total());
   team.exchange(of_norm ? moments_of_block(step.norm, block, own) : own);
   // Asked for whether needed or not, so that it comes with all others.
-  const auto of_first = team.ask(0, col);
-  double shift = 0;
+  const double first = team.told(0, col).x;
+  const double shift = isfinite(first) ? first : 0;
   double total = add_over_blocks(
       team,
-      [&] {
-        const double first = team.told(of_first, 0, col).x;
-        shift = isfinite(first) ? first : 0;
-      },
       [&](int of, double2 told) -> double2 {
         if (!of_norm) return told;
         const double distance = told.x - shift;

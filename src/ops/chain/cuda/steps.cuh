@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "ops/batch_norm/cuda/forward.cuh"
-#include "ops/chain/cuda/grid_meetings.hpp"
 
 /// Several dense ops on narrow rows in one launch. Each of its blocks has some of the rows, and
 /// keeps what it has of every matrix in shared memory, where the next step reads what one wrote;
@@ -12,6 +11,7 @@
 /// between them, and none waits for memory but the first.
 namespace tessera::ops {
 
+inline constexpr int chain_width = 16;  ///< columns of the widest matrix
 /// Threads side by side in a row, each with four columns.
 inline constexpr int chain_lanes = chain_width / 4;
 /// Few, as most of a step is the same for every warp, whether it has rows or not.
@@ -27,6 +27,7 @@ inline constexpr int most_chain_matrices = 12;
 /// Up to so many rows one cluster has them all; its blocks meet sooner than those of a grid.
 inline constexpr int most_cluster_chain_blocks = 16;
 inline constexpr std::int64_t cluster_chain_rows = most_cluster_chain_blocks * most_block_rows;
+inline constexpr int most_grid_chain_blocks = 128;
 inline constexpr std::int64_t grid_chain_rows = most_grid_chain_blocks * most_block_rows;
 /// Numbers between the beginnings of two rows, at most: 32 bits count all of a matrix.
 inline constexpr std::int64_t most_chain_stride = 1 << 15;
@@ -132,7 +133,6 @@ struct ChainLaunch {
   int loss = -1;           ///< the step that finds one, if any
   bool exchanges = false;  ///< some step needs the sums of all blocks
   cuda::Workspace workspace = {};
-  GridMeetings* meetings = nullptr;
   ChainMatrix<T> matrix[most_chain_matrices] = {};
   int given_matrix[most_chain_matrices] = {};  ///< those that are read before a step writes them
   int product_of_factor[most_chain_calls] = {};

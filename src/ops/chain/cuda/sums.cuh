@@ -64,28 +64,26 @@ __device__ inline double2 both_sums(double own) {
   return {__shfl_sync(~0u, own, col), __shfl_sync(~0u, own, chain_width + col)};
 }
 
-/// Adds up `value(block, told)` of what all blocks tell, after `begin()`; returns the sum that a
-/// thread stands for.
-template <class Team, class Begin, class Value>
-__device__ double add_over_blocks(const Team& team, Begin&& begin, Value&& value,
-                                  ChainShares& shares) {
+/// Adds up `value(block, told)` of what all blocks tell; returns the sum that a thread stands for.
+/// All that a thread reads is on its way before it waits for the first.
+template <class Team, class Value>
+__device__ double add_over_blocks(const Team& team, Value&& value, ChainShares& shares) {
   constexpr int at_once = chain_threads / chain_width;
   constexpr int most = Team::most_blocks / at_once;
   const int thread = static_cast<int>(threadIdx.x);
   const int col = thread % chain_width, first = thread / chain_width;
-  decltype(team.ask(0, 0)) asked[most];
+  double2 told[most];
 #pragma unroll
   for (int i = 0; i < most; ++i) {
     const int block = first + i * at_once;
-    if (block < static_cast<int>(gridDim.x)) asked[i] = team.ask(block, col);
+    if (block < static_cast<int>(gridDim.x)) told[i] = team.told(block, col);
   }
-  begin();
   double2 total = {};
 #pragma unroll
   for (int i = 0; i < most; ++i) {
     const int block = first + i * at_once;
     if (block >= static_cast<int>(gridDim.x)) continue;
-    const double2 of_block = value(block, team.told(asked[i], block, col));
+    const double2 of_block = value(block, told[i]);
     total.x += of_block.x;
     total.y += of_block.y;
   }
