@@ -194,7 +194,7 @@ TEST_P(NarrowGatV2Kernels, RowsThatMissSteps) {
 
 template <class T>
 void check_values_that_are_sources(const std::string& kernel, const Graph& graph) {
-  for (const std::int64_t width : {6, 8, 32, 64, 128, 160}) {
+  for (const std::int64_t width : {6, 8, 32, 64, 128, 160, 320}) {
     if (!takes<T>(kernel, 2, width)) continue;
     SCOPED_TRACE("width " + std::to_string(width));
     const AttentionOptions options = options_of(kernel, AttentionForm::gatv2, 2, width, 0);

@@ -25,10 +25,4 @@ extern const PairForwards pair_forward_bf16, pair_forward_fp16;
 extern const PairGradients pair_by_rows_bf16, pair_by_rows_fp16, pair_by_columns_bf16,
     pair_by_columns_fp16;
 
-/// Whether values are the sources, so that one gathered row is both.
-inline bool shares_rows(const RowsAttentionLaunch& launch) {
-  return launch.gathered_scores.data == launch.gathered_values.data &&
-         launch.gathered_scores.row_bytes == launch.gathered_values.row_bytes;
-}
-
 }  // namespace tessera::ops

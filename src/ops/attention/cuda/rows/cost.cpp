@@ -59,7 +59,7 @@ template <class List>
 std::optional<LaneVectors> expected_of(const List& list, std::int64_t heads, std::int64_t width,
                                        bool two_vectors, std::int64_t most) {
   const LaneBoundaries boundaries{std::gcd(width, most), heads == 1 ? most : 1};
-  const auto index = choose_lane_vectors(list, width, boundaries, two_vectors);
+  const auto index = choose_lane_vectors(list, width, boundaries, two_vectors ? 2 : 1);
   if (!index) return std::nullopt;
   return list[*index];
 }
@@ -77,6 +77,14 @@ bool wants_two_vectors(const AttentionProblem& problem, AttentionSweep sweep) {
   const AttentionOptions& options = problem.options;
   const bool wide = options.form != AttentionForm::dot && options.features / options.heads > 64;
   return options.form == AttentionForm::gat || wide || low_degree;
+}
+
+/// By count of instructions: 41 per edge of 128 features in place of 55 with two vectors.
+bool wants_four_vectors(const AttentionProblem& problem) {
+  const AttentionOptions& options = problem.options;
+  return options.form == AttentionForm::gatv2 && bytes_per_element(options.precision) == 4 &&
+         options.features / options.heads >= 128 && problem.graph.num_edges() >= 1'000'000 &&
+         problem.graph.num_edges() >= EdgeOffset{16} * problem.graph.num_rows();
 }
 
 std::int64_t most_lane_features(const AttentionProblem& problem) {

@@ -13,6 +13,9 @@ enum class AttentionSweep { forward, backward };
 /// fewer: large graphs have enough of them.
 bool wants_two_vectors(const AttentionProblem& problem, AttentionSweep sweep);
 
+/// Whether they should hold four in the forward pass, where values are what scores are made of.
+bool wants_four_vectors(const AttentionProblem& problem);
+
 /// How many neighbouring features a lane should load at most: 16 bytes, but 8 where a graph has so
 /// few rows that a GPU has lanes to spare, so that each has less to do.
 std::int64_t most_lane_features(const AttentionProblem& problem);

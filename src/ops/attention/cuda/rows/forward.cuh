@@ -66,7 +66,7 @@ struct WeightedFeatures {
 template <class Lanes, class Form>
 class ForwardRow {
  public:
-  static constexpr int batch = Lanes::vectors > 2                          ? 1
+  static constexpr int batch = Lanes::vectors > 2 ? (Form::gathers_once&& Lanes::held <= 16 ? 2 : 1)
                                : Form::over_features&& Lanes::vectors == 2 ? 2
                                                                            : 4;
 
@@ -195,19 +195,20 @@ class ForwardRow {
 };
 
 /// Blocks that an SM should hold, as registers allow.
-constexpr int forward_blocks(const LaneVectors& held, AttentionForm form) {
-  if (held.vectors > 2) return 2;
+constexpr int forward_blocks(const LaneVectors& held, AttentionForm form, bool shares) {
+  if (held.vectors > 2) return shares && held.count * held.vectors <= 16 ? 4 : 2;
   return held.vectors > 1 || (form == AttentionForm::gatv2 && held.count > 4) ? 5 : 6;
 }
 
-/// `several`: items per warp, which costs registers.
-template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_name, bool several>
+/// `several`: items per warp, which costs registers. `shares`: values are what scores are made of.
+template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_name, bool several,
+          bool shares>
 __global__ __launch_bounds__(
     rows_attention_threads,
-    (forward_blocks({count, vectors, loads},
-                    form_name))) void attend_rows(const RowsAttentionLaunch launch) {
+    (forward_blocks({count, vectors, loads}, form_name,
+                    shares))) void attend_rows(const RowsAttentionLaunch launch) {
   using Lanes = VertexLanes<T, count, vectors, loads>;
-  using Form = typename FormOf<form_name, Lanes>::Type;
+  using Form = ForwardFormOf<form_name, shares, Lanes>;
   using Row = ForwardRow<Lanes, Form>;
   cuda::let_next_begin();
   unsigned item = warp_of_grid();
@@ -230,11 +231,18 @@ __global__ __launch_bounds__(
   }
 }
 
-template <class T, int count, int vectors, LaneLoads loads, AttentionForm form>
+template <class T, int count, int vectors, LaneLoads loads, AttentionForm form, bool shares>
 void launch_attend_rows(const RowsAttentionLaunch& launch, Stream stream) {
-  constexpr bool several = may_take_several({count, vectors, loads});
-  const auto of_one = attend_rows<T, count, vectors, loads, form, false>;
-  const auto of_several = attend_rows<T, count, vectors, loads, form, several>;
+  constexpr LaneVectors held{count, vectors, loads};
+  if constexpr (!shares && may_share(held, form)) {
+    if (shares_rows(launch)) {
+      launch_attend_rows<T, count, vectors, loads, form, true>(launch, stream);
+      return;
+    }
+  }
+  const auto of_one = attend_rows<T, count, vectors, loads, form, false, shares>;
+  const auto of_several =
+      attend_rows<T, count, vectors, loads, form, may_take_several(held), shares>;
   cuda::launch_overlapped(launch.several_items ? of_several : of_one,
                           dim3(launch.num_blocks, launch.shape.num_slices), rows_attention_threads,
                           stream, launch);
@@ -244,7 +252,7 @@ template <class T, AttentionForm form>
 constexpr RowsAttentionForward make_rows_forward() {
   return for_lane_vectors<T>([](auto i) -> RowsAttentionFunction {
     constexpr LaneVectors held = lane_vectors_of<T>()[i];
-    return launch_attend_rows<T, held.count, held.vectors, held.loads, form>;
+    return launch_attend_rows<T, held.count, held.vectors, held.loads, form, false>;
   });
 }
 

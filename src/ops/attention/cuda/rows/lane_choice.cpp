@@ -16,7 +16,8 @@ LaneChoice::LaneChoice(const AttentionProblem& problem)
       element_bytes_(static_cast<std::int64_t>(bytes_per_element(problem.options.precision))),
       most_features_(most_lane_features(problem)),
       two_vectors_{wants_two_vectors(problem, AttentionSweep::forward),
-                   wants_two_vectors(problem, AttentionSweep::backward)} {}
+                   wants_two_vectors(problem, AttentionSweep::backward)},
+      four_vectors_(wants_four_vectors(problem)) {}
 
 std::size_t LaneChoice::choose(AttentionSweep sweep, const AttentionInputs& inputs,
                                std::initializer_list<ConstOperand> others,
@@ -27,9 +28,11 @@ std::size_t LaneChoice::choose(AttentionSweep sweep, const AttentionInputs& inpu
   }
   for (const ConstOperand& other : others) check_reach(other, "output or gradient");
   const LaneBoundaries boundaries = boundaries_of(inputs, others);
-  const bool two_vectors = two_vectors_[sweep == AttentionSweep::forward ? 0 : 1];
-  return element_bytes_ == 2 ? choose_from(lane_vectors_16, boundaries, two_vectors, launch)
-                             : choose_from(lane_vectors_32, boundaries, two_vectors, launch);
+  const bool forward = sweep == AttentionSweep::forward;
+  int most_vectors = two_vectors_[forward ? 0 : 1] ? 2 : 1;
+  if (forward && four_vectors_ && shares_rows(launch)) most_vectors = 4;
+  return element_bytes_ == 2 ? choose_from(lane_vectors_16, boundaries, most_vectors, launch)
+                             : choose_from(lane_vectors_32, boundaries, most_vectors, launch);
 }
 
 LaneBoundaries LaneChoice::boundaries_of(const AttentionInputs& inputs,
@@ -51,8 +54,8 @@ LaneBoundaries LaneChoice::boundaries_of(const AttentionInputs& inputs,
 
 template <class List>
 std::size_t LaneChoice::choose_from(const List& list, const LaneBoundaries& boundaries,
-                                    bool two_vectors, RowsAttentionLaunch& launch) const {
-  const std::size_t which = *choose_lane_vectors(list, width_, boundaries, two_vectors);
+                                    int most_vectors, RowsAttentionLaunch& launch) const {
+  const std::size_t which = *choose_lane_vectors(list, width_, boundaries, most_vectors);
   launch.shape = *LaneShape::of(heads_, width_, list[which]);
   const std::int64_t groups = launch.shape.groups();
   const std::int64_t items =

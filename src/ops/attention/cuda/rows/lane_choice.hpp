@@ -23,7 +23,7 @@ class LaneChoice {
   LaneBoundaries boundaries_of(const AttentionInputs& inputs,
                                std::initializer_list<ConstOperand> others) const;
   template <class List>
-  std::size_t choose_from(const List& list, const LaneBoundaries& boundaries, bool two_vectors,
+  std::size_t choose_from(const List& list, const LaneBoundaries& boundaries, int most_vectors,
                           RowsAttentionLaunch& launch) const;
   std::int64_t items_per_warp(std::int64_t items, std::int64_t num_pieces) const;
   std::int64_t boundary_of(const ConstOperand& operand, std::int64_t width) const;
@@ -35,6 +35,7 @@ class LaneChoice {
   std::int64_t element_bytes_;
   std::int64_t most_features_;       ///< that a lane loads at once
   std::array<bool, 2> two_vectors_;  ///< forward and backward
+  bool four_vectors_;                ///< forward, where values are the sources
 };
 
 }  // namespace tessera::ops

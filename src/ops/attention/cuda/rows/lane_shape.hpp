@@ -94,19 +94,19 @@ inline bool takes(const LaneVectors& held, std::int64_t width, const LaneBoundar
   return true;
 }
 
-/// Which of the kernels takes heads of `width` features: the widest loads of one vector, or of two
-/// where these are wanted and fill lanes; else the first that fits. None where the heads are too
-/// wide.
+/// Which of the kernels takes heads of `width` features: the widest loads of one vector, or of as
+/// many as `most_vectors` where they fill lanes; else the first that fits. None where the heads are
+/// too wide.
 template <std::size_t size>
 std::optional<std::size_t> choose_lane_vectors(const std::array<LaneVectors, size>& all,
                                                std::int64_t width, const LaneBoundaries& boundaries,
-                                               bool two_vectors) {
+                                               int most_vectors) {
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < size; ++i) {
     const LaneVectors& held = all[i];
     if (!takes(held, width, boundaries)) continue;
     const bool fills = held.loads == LaneLoads::whole && width % (held.count * held.vectors) == 0;
-    const bool wanted = held.vectors == 1 || (held.vectors == 2 && two_vectors && fills);
+    const bool wanted = held.vectors == 1 || (held.vectors <= most_vectors && fills);
     if (!best || wanted) best = i;
   }
   return best;

@@ -96,6 +96,12 @@ struct RowsAttentionLaunch {
   std::uint32_t num_cut_rows = 0;
 };
 
+/// Whether values are the sources, so that one gathered row is both.
+inline bool shares_rows(const RowsAttentionLaunch& launch) {
+  return launch.gathered_scores.data == launch.gathered_values.data &&
+         launch.gathered_scores.row_bytes == launch.gathered_values.row_bytes;
+}
+
 using RowsAttentionFunction = void (*)(const RowsAttentionLaunch& launch, Stream stream);
 
 }  // namespace tessera::ops

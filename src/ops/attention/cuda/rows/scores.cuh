@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
+
 #include "ops/attention/cuda/rows/vertex_lanes.cuh"
 #include "ops/attention/shortest_row.hpp"
 
 /// The score of an edge, from what its two vertices have. A form has
 ///   over_features       whether a score is a sum over the features of a head
 ///   of_values           whether scores are made of values, so that their gradients are one
+///   gathers_once        whether a gathered row is both
 ///   Own, Gathered       what a lane keeps of the own vertex, and loads of a gathered one
 ///   partial             this lane's share of the raw score
 ///   value               the score, from the raw one
@@ -28,6 +31,7 @@ class GatScore {
  public:
   static constexpr bool over_features = false;
   static constexpr bool of_values = false;
+  static constexpr bool gathers_once = false;
   using Own = float;
   using Gathered = float;
 
@@ -78,6 +82,7 @@ class FeatureScore {
  public:
   static constexpr bool over_features = true;
   static constexpr bool of_values = false;
+  static constexpr bool gathers_once = false;
   struct Own {
     float values[Lanes::held];
   };
@@ -159,6 +164,7 @@ class CosineScore {
  public:
   static constexpr bool over_features = true;
   static constexpr bool of_values = true;
+  static constexpr bool gathers_once = true;
   using Own = typename FeatureScore<Lanes>::Own;
   using Gradient = typename FeatureScore<Lanes>::Gradient;
   struct Gathered {
@@ -306,6 +312,19 @@ class GatV2Score : public FeatureScore<Lanes> {
   float vector_[Lanes::held];
 };
 
+/// The same where s are the values, which are gathered anyway.
+template <class Lanes>
+class SharedGatV2Score : public GatV2Score<Lanes> {
+ public:
+  static constexpr bool gathers_once = true;
+  using GatV2Score<Lanes>::GatV2Score;
+  using typename GatV2Score<Lanes>::Gathered;
+
+  __device__ Gathered gathered_with(const typename Lanes::Loaded& values, VertexId, bool) const {
+    return values;
+  }
+};
+
 template <AttentionForm form, class Lanes>
 struct FormOf;
 template <class Lanes>
@@ -324,5 +343,15 @@ template <class Lanes>
 struct FormOf<AttentionForm::cosine, Lanes> {
   using Type = CosineScore<Lanes>;
 };
+
+/// In the forward pass; `shares`: values are what scores are made of.
+template <AttentionForm form, bool shares, class Lanes>
+using ForwardFormOf =
+    std::conditional_t<shares, SharedGatV2Score<Lanes>, typename FormOf<form, Lanes>::Type>;
+
+/// Whether there is a kernel for that.
+constexpr bool may_share(const LaneVectors& held, AttentionForm form) {
+  return form == AttentionForm::gatv2 && held.loads == LaneLoads::whole;
+}
 
 }  // namespace tessera::ops
