@@ -29,6 +29,7 @@
 #include "train/epoch_recordings.hpp"
 #include "train/host.hpp"
 #include "train/phase_timer.hpp"
+#include "train/rehearsal.hpp"
 #include "train/training_start.hpp"
 
 namespace tessera::train {
@@ -95,6 +96,7 @@ struct Trainer::State {
         owned_model(std::move(given_model)),
         model(*owned_model),
         optimiser(model, given_options.optimiser),
+        rehearsal(model, given_options.placement, given.shape().vertices),
         batches(given, split, given_options,
                 {given_options.placement,
                  !model.accepts_sparse() || takes_whole_rows(given, given_options),
@@ -256,6 +258,7 @@ struct Trainer::State {
     }
     optimiser.set_rate_factor(rate_factor());
     if (recorded.empty()) {
+      rehearsal.wait();
       queue_step(batch, loss, place.stream);
     } else {
       recorded.replay(place.stream);
@@ -417,6 +420,7 @@ struct Trainer::State {
   std::unique_ptr<nn::Layer> owned_model;
   nn::Layer& model;
   Optimiser optimiser;
+  Rehearsal rehearsal;
   Stopwatch before_batches;
   BatchSource batches;
   nn::Tensor gradient;
