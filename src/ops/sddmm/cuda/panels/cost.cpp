@@ -19,9 +19,10 @@ struct PanelCoefficients {
   double gathered_bytes_per_us;  ///< rows of both ends, once for each panel or piece
   double missed_bytes_per_us;    ///< what rows take more that come from memory again
   double cached_bytes;
-  double shared_bytes_per_us;  ///< rows of U, once for each edge
-  double instructions_per_us;  ///< of one scheduler; a processor has four
-  double per_edge, per_feature;
+  /// What the caches and the shared memory of processors give: a row of U for each edge and every
+  /// row that comes from L2, and for each edge so many lines that are exchanged or stored.
+  double near_bytes_per_us;
+  double lines_per_edge;
   double piece_us;  ///< of a block, before its first edge
   double power;     ///< the slowest of all counts, and a little of the others
 
@@ -30,24 +31,23 @@ struct PanelCoefficients {
     scaled.memory_bytes_per_us *= ratio.memory;
     scaled.gathered_bytes_per_us *= ratio.processors;
     scaled.missed_bytes_per_us *= ratio.memory;
-    scaled.shared_bytes_per_us *= ratio.processors;
+    scaled.near_bytes_per_us *= ratio.processors;
     return scaled;
   }
 };
 
 constexpr std::array<Fitted<PanelCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-17", "what the chip can"),
-      {.start_us = 9,
+    {{fitted_on_h200("2026-11-17",
+                     "nine graphs of 13,752 to 982,289 vertices at 128 features, fp32"),
+      {.start_us = 14.7,
        .memory_bytes_per_us = 4.1e6,
-       .gathered_bytes_per_us = 9.5e6,
-       .missed_bytes_per_us = 4e6,
+       .gathered_bytes_per_us = 19.6e6,
+       .missed_bytes_per_us = 2.4e6,
        .cached_bytes = 44.6e6,
-       .shared_bytes_per_us = 27e6,
-       .instructions_per_us = 1830,
-       .per_edge = 24,
-       .per_feature = 2.5,
-       .piece_us = 2,
-       .power = 2}}}};
+       .near_bytes_per_us = 31.3e6,
+       .lines_per_edge = 3.77,
+       .piece_us = 0.345,
+       .power = 2.206}}}};
 
 /// Distinct sources of all panels of so many rows, between those of windows that are known.
 double distinct_sources(const Graph& graph, int rows) {
@@ -81,16 +81,14 @@ double predict_panels_us(const SddmmProblem& problem, const PanelPolicy& policy,
       gather_shares(graph, tiles::Side::forward, 0, fit.cached_bytes / bytes).missed;
   const double gathering =
       bytes * (loaded / fit.gathered_bytes_per_us + missed * edges / fit.missed_bytes_per_us);
-  const double sharing = edges * bytes / fit.shared_bytes_per_us;
-  const double lane_features = 16.0 * policy.vectors / element;
-  const double issuing = edges * policy.lanes / 32 *
-                         (fit.per_edge + fit.per_feature * lane_features) /
-                         (traits.processors * 4 * fit.instructions_per_us);
+  constexpr double line_bytes = 128;
+  const double passing =
+      (edges * (bytes + fit.lines_per_edge * line_bytes) + loaded * bytes) / fit.near_bytes_per_us;
   const double moving =
       ((num_rows + static_cast<double>(graph.num_cols())) * bytes + edges * (element + 8)) /
       fit.memory_bytes_per_us;
-  const double sum = std::pow(gathering, fit.power) + std::pow(sharing, fit.power) +
-                     std::pow(issuing, fit.power) + std::pow(moving, fit.power);
+  const double sum =
+      std::pow(gathering, fit.power) + std::pow(passing, fit.power) + std::pow(moving, fit.power);
   return fit.start_us + pieces * fit.piece_us / (traits.processors * panel_blocks) +
          std::pow(sum, 1 / fit.power);
 }

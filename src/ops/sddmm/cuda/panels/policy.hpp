@@ -13,25 +13,25 @@ namespace tessera::ops {
 /// each, and a lane holds `vectors` vectors of 16 bytes of a row of V, which is as long as all of
 /// them together. The rows of V of `depth` edges are on their way.
 struct PanelPolicy {
-  int lanes = 8;
-  int vectors = 4;
-  int depth = 1;
+  int lanes = 16;
+  int vectors = 2;
+  int depth = 4;
 
   constexpr int row_bytes() const { return 16 * lanes * vectors; }
   friend constexpr bool operator==(const PanelPolicy&, const PanelPolicy&) = default;
 };
 
-/// Two blocks share a processor: while one waits for its rows of U, the other multiplies.
-inline constexpr int panel_block_threads = 384;
-inline constexpr int panel_blocks = 2;
+/// Three blocks share a processor: while one waits for its rows of U, the others multiply.
+inline constexpr int panel_block_threads = 256;
+inline constexpr int panel_blocks = 3;
 inline constexpr int panel_step_edges = 8;  ///< of a group at each step
 
 /// For rows of 128 bytes to a kilobyte.
 inline constexpr std::array<PanelPolicy, 5> panel_policies = {{
     {8, 1, 4},
-    {8, 2, 2},
+    {16, 1, 4},
     {8, 3, 1},
-    {8, 4, 1},
+    {16, 2, 4},
     {16, 4, 1},
 }};
 
