@@ -232,14 +232,17 @@ class ShortGat {
   FeatureSums<T, width> sums_;
 };
 
-/// Blocks that an SM should hold, as registers allow.
+/// Warps of a block, and blocks that an SM holds, as registers allow: neighbouring windows, which
+/// the warps of a block have, share what the cache nearby holds.
 template <int width>
-inline constexpr int short_gat_blocks = width == 64 ? 4 : 3;
+inline constexpr int short_gat_warps = width == 64 ? 16 : 6;
+template <int width>
+inline constexpr int short_gat_blocks = width == 64 ? 1 : 2;
 
 template <class T, int width>
-__global__ __launch_bounds__(32 * gat_block_warps, (short_gat_blocks<width>)) void attend_short_gat(
-    const TallAttentionLaunch launch) {
-  run_short_windows<ShortGat<T, width>, gat_block_warps>(launch);
+__global__ __launch_bounds__(32 * short_gat_warps<width>,
+                             1) void attend_short_gat(const TallAttentionLaunch launch) {
+  run_short_windows<ShortGat<T, width>, short_gat_warps<width>>(launch);
 }
 
 template <class T>
@@ -247,7 +250,7 @@ constexpr ShortAttentionFunctions make_short_gats() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
     return ShortAttentionFunctions{
         short_function<ShortGat<T, short_head_widths[i]>, attend_short_gat<T, short_head_widths[i]>,
-                       gat_block_warps>()...};
+                       short_gat_warps<short_head_widths[i]>>()...};
   }
   (std::make_index_sequence<short_head_widths.size()>{});
 }

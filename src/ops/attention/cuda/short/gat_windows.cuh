@@ -33,9 +33,6 @@ __device__ inline void copy_16_async_cached(std::uint32_t shared, const void* gl
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
 
-/// Warps of a block, each with windows of its own.
-inline constexpr int gat_block_warps = 4;
-
 /// Steps whose rows are there or on their way.
 inline constexpr int gat_stages = 3;
 
