@@ -215,8 +215,8 @@ def measure_ordered(program):
 
 
 TRANSLATIONS = {"bits": "translate", "2:4": "translate_quads"}
-TRANSLATED = ["DD", "ego-twitter", "cnr-2000"]
-TRANSLATION_HEIGHTS = [16, 256]
+TRANSLATED = ["cora", "pubmed", "soc-Epinions1", "COLLAB", "DD", "ego-twitter", "cnr-2000"]
+TRANSLATION_HEIGHTS = [16, 64, 128, 256]
 
 
 def measure_translation(program, folder):
