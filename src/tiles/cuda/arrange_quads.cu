@@ -436,8 +436,8 @@ __global__ __launch_bounds__(block_threads) void write_tiles(const SetsView view
 #pragma unroll
     for (int i = 0; i < quad_columns; ++i) rows[i] >>= 16;
   }
-  const std::int64_t place =
-      QuadOffsets::steps(quads.offsets[window]) * quad_step_columns + quad * quad_columns;
+  const std::int64_t place = QuadOffsets::steps(quads.offsets[window]) * quad_step_columns +
+                             std::int64_t{quad} * quad_columns;
   const std::int64_t end = QuadOffsets::steps(quads.offsets[window + 1]) * quad_step_columns;
   if (part == 0 && lane_number() < tile_quads && place < end) {
     const auto column = [&](std::int32_t number) {
