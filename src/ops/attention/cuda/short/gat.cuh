@@ -240,8 +240,9 @@ template <int width>
 inline constexpr int short_gat_blocks = width == 64 ? 1 : 2;
 
 template <class T, int width>
-__global__ __launch_bounds__(32 * short_gat_warps<width>,
-                             1) void attend_short_gat(const TallAttentionLaunch launch) {
+__global__ __launch_bounds__(
+    32 * short_gat_warps<width>,
+    (short_gat_blocks<width>)) void attend_short_gat(const TallAttentionLaunch launch) {
   run_short_windows<ShortGat<T, width>, short_gat_warps<width>>(launch);
 }
 

@@ -536,8 +536,10 @@ using ShortGatGradient =
     std::conditional_t<by_rows, ShortGatByRows<width>, ShortGatByColumns<width>>;
 
 template <int width, bool by_rows>
-__global__ __launch_bounds__(32 * short_gat_gradient_warps<width, by_rows>,
-                             1) void differentiate_short_gat(const TallAttentionLaunch launch) {
+__global__ __launch_bounds__(
+    32 * short_gat_gradient_warps<width, by_rows>,
+    (short_gat_gradient_blocks<by_rows>)) void differentiate_short_gat(const TallAttentionLaunch
+                                                                           launch) {
   run_short_windows<ShortGatGradient<width, by_rows>, short_gat_gradient_warps<width, by_rows>>(
       launch);
 }
