@@ -194,8 +194,8 @@ def width_lines(records):
     if not times:
         return []
     lines = ["## Widths that fill no warp (Table 4)", "",
-             "Default plans, microseconds. Rows of such widths do not begin on 16-byte boundaries, so that they are loaded number by number; "
-             "below 1 they still take less than the next width that fills its warps.", "",
+             "Default plans, microseconds. Rows of such widths do not begin on 16-byte boundaries, so that X is copied to rows that do, or shifted "
+             "as it is loaded; below 1 they take less than the next width that fills its warps.", "",
              "| graph | precision | " + " | ".join(f"{narrow} | {wide} | ratio" for narrow, wide in pairs) + " |",
              "|---|---|" + "---:|---:|---:|" * len(pairs)]
     for graph, precision in sorted({key[:2] for key in times}):

@@ -27,6 +27,7 @@ struct RowsCoefficients {
   double last_step_us;        ///< of the longest row, which others do not hide
   double last_vector_us;      ///< more, for each further vector of a lane
   double moved_bytes_per_us;  ///< X, Y and a list once, from and to memory
+  double index_bytes_per_us;  ///< lists and columns, for each part of the rows but the first
   double value_us;            ///< for an edge that has a value
   double near_value_us;       ///< the same where X is no larger than `near_bytes`
   double near_bytes;
@@ -40,6 +41,7 @@ struct RowsCoefficients {
   RowsCoefficients scaled(DeviceRatio ratio) const {
     RowsCoefficients scaled = *this;
     scaled.moved_bytes_per_us *= ratio.memory;
+    scaled.index_bytes_per_us *= ratio.memory;
     scaled.copied_bytes_per_us *= ratio.memory;
     scaled.gathers = gathers.scaled(ratio.processors, ratio.memory);
     scaled.value_us /= ratio.processors;
@@ -53,7 +55,9 @@ constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
           "2026-11-17",
           "40 graphs of 34 to 1.8 M vertices, 14 of them generated, at 32 and 128 "
           "features; policies of other widths to 37 graphs at 16 to 256 on 2026-11-15; what "
-          "warps wait for, and vectors of 16-bit rows, to 25 matrices at 128"),
+          "warps wait for, and vectors of 16-bit rows, to 25 matrices at 128; parts of rows to "
+          "eight "
+          "graphs at 64 to 256, rows that are shifted or copied to four generated ones at 7 to 96"),
       {.launch_us = 7.736,
        .unlisted_us = 0.1989,
        .warp_us = 1.48,
@@ -64,6 +68,7 @@ constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
        .last_step_us = 0.1565,
        .last_vector_us = 0.1936,
        .moved_bytes_per_us = 5.09e6,
+       .index_bytes_per_us = 4.2e6,
        .value_us = 1.25e-5,
        .near_value_us = 5e-6,
        .near_bytes = 2e6,
@@ -217,11 +222,12 @@ RowsTimes times_of(const SpmmProblem& problem, const RowLengths& rows, const Row
   const auto num_edges = static_cast<double>(rows.degrees.num_edges);
   const double parts = blocks_of_features(problem, policy);
   const double list_bytes = policy.listed ? num_rows * sizeof(RowStart) : 0;
-  // Every part of the rows reads them and the columns again.
+  // Every part of the rows reads them and the columns again, before it can ask for anything else.
   const double index_bytes = list_bytes + num_edges * sizeof(VertexId);
+  const double indices_us = (parts - 1) * index_bytes / fit.index_bytes_per_us;
   const bool forward = problem.pass == SpmmPass::forward;
   const auto sources = static_cast<double>(forward ? graph.num_cols() : graph.num_rows());
-  const double moved = (num_rows + sources) * row_bytes + list_bytes + (parts - 1) * index_bytes;
+  const double moved = (num_rows + sources) * row_bytes + list_bytes;
   const RowsCut cut = rows_cut(problem, rows, policy, traits);
   const RowsWork work = work_of(rows, policy, cut);
   const double waiting = parts * waiting_us(work, problem, policy, fit, traits.processors);
@@ -236,7 +242,7 @@ RowsTimes times_of(const SpmmProblem& problem, const RowLengths& rows, const Row
   const double factor = fit.factors.of(rows_policies, policy, feature_bytes == 2);
   RowsTimes times;
   times.start_us = fit.launch_us + (policy.listed ? 0 : fit.unlisted_us) + last_us;
-  times.work_us = factor * std::pow(sum, 1 / fit.power) + values;
+  times.work_us = factor * std::pow(sum, 1 / fit.power) + indices_us + values;
   if (begin_anywhere(problem, policy) && !picks(problem)) {
     times.copying_us =
         predicted_copy_us(static_cast<double>(bytes_of_units(problem)), fit.copied_bytes_per_us);
