@@ -64,8 +64,7 @@ __device__ inline void wait_for_own_rows(const tiles::Piece& piece, bool by_step
   if (by_steps && piece.num_steps > 1) {
     cuda::wait_for_copies<1>();
   } else {
-    cuda::commit_copies();
-    cuda::wait_for_copies<0>();
+    wait_for_all_copies();
   }
 }
 
@@ -141,7 +140,10 @@ __device__ void take_second_turn(Pass& pass, const TallAttentionLaunch& launch,
     for (int i = WarpLane::number(); i < piece.num_steps * tiles::step_columns; i += 32) {
       pass.look_at(columns[i]);
     }
-    if (pass.fits()) continue;
+    if (pass.fits()) {
+      wait_for_all_copies();
+      continue;
+    }
     for (int i = 0; i < piece.num_steps; ++i) {
       const std::uint32_t word =
           launch.words[(std::int64_t{piece.first_tile} + i / 4) * 32 + WarpLane::number()];

@@ -108,6 +108,13 @@ __device__ T gat_term(const void* terms, std::int64_t stride, VertexId vertex) {
 /// The column of a step that a lane brings something of.
 __device__ inline int brought_column() { return WarpLane::number() % 16; }
 
+/// Of this lane. The next piece copies to the same places, and of two copies to one place any may
+/// come last.
+__device__ inline void wait_for_all_copies() {
+  cuda::commit_copies();
+  cuda::wait_for_copies<0>();
+}
+
 /// Goes over pieces [begin, end). A pass has
 ///   load_own(piece)      asks for what belongs to the rows of the next piece
 ///   begin_piece(piece)   takes it
@@ -115,7 +122,7 @@ __device__ inline int brought_column() { return WarpLane::number() % 16; }
 ///   brought()            what came of this step
 ///   add(brought, bits, weigh)   one step; weigh(sums, weights) adds its rows
 ///   fits()               whether the piece may be finished as it was computed
-///   finish(piece, by_factors)
+///   finish(piece, by_factors)   waits for all that was asked for when the piece began
 /// Rows are asked for two steps ahead, what else columns bring one step. Returns the first piece
 /// that does not fit.
 template <int width>
@@ -182,6 +189,7 @@ class GatWindows {
         pass.finish(feed.piece(i), true);
       } else {
         first_left = min(first_left, begin + i);
+        wait_for_all_copies();
       }
     }
     return first_left;

@@ -47,7 +47,11 @@ class PieceFeed {
   /// When a piece is come to. What is asked for here comes with the next steps; behind the last
   /// step, at once.
   __device__ void pass(int number) const {
-    if (static_cast<unsigned>(number) % chunk == 0) start_pieces(number / chunk + 1);
+    if (static_cast<unsigned>(number) % chunk == 0) {
+      // Over those that all lanes are done with.
+      __syncwarp();
+      start_pieces(number / chunk + 1);
+    }
     if (piece(number).num_steps == 0) settle();
   }
 
