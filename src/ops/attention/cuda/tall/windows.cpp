@@ -180,8 +180,12 @@ class CudaTallAttention final : public PreparedAttention {
   }
 
  private:
+  /// Of whole blocks: if a part of one were left over in every slice, the GPU would not hold all
+  /// blocks at once, and some would begin when others are done.
   static Workers workers_of(const TallAttentionFunction& function, int num_slices) {
-    return {std::max(1, function.resident_workers() / num_slices), function.block_workers};
+    const int of_block = function.block_workers;
+    const int count = std::max(1, function.resident_workers() / num_slices);
+    return {count < of_block ? count : count / of_block * of_block, of_block};
   }
 
   void prepare_backward(const Graph& graph) {
