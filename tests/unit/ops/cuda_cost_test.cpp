@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -174,6 +176,23 @@ TEST(CudaCostTest, PredictionsForTheH200AreThoseThatWereFitted) {
     for (std::size_t j = 0; j < strategies.size(); ++j) {
       EXPECT_NEAR(predicted[j], expected[i][j], 1e-12 * expected[i][j])
           << strategies[j] << ", case " << i;
+    }
+  }
+}
+
+/// Choices compare what comes of graphs without rows, columns or edges, too: no prediction may be
+/// something that is neither less nor more.
+TEST(CudaCostTest, PredictionsForGraphsOfNothingAreNumbers) {
+  for (const auto& [rows, cols] : {std::pair{0, 0}, {0, 5}, {5, 0}, {5, 5}}) {
+    const Graph graph(rows, cols, std::vector<EdgeOffset>(static_cast<std::size_t>(rows) + 1),
+                      std::vector<VertexId>{});
+    for (const std::int64_t features : {0, 1, 41, 128}) {
+      const auto predicted =
+          predictions({graph, features, Precision::fp32, SpmmPass::forward}, h200_traits());
+      for (std::size_t i = 0; i < strategies.size(); ++i) {
+        EXPECT_TRUE(std::isfinite(predicted[i]))
+            << strategies[i] << ", " << rows << " x " << cols << ", " << features << " features";
+      }
     }
   }
 }

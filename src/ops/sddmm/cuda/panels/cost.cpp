@@ -74,7 +74,7 @@ double predict_panels_us(const SddmmProblem& problem, const PanelPolicy& policy,
   const double bytes = policy.row_bytes();
   const auto element = static_cast<double>(bytes_per_element(problem.precision));
   const int rows = panel_rows(policy.row_bytes(), traits);
-  const double panels = std::ceil(num_rows / rows);
+  const double panels = std::max(1.0, std::ceil(num_rows / rows));
   const double pieces = std::max(panels, static_cast<double>(wanted_pieces(graph, rows, traits)));
   const double loaded = distinct_sources(graph, rows) + pieces / panels * num_rows;
   const double missed =

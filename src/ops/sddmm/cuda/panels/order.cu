@@ -55,10 +55,7 @@ __global__ __launch_bounds__(block_threads) void fill_order(const PanelKeys edge
 
 DevicePanels made(const Graph& graph, int rows, const Place& place) {
   const cuda_backend::CurrentDevice current(place.device.index);
-  const std::vector<PanelPiece> pieces =
-      cut_panels(graph, rows, wanted_pieces(graph, rows, device_traits(place.device)));
-  DevicePanels panels{Buffer<PanelEdge>(graph.num_edges(), place),
-                      cuda::to_device(std::span<const PanelPiece>(pieces), place)};
+  DevicePanels panels{Buffer<PanelEdge>(graph.num_edges(), place), {}};
   if (graph.num_edges() == 0) return panels;
   const auto of_rows = cuda::device_rows(graph, place);
   const auto edge_rows = cuda::device_edge_rows(graph, place);
@@ -74,6 +71,11 @@ DevicePanels made(const Graph& graph, int rows, const Place& place) {
   cuda::sort_keys(keys, positions, bits.all, place);
   cuda::launch(fill_order, blocks, block_threads, place.stream, edges(), of_rows->offsets(),
                panels.order.data());
+  // Kernels on panels read the order ahead of the kernels before them: a copy, which overlaps
+  // nothing, comes between them and the one that wrote it.
+  const std::vector<PanelPiece> pieces =
+      cut_panels(graph, rows, wanted_pieces(graph, rows, device_traits(place.device)));
+  panels.pieces = cuda::to_device(std::span<const PanelPiece>(pieces), place);
   return panels;
 }
 
