@@ -427,6 +427,58 @@ TEST_P(ChainedOps, normalise_columns_far_from_0) {
   }
 }
 
+/// There are two places for what blocks tell each other: from the third meeting of a launch on they
+/// are taken again. Every batch norm has other means and variances.
+TEST_P(ChainedOps, meet_more_often_than_there_are_places) {
+  const Device device = GetParam().device;
+  if (device.kind == DeviceKind::cpu) GTEST_SKIP() << "runs on GPUs, where calls wait";
+  if (GetParam().precision != Precision::fp32)
+    GTEST_SKIP() << "runs in fp32, and is the same for all";
+  const DenseWorkspace* const workspace = test::workspace_on(device);
+  ActivationOptions relu;
+  relu.activation = Activation::relu;
+  constexpr std::uint64_t norms = 7;
+  for (const std::int64_t rows : {50, 300, 4096, 20000}) {
+    SCOPED_TRACE(rows);
+    const auto run = [&](bool holds) {
+      std::deque<DeviceMatrix<float>> x, gamma, beta, mean, deviation;
+      x.emplace_back(input<float>(rows, 16, 1), device, 0);
+      for (std::uint64_t i = 0; i < norms; ++i) {
+        x.emplace_back(rows, 16, device, 0);
+        gamma.emplace_back(input<float>(1, 16, 2 + 2 * i), device, 0);
+        beta.emplace_back(input<float>(1, 16, 3 + 2 * i), device, 0);
+        mean.emplace_back(1, 16, device, 0), deviation.emplace_back(1, 16, device, 0);
+      }
+      HoldCalls hold(workspace);
+      hold.set(holds);
+      for (std::uint64_t i = 0; i < norms; ++i) {
+        batch_norm(x[i], gamma[i], beta[i], {1e-2, 0.1, true}, {}, x[i + 1], mean[i], deviation[i],
+                   device, {}, workspace, relu);
+      }
+      hold.set(false);
+      std::vector<Matrix<float>> results;
+      for (std::uint64_t i = 0; i < norms; ++i) {
+        results.push_back(x[i + 1].values());
+        results.push_back(mean[i].values()), results.push_back(deviation[i].values());
+      }
+      return results;
+    };
+    const auto alone = run(false), together = run(true);
+    for (std::size_t i = 0; i < together.size(); ++i) {
+      const Matrix<double> expected = test::to_double(alone[i]);
+      EXPECT_LT(test::largest_difference(together[i], expected),
+                1e-4 * std::max(1.0, largest(expected)))
+          << i;
+    }
+    for (int again = 0; again < 10; ++again) {
+      const auto repeated = run(true);
+      for (std::size_t i = 0; i < together.size(); ++i) {
+        ASSERT_TRUE(test::same_bits(repeated[i], together[i])) << i;
+      }
+    }
+  }
+}
+
 /// What does not fit together runs one after the other all the same.
 TEST_P(ChainedOps, that_need_more_than_rows_of_each_other_wait) {
   const Device device = GetParam().device;
