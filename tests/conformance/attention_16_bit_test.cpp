@@ -12,6 +12,7 @@
 #include "support/attention_kernels.hpp"
 #include "support/odd_graphs.hpp"
 #include "support/small_weights.hpp"
+#include "tessera/graph/build.hpp"
 
 /// Attention on windows: every kernel that takes heads of eight 16-bit features, or dot products of
 /// 64, with narrow heads and wide ones.
@@ -110,7 +111,7 @@ void check_rows_far_apart(const std::string& kernel, std::int64_t width) {
 
 TEST_P(NarrowAttentionKernels, RowsFarApart) {
   for_instruction_sets([](const std::string& kernel) {
-    for (const std::int64_t width : {8, 32}) {
+    for (const std::int64_t width : {8, 32, 64}) {
       check_rows_far_apart<float>(kernel, width);
       check_rows_far_apart<Bfloat16>(kernel, width);
       if (!on_cpu(kernel)) check_rows_far_apart<Float16>(kernel, width);
@@ -140,7 +141,7 @@ void check_cut_windows(const std::string& kernel, const Heads& heads) {
 
 TEST_P(NarrowAttentionKernels, CutWindows) {
   for_instruction_sets([](const std::string& kernel) {
-    for (const Heads& heads : {Heads{4, 8}, Heads{3, 32}}) {
+    for (const Heads& heads : {Heads{4, 8}, Heads{3, 32}, Heads{2, 64}}) {
       check_cut_windows<float>(kernel, heads);
       check_cut_windows<Bfloat16>(kernel, heads);
     }
@@ -296,14 +297,16 @@ TEST_P(NarrowAttentionKernels, ManySmallWeights) {
 TEST_P(NarrowAttentionKernels, RowsOfMinusInfinityAreNotANumber) {
   const Graph graph = testing::star_graph(200);
   for_instruction_sets([&](const std::string& kernel) {
-    if (!takes<Bfloat16>(kernel, AttentionForm::gat, 2, 8)) return;
-    AttentionCase<Bfloat16> run(graph, options_of(kernel, AttentionForm::gat, 2, 8, 0), 2400);
-    for (std::int64_t j = 1; j <= 200; ++j) {
-      run.source(j, 1) = static_cast<Bfloat16>(-std::numeric_limits<float>::infinity());
-    }
-    run.run_all();
-    for (std::int64_t f = 0; f < 16; ++f) {
-      EXPECT_EQ(std::isnan(static_cast<float>(run.output(0, f))), f >= 8) << f;
+    for (const std::int64_t width : {8, 64}) {
+      if (!takes<Bfloat16>(kernel, AttentionForm::gat, 2, width)) continue;
+      AttentionCase<Bfloat16> run(graph, options_of(kernel, AttentionForm::gat, 2, width, 0), 2400);
+      for (std::int64_t j = 1; j <= 200; ++j) {
+        run.source(j, 1) = static_cast<Bfloat16>(-std::numeric_limits<float>::infinity());
+      }
+      run.run_all();
+      for (std::int64_t f = 0; f < 2 * width; ++f) {
+        EXPECT_EQ(std::isnan(static_cast<float>(run.output(0, f))), f >= width) << f;
+      }
     }
   });
 }
@@ -312,18 +315,22 @@ TEST_P(NarrowAttentionKernels, RowsOfMinusInfinityAreNotANumber) {
 TEST_P(NarrowAttentionKernels, FeaturesOfAnySize) {
   const Graph graph = testing::random_graph(200, 300, 6000, 25, false);
   for_instruction_sets([&](const std::string& kernel) {
-    if (!takes<Bfloat16>(kernel, AttentionForm::gat, 8, 8)) return;
-    for (const std::int64_t first : {0, 130}) {
-      for (const float size : {0.0f, 1e-20f, 1e-6f, 300.0f, 2000.0f, 1e20f}) {
-        SCOPED_TRACE("size " + std::to_string(size) + " from " + std::to_string(first));
-        AttentionCase<Bfloat16> run(graph, options_of(kernel, AttentionForm::gat, 8, 8, 0), 2600);
-        for (std::int64_t j = first; j < run.value.rows(); ++j) {
-          for (std::int64_t f = 0; f < run.value.cols(); ++f) {
-            run.value(j, f) = static_cast<Bfloat16>(static_cast<float>(run.value(j, f)) * size);
+    for (const Heads& heads : {Heads{8, 8}, Heads{1, 64}}) {
+      if (!takes<Bfloat16>(kernel, AttentionForm::gat, heads.count, heads.width)) continue;
+      for (const std::int64_t first : {0, 130}) {
+        for (const float size : {0.0f, 1e-20f, 1e-6f, 300.0f, 2000.0f, 1e20f}) {
+          SCOPED_TRACE(name_of(heads) + ", size " + std::to_string(size) + " from " +
+                       std::to_string(first));
+          AttentionCase<Bfloat16> run(
+              graph, options_of(kernel, AttentionForm::gat, heads.count, heads.width, 0), 2600);
+          for (std::int64_t j = first; j < run.value.rows(); ++j) {
+            for (std::int64_t f = 0; f < run.value.cols(); ++f) {
+              run.value(j, f) = static_cast<Bfloat16>(static_cast<float>(run.value(j, f)) * size);
+            }
           }
+          run.run_all();
+          expect_matches_reference(run);
         }
-        run.run_all();
-        expect_matches_reference(run);
       }
     }
   });
@@ -341,6 +348,44 @@ TEST_P(NarrowAttentionKernels, FeaturesOfOddSizeInSomeOfManyWindows) {
     run.run_all();
     expect_matches_reference(run);
   });
+}
+
+/// Some long windows of 16 rows, which as many warps have enough to do with, and many of few edges
+/// or none, of which each of the others takes more than 32 one after another. `other_way`: windows
+/// of columns.
+Graph long_and_short_windows(VertexId num_long, bool other_way) {
+  constexpr VertexId num_others = 4096, long_row = 171, num_short = 1000;
+  const VertexId num_rows = (num_long + num_short) * 16 - 5;
+  std::vector<VertexId> own, others;
+  for (VertexId row = 0; row < num_rows; ++row) {
+    const VertexId window = row / 16;
+    const VertexId degree = window < num_long ? long_row : window % 9 == 4 ? 0 : row % 2;
+    const VertexId first = window < num_long ? row % 16 * long_row + window * 37 : row * 7;
+    for (VertexId k = 0; k < degree; ++k) {
+      own.push_back(row);
+      others.push_back((first + k) % num_others);
+    }
+  }
+  return other_way ? from_coo(num_others, num_rows, others, own)
+                   : from_coo(num_rows, num_others, own, others);
+}
+
+/// Among them windows for which factors do not serve.
+TEST_P(NarrowAttentionKernels, ManyShortWindowsOfAWarp) {
+  if (GetParam() != "attention/cuda/short") GTEST_SKIP() << "no windows of 16 rows";
+  const std::string& kernel = GetParam();
+  for (const bool other_way : {false, true}) {
+    SCOPED_TRACE(other_way ? "columns" : "rows");
+    AttentionCase<Bfloat16> run(long_and_short_windows(other_way ? 170 : 236, other_way),
+                                options_of(kernel, AttentionForm::gat, 8, 64, 0), 2680);
+    for (std::int64_t j = 3; j < run.source.rows(); j += 80) {
+      for (std::int64_t h = 0; h < 8; h += 2) {
+        run.source(j, h) = static_cast<Bfloat16>(static_cast<float>(run.source(j, h)) + 30);
+      }
+    }
+    run.run_all();
+    expect_matches_reference(run);
+  }
 }
 
 /// A graph without the edges from one vertex to rows from `first` on.
@@ -430,7 +475,7 @@ TEST_P(NarrowAttentionKernels, WidthsOfHeadsAndSameBitsTwice) {
   const Graph graph = testing::random_graph(300, 260, 5000, 24, false);
   for_instruction_sets([&](const std::string& kernel) {
     for (const std::int64_t width : {8, 16, 32, 64, 128}) {
-      for (const std::int64_t heads : {1, 3, 5}) {
+      for (const std::int64_t heads : {1, 3, 5, 8}) {
         for (const AttentionForm form : {AttentionForm::gat, AttentionForm::dot}) {
           const AttentionOptions options = options_of(kernel, form, heads, width, 0);
           check_same_bits_twice<Bfloat16>(graph, options);
