@@ -231,6 +231,22 @@ TEST_P(SpmmGradients, MatchTheReferenceAtEveryWidth) {
   }
 }
 
+/// What is known of the rows of such a graph stands for its columns; its weights do not.
+TEST_P(SpmmGradients, MatchTheReferenceWhereEveryEdgeGoesBothWays) {
+  const NamedGraph pattern{"", symmetrised(testing::random_graph(150, 150, 900, 74, false))};
+  for (const NamedGraph& named : testing::with_all_weights(pattern, NumberKind::normal)) {
+    SCOPED_TRACE(named.name);
+    for (const Reduction reduction : reductions) {
+      if (!testing::takes(GetParam(), reduction)) continue;
+      SCOPED_TRACE(to_string(reduction));
+      for (const std::int64_t features : {47, 64}) {
+        compare_spmm_backward<float>(GetParam(), named.graph, reduction, features);
+        compare_spmm_backward<Bfloat16>(GetParam(), named.graph, reduction, features);
+      }
+    }
+  }
+}
+
 TEST_P(SpmmGradients, GiveTheSameBitsForAnyNumberOfThreads) {
   if (on_gpu(GetParam())) GTEST_SKIP() << "of the CPU";
   const Graph graph =
