@@ -232,8 +232,7 @@ class ShortGat {
   FeatureSums<T, width> sums_;
 };
 
-/// Warps of a block, and blocks that an SM holds, as registers allow: neighbouring windows, which
-/// the warps of a block have, share what the cache nearby holds.
+/// Warps of a block, and blocks that an SM holds, as registers allow.
 template <int width>
 inline constexpr int short_gat_warps = width == 64 ? 16 : 6;
 template <int width>

@@ -28,7 +28,7 @@ class GatRows {
   std::uint32_t row_bytes_;
 };
 
-/// 16 bytes through the L1 cache, as neighbouring windows need them, too.
+/// 16 bytes through the L1 cache, as other windows may need them, too.
 __device__ inline void copy_16_async_cached(std::uint32_t shared, const void* global) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }

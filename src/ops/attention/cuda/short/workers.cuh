@@ -5,16 +5,16 @@
 #include "cuda/occupancy.cuh"
 #include "ops/attention/cuda/short/step_rows.cuh"
 
-/// How kernels over windows of 16 rows are started: every warp is a worker of its own. Neighbouring
-/// workers take neighbouring windows in turn; those of a block, if there is work for as many, have
-/// in the cache nearby what these windows share.
+/// How kernels over windows of 16 rows are started: every warp is a worker of its own. The largest
+/// windows go to the first workers, so that workers are dealt to blocks in turn: a processor whose
+/// warps all had long windows would be busy when others are done.
 namespace tessera::ops {
 
 /// This warp, among all of a slice, in blocks of at most `warps`.
 template <int warps>
 __device__ int short_worker() {
   if constexpr (warps == 1) return static_cast<int>(blockIdx.x);
-  return static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / 32);
+  return static_cast<int>(threadIdx.x / 32 * gridDim.x + blockIdx.x);
 }
 
 /// This warp's pieces.
