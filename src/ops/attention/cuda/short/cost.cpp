@@ -45,13 +45,13 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> dot_coefficients = {
        .moved_bytes_per_us = 4.2e6}}}};
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> gat_coefficients = {
-    {{fitted_on_h200("2026-11-17", "expected, from one head of 64 features on two graphs"),
+    {{fitted_on_h200("2026-11-17", "64 and 128 features on four large graphs"),
       {.launch_us = 6,
-       .window_us = 3e-4,
-       .feature_window_us = 8e-6,
-       .head_step_us = 1.5e-4,
-       .feature_step_us = 6.2e-6,
-       .last_step_us = 0.4,
+       .window_us = 1.46e-3,
+       .feature_window_us = 0,
+       .head_step_us = 0,
+       .feature_step_us = 5.85e-6,
+       .last_step_us = 1.27,
        .most_last_steps = 64,
        .moved_bytes_per_us = 4.2e6}}}};
 
