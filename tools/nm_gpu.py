@@ -219,16 +219,21 @@ TRANSLATED = ["cora", "pubmed", "soc-Epinions1", "COLLAB", "DD", "ego-twitter", 
 TRANSLATION_HEIGHTS = [16, 64, 128, 256]
 
 
+def translations_of(records):
+    encodings = {suite: encoding for encoding, suite in TRANSLATIONS.items()}
+    return [{"graph": r["graph"], "height": r["features"], "encoding": encodings[r["op"]], "median_us": r["median_us"]} for r in records]
+
+
 def measure_translation(program, folder):
     """Windows of graphs as bits, and with columns in an order in which every row is 2:4, both made on the GPU."""
     sources = [path for path in (folder / graph / f"{graph}.npz" for graph in TRANSLATED) if path.exists()]
     with tempfile.TemporaryDirectory() as scratch:
-        for encoding, suite in TRANSLATIONS.items() if sources else []:  # of none the program would take its own
+        for suite in TRANSLATIONS.values() if sources else []:  # of none the program would take its own
             output = pathlib.Path(scratch) / f"{suite}.json"
             run([program, "bench", suite, "--device", "cuda", "--quick", "--quiet", "--features", ",".join(map(str, TRANSLATION_HEIGHTS)),
                  "--json", str(output), *(word for source in sources for word in ("--data", str(source)))])
             records = json.loads(output.read_text())["records"] if output.exists() else []
-            yield [{"graph": r["graph"], "height": r["features"], "encoding": encoding, "median_us": r["median_us"]} for r in records]
+            yield translations_of(records)
 
 
 def train(program, path, model, pattern, options):

@@ -206,13 +206,17 @@ def ordered_table(records):
 
 
 def translation_table(records):
-    by_key = {(r["graph"], r["height"], r["encoding"]): r["median_us"] for r in records}
-    yield "| graph | rows of a window | bits, us | 2:4, us | 2:4 / bits |"
-    yield "|---|---:|---:|---:|---:|"
-    for graph, height in dict.fromkeys((r["graph"], r["height"]) for r in records):
-        bits, quads = by_key.get((graph, height, "bits")), by_key.get((graph, height, "2:4"))
-        if bits and quads:
-            yield f"| {graph} | {height} | {bits:.0f} | {quads:.0f} | {quads / bits:.2f} |"
+    """Both encodings of a graph as they were measured last, at one commit."""
+    by_key = {(r["graph"], r["height"], r["commit"], r["encoding"]): r["median_us"] for r in records}
+    last = {}
+    for graph, height, commit, encoding in by_key:
+        if encoding == "2:4" and (graph, height, commit, "bits") in by_key:
+            last[graph, height] = commit
+    yield "| graph | rows of a window | bits, us | 2:4, us | 2:4 / bits | commit |"
+    yield "|---|---:|---:|---:|---:|---|"
+    for (graph, height), commit in sorted(last.items()):
+        bits, quads = by_key[graph, height, commit, "bits"], by_key[graph, height, commit, "2:4"]
+        yield f"| {graph} | {height} | {bits:.0f} | {quads:.0f} | {quads / bits:.2f} | {commit} |"
 
 
 def accuracy_table(records):
@@ -305,7 +309,7 @@ def write(results, output):
                   "A step of training in fp32 on one of eight parts of a graph, as `tessera partition` makes them; PyG eager, its parts on the GPU before." + measured_at(results, "batches"), "", *batch_table(results["batches"]), ""]
     if results.get("translation"):
         lines += ["## Translation on the GPU", "",
-                  "Windows as bits, and with columns arranged for 2:4 after that (`tessera bench translate` and `translate_quads`)." + measured_at(results, "translation"), "",
+                  "Windows as bits, and with columns arranged for 2:4 after that (`tessera bench translate` and `translate_quads`).", "",
                   *translation_table(results["translation"]), ""]
     output.with_suffix(".md").write_text("\n".join(lines + results.get("remarks", [])))
     whole_file.write(output.with_suffix(".json"),

@@ -82,6 +82,15 @@ def on_gpu(arguments, paths, output):
             nm_pages.write(results, output)
 
 
+def add_translations(files, output):
+    """Records of `tessera bench translate` and `translate_quads` that were measured elsewhere."""
+    results = nm_pages.kept(output, GPU_PARTS)
+    for file in files:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        results["translation"] += [{**record, "commit": content["commit"][:7]} for record in nm_gpu.translations_of(content["records"])]
+    nm_pages.write(results, output)
+
+
 def write_again(folder):
     for name, write in (("nm_reordering", nm_orders.write_again), ("nm_cuda", nm_pages.write_again),
                         ("nm_accuracy", nm_pages.write_accuracy_again)):
@@ -101,9 +110,10 @@ def parsed_arguments():
     parser.add_argument("--widths", default=nm_pages.WIDTHS, type=lambda text: [int(width) for width in text.split(",")])
     parser.add_argument("--forms", default=list(nm_gpu.FORMS), type=lambda text: text.split(";"), help="of products, as in \"plan;cuSPARSE\"")
     parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
+    parser.add_argument("--translations", type=pathlib.Path, nargs="+", metavar="FILE", help="add these records of `tessera bench` to the page, and measure nothing")
     parser.add_argument("--again", action="store_true", help="pages only, of the figures in the output folder")
     arguments = parser.parse_args()
-    if arguments.again:
+    if arguments.again or arguments.translations:
         return arguments
     refused = {part for part in PARTS if (part in GPU_PARTS and arguments.device == "cpu") or (part in OF_GRAPHS and not arguments.data)}
     arguments.parts = arguments.parts or [part for part in PARTS if part not in refused]
@@ -124,6 +134,9 @@ def main():
     arguments = parsed_arguments()
     if arguments.again:
         write_again(arguments.output)
+        return
+    if arguments.translations:
+        add_translations(arguments.translations, arguments.output / "nm_cuda")
         return
     arguments.output.mkdir(parents=True, exist_ok=True)
     paths = sorted(p for p in arguments.folder.iterdir() if p.name.endswith(SUFFIXES))

@@ -22,6 +22,7 @@ import hygnn_report  # noqa: E402
 import logistic_cores  # noqa: E402
 import nm_report  # noqa: E402
 import qgtc_records  # noqa: E402
+import step_report  # noqa: E402
 import whole_file  # noqa: E402
 
 
@@ -30,6 +31,37 @@ class Tools(unittest.TestCase):
         self.temporary = tempfile.TemporaryDirectory()
         self.addCleanup(self.temporary.cleanup)
         self.folder = pathlib.Path(self.temporary.name)
+
+    def test_later_steps_count_and_earlier_ones_are_kept(self):
+        def step(model, precision, us):
+            return {"op": f"step_{model}", "graph": "pubmed", "precision": precision, "median_us": us}
+
+        output = self.folder / "cuda_steps"
+        before = [{**step("gin", "fp32", 122.4), "commit": "old"}, {**step("gcn", "fp32", 76.1), "commit": "old"}]
+        output.with_suffix(".json").write_text(json.dumps({"records": before}))
+        output.with_suffix(".md").write_text("# Before\n\n## Notes\n\nBy hand.\n")
+        first, second = self.folder / "first.json", self.folder / "second.json"
+        first.write_text(json.dumps({"commit": "fedcba9876", "records": [step("gin", "fp32", 108.0)]}))
+        second.write_text(json.dumps({"commit": "fedcba9876", "records": [step("gin", "fp32", 110.0), {**step("gin", "fp32", 1.0), "op": "epoch_gin"}]}))
+        step_report.add([first, second], output)
+        self.assertEqual(json.loads(output.with_suffix(".json").read_text())["records"][:2], before)
+        page = output.with_suffix(".md").read_text()
+        self.assertIn("| pubmed 500 → 16 → 3 | 76.1 µs | – | – | – | 109.0 µs | – | – | – |", page)
+        self.assertIn("`fedcba9`: pubmed (GIN in fp32)", page)
+        self.assertIn("they differ by 1.9 % at most (GIN on pubmed in fp32)", page)
+        self.assertIn("GIN on pubmed (110 µs). Missed: none.", page)
+        self.assertTrue(page.endswith("## Notes\n\nBy hand.\n"))
+
+    def test_translations_measured_elsewhere_stand_beside_those_of_their_commit(self):
+        output = self.folder / "nm_cuda"
+        output.with_suffix(".json").write_text(json.dumps({"commit": "old", "translation": [
+            {"graph": "a", "height": 16, "encoding": "bits", "median_us": 10.0}, {"graph": "a", "height": 16, "encoding": "2:4", "median_us": 50.0}], "remarks": []}))
+        measured = self.folder / "measured.json"
+        record = {"graph": "a", "features": 16, "op": "translate", "median_us": 20.0}
+        measured.write_text(json.dumps({"commit": "new", "records": [record, {**record, "op": "translate_quads", "median_us": 30.0}, {**record, "features": 64}]}))
+        nm_report.add_translations([measured], output)
+        rows = [line for line in output.with_suffix(".md").read_text().splitlines() if line.startswith("| a ")]
+        self.assertEqual(rows, ["| a | 16 | 20 | 30 | 1.50 | new |"])
 
     def test_a_part_of_sparse_tensor_cores_leaves_the_others(self):
         def product(form, width, us):
