@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 BEGIN, END = "<!-- results: made by tools/readme_results.py -->", "<!-- /results -->"
 
-Row = collections.namedtuple("Row", "what against machine page ratios")
+Row = collections.namedtuple("Row", "what against machine page commits ratios")
 
 # What is compared: op, precision, files of ours, files of the others (none: baselines in our own run).
 COMPARISONS = [
@@ -50,6 +50,12 @@ def read(names):
     return records
 
 
+def commits(names):
+    """Of the records; where one has none, its page says it."""
+    found = {json.loads((RESULTS / f"{name}.json").read_text())["commit"] for name in names}
+    return sorted(f"`{commit}`" if commit else "on the page" for commit in found)
+
+
 def fastest(records):
     """The shortest median of each case."""
     best = {}
@@ -70,7 +76,7 @@ def compare(what, op, precision, against, machine, page, ours, others):
     ratios = {case: rival[case] / own[case] for case in own if case in rival}
     if not ratios:
         sys.exit(f"readme_results.py: error: nothing to compare for {what}")
-    return Row(what, against, machine, page, ratios)
+    return Row(what, against, machine, page, commits(ours), ratios)
 
 
 def mean(ratios):
@@ -83,13 +89,13 @@ def case_name(case):
 
 
 def table(rows):
-    lines = ["| what | against | on | cases | mean speed-up | worst case | best case |",
-             "|---|---|---|---:|---:|---|---|"]
+    lines = ["| what | against | on | cases | mean speed-up | worst case | best case | commit |",
+             "|---|---|---|---:|---:|---|---|---|"]
     for row in rows:
         worst, best = min(row.ratios, key=row.ratios.get), max(row.ratios, key=row.ratios.get)
         lines.append(f"| {row.what} | {row.against} | [{row.machine}](docs/results/{row.page}) | {len(row.ratios)} "
                      f"| **{mean(row.ratios):.1f} x** | {row.ratios[worst]:.2f} x ({case_name(worst)}) "
-                     f"| {row.ratios[best]:.1f} x |")
+                     f"| {row.ratios[best]:.1f} x | {', '.join(row.commits)} |")
     return "\n".join(lines)
 
 
