@@ -232,25 +232,21 @@ class ShortGat {
   FeatureSums<T, width> sums_;
 };
 
-/// Warps of a block, and blocks that an SM holds, as registers allow.
+/// Warps that an SM should hold, as registers allow.
 template <int width>
-inline constexpr int short_gat_warps = width == 64 ? 16 : 6;
-template <int width>
-inline constexpr int short_gat_blocks = width == 64 ? 1 : 2;
+inline constexpr int short_gat_blocks = width == 64 ? 16 : 12;
 
 template <class T, int width>
-__global__ __launch_bounds__(
-    32 * short_gat_warps<width>,
-    (short_gat_blocks<width>)) void attend_short_gat(const TallAttentionLaunch launch) {
-  run_short_windows<ShortGat<T, width>, short_gat_warps<width>>(launch);
+__global__ __launch_bounds__(32, (short_gat_blocks<width>)) void attend_short_gat(
+    const TallAttentionLaunch launch) {
+  run_short_windows<ShortGat<T, width>>(launch);
 }
 
 template <class T>
 constexpr ShortAttentionFunctions make_short_gats() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
-    return ShortAttentionFunctions{
-        short_function<ShortGat<T, short_head_widths[i]>, attend_short_gat<T, short_head_widths[i]>,
-                       short_gat_warps<short_head_widths[i]>>()...};
+    return ShortAttentionFunctions{short_function<ShortGat<T, short_head_widths[i]>,
+                                                  attend_short_gat<T, short_head_widths[i]>>()...};
   }
   (std::make_index_sequence<short_head_widths.size()>{});
 }

@@ -526,24 +526,19 @@ class ShortGatByColumns {
   GatSideSums<width> sides_[2];  ///< with a plus, with a minus
 };
 
-/// Warps of a block, and blocks that an SM holds, as registers and shared memory allow.
+/// Warps that an SM should hold, as registers and shared memory allow.
 template <int width, bool by_rows>
-inline constexpr int short_gat_gradient_warps = width == 64 ? (by_rows ? 8 : 12)
-                                                            : (by_rows ? 4 : 8);
-template <bool by_rows>
-inline constexpr int short_gat_gradient_blocks = by_rows ? 2 : 1;
+inline constexpr int short_gat_gradient_blocks = width == 64 ? (by_rows ? 16 : 12) : 8;
 
 template <int width, bool by_rows>
 using ShortGatGradient =
     std::conditional_t<by_rows, ShortGatByRows<width>, ShortGatByColumns<width>>;
 
 template <int width, bool by_rows>
-__global__ __launch_bounds__(
-    32 * short_gat_gradient_warps<width, by_rows>,
-    (short_gat_gradient_blocks<by_rows>)) void differentiate_short_gat(const TallAttentionLaunch
-                                                                           launch) {
-  run_short_windows<ShortGatGradient<width, by_rows>, short_gat_gradient_warps<width, by_rows>>(
-      launch);
+__global__
+__launch_bounds__(32, (short_gat_gradient_blocks<width, by_rows>)) void differentiate_short_gat(
+    const TallAttentionLaunch launch) {
+  run_short_windows<ShortGatGradient<width, by_rows>>(launch);
 }
 
 template <bool by_rows>
@@ -551,8 +546,7 @@ constexpr ShortAttentionFunctions make_short_gat_gradients() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
     return ShortAttentionFunctions{
         short_function<ShortGatGradient<short_head_widths[i], by_rows>,
-                       differentiate_short_gat<short_head_widths[i], by_rows>,
-                       short_gat_gradient_warps<short_head_widths[i], by_rows>>()...};
+                       differentiate_short_gat<short_head_widths[i], by_rows>>()...};
   }
   (std::make_index_sequence<short_head_widths.size()>{});
 }

@@ -18,10 +18,6 @@
 /// from the cache nearby.
 namespace tessera::ops {
 
-/// Warps that an SM holds, as registers allow.
-template <int width>
-inline constexpr int short_gradient_warps = width == 64 ? 12 : 8;
-
 template <class T, int width, bool by_rows>
 class ShortGradient {
   using Own = OwnRows<width>;
@@ -189,9 +185,8 @@ class ShortGradient {
     for (int distance = 16; distance >= 1; distance /= 2) {
       scale_sum_ += __shfl_xor_sync(~0u, scale_sum_, distance);
     }
-    if (WarpLane::number() != 0) return;
-    launch_.scale_sums[std::int64_t{blockIdx.y} * launch_.num_workers +
-                       short_worker<short_gradient_warps<width>>()] = scale_sum_;
+    const std::int64_t worker = std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
+    if (WarpLane::number() == 0) launch_.scale_sums[worker] = scale_sum_;
   }
 
   const TallAttentionLaunch& launch_;
@@ -207,10 +202,14 @@ class ShortGradient {
   FeatureSums<T, width> sums_[num_matrices];
 };
 
+/// Warps that an SM should hold, as registers allow.
+template <int width>
+inline constexpr int short_gradient_blocks = width == 64 ? 12 : 8;
+
 template <class T, int width, bool by_rows>
-__global__ __launch_bounds__(32 * short_gradient_warps<width>) void differentiate_short_windows(
+__global__ __launch_bounds__(32, (short_gradient_blocks<width>)) void differentiate_short_windows(
     const TallAttentionLaunch launch) {
-  run_short_windows<ShortGradient<T, width, by_rows>, short_gradient_warps<width>>(launch);
+  run_short_windows<ShortGradient<T, width, by_rows>>(launch);
 }
 
 template <class T, bool by_rows>
@@ -218,8 +217,7 @@ constexpr ShortAttentionFunctions make_short_gradients() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
     return ShortAttentionFunctions{
         short_function<ShortGradient<T, short_head_widths[i], by_rows>,
-                       differentiate_short_windows<T, short_head_widths[i], by_rows>,
-                       short_gradient_warps<short_head_widths[i]>>()...};
+                       differentiate_short_windows<T, short_head_widths[i], by_rows>>()...};
   }
   (std::make_index_sequence<short_head_widths.size()>{});
 }

@@ -105,14 +105,14 @@ class ShortDot : public ShortSoftmax<T, width> {
   WeightedRows values_[chunks];
 };
 
-/// Warps that an SM holds, as registers allow.
+/// Warps that an SM should hold, as registers allow.
 template <int width>
-inline constexpr int short_attention_warps = width == 64 ? 16 : 8;
+inline constexpr int short_attention_blocks = width == 64 ? 16 : 8;
 
 template <class T, int width>
-__global__ __launch_bounds__(32 * short_attention_warps<width>) void attend_short_windows(
+__global__ __launch_bounds__(32, (short_attention_blocks<width>)) void attend_short_windows(
     const TallAttentionLaunch launch) {
-  run_short_windows<ShortDot<T, width>, short_attention_warps<width>>(launch);
+  run_short_windows<ShortDot<T, width>>(launch);
 }
 
 template <class T>
@@ -120,8 +120,7 @@ constexpr ShortAttentionFunctions make_short_dots() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
     return ShortAttentionFunctions{
         short_function<ShortDot<T, short_head_widths[i]>,
-                       attend_short_windows<T, short_head_widths[i]>,
-                       short_attention_warps<short_head_widths[i]>>()...};
+                       attend_short_windows<T, short_head_widths[i]>>()...};
   }
   (std::make_index_sequence<short_head_widths.size()>{});
 }

@@ -22,9 +22,8 @@ constexpr int tall_block_heads(int width) { return width < 32 ? 32 / width : 1; 
 struct TallAttentionLaunch {
   // Work.
   const tiles::Piece* pieces = nullptr;
-  const std::int32_t* worker_offsets = nullptr;  ///< the pieces of a block, or of one of its warps
+  const std::int32_t* worker_offsets = nullptr;  ///< a block's pieces
   std::int32_t num_workers = 0;
-  std::int32_t block_workers = 1;
 
   // Matrix.
   VertexId num_rows = 0;
@@ -72,8 +71,7 @@ struct TallAttentionLaunch {
 
 struct TallAttentionFunction {
   void (*launch)(const TallAttentionLaunch& launch, Stream stream) = nullptr;
-  int (*resident_workers)() = nullptr;
-  int block_workers = 1;  ///< at most: more than one where a worker is a warp
+  int (*resident_blocks)() = nullptr;
 };
 using TallAttentionFunctions = std::array<TallAttentionFunction, tall_head_widths.size()>;
 

@@ -27,14 +27,6 @@ void put_empty_last(tiles::PieceSchedule& schedule) {
   }
 }
 
-/// How many a GPU holds for a slice, and how many of these a block has at most.
-struct Workers {
-  int count = 1;
-  int of_block = 1;
-
-  friend bool operator==(const Workers&, const Workers&) = default;
-};
-
 /// The windows of one side of a graph, and who computes which.
 struct Windows {
   std::shared_ptr<const tiles::DeviceTiles> tiles;
@@ -42,16 +34,12 @@ struct Windows {
   Buffer<std::int32_t> worker_offsets;
   Buffer<tiles::CutWindow> slot_windows;
   std::int32_t num_slots = 0;
-  Workers wanted;
-  int block_workers = 1;
 
   Windows() = default;
-  Windows(const Graph& graph, const tiles::TileOptions& options, const Workers& workers,
-          const Place& place)
-      : tiles(tiles::device_tiles(graph, options, place)), wanted(workers) {
-    tiles::PieceSchedule schedule = tiles::make_pieces(tiles->host, {workers.count, min_cut_steps});
+  Windows(const Graph& graph, const tiles::TileOptions& options, int workers, const Place& place)
+      : tiles(tiles::device_tiles(graph, options, place)) {
+    tiles::PieceSchedule schedule = tiles::make_pieces(tiles->host, {workers, min_cut_steps});
     put_empty_last(schedule);
-    fill_blocks(schedule);
     pieces = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), place);
     worker_offsets = cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), place);
     slot_windows =
@@ -65,7 +53,6 @@ struct Windows {
     launch.pieces = pieces.data();
     launch.worker_offsets = worker_offsets.data();
     launch.num_workers = num_workers();
-    launch.block_workers = block_workers;
     launch.num_rows = tiles->host.num_rows;
     launch.columns = tiles->columns.data();
     launch.words = tiles->words.data();
@@ -76,18 +63,6 @@ struct Windows {
   }
   int num_workers() const { return static_cast<int>(worker_offsets.size() - 1); }
   std::int64_t slot_rows() const { return std::int64_t{num_slots} * tiles->host.height; }
-
- private:
-  /// As many blocks as a GPU holds, if there are workers for them; the last may have some that have
-  /// nothing to do.
-  void fill_blocks(tiles::PieceSchedule& schedule) {
-    const std::int64_t blocks = std::max(1, wanted.count / wanted.of_block);
-    block_workers = static_cast<int>((schedule.num_workers() + blocks - 1) / blocks);
-    block_workers = std::clamp(block_workers, 1, wanted.of_block);
-    while (schedule.num_workers() % block_workers != 0) {
-      schedule.worker_offsets.push_back(schedule.worker_offsets.back());
-    }
-  }
 };
 
 /// On tiles. What these are not for goes by rows: passes that the kernel does not have, and runs
@@ -180,19 +155,15 @@ class CudaTallAttention final : public PreparedAttention {
   }
 
  private:
-  /// Of whole blocks: if a part of one were left over in every slice, the GPU would not hold all
-  /// blocks at once, and some would begin when others are done.
-  static Workers workers_of(const TallAttentionFunction& function, int num_slices) {
-    const int of_block = function.block_workers;
-    const int count = std::max(1, function.resident_workers() / num_slices);
-    return {count < of_block ? count : count / of_block * of_block, of_block};
+  static int workers_of(const TallAttentionFunction& function, int num_slices) {
+    return std::max(1, function.resident_blocks() / num_slices);
   }
 
   void prepare_backward(const Graph& graph) {
     const int slices = kernel_.gradient_slices;
-    const Workers workers = workers_of(kernel_.by_rows, slices);
+    const int workers = workers_of(kernel_.by_rows, slices);
     // The sweep over rows takes the forward pass's pieces where as many blocks share them.
-    if (workers != row_side_.wanted) {
+    if (workers != row_side_.num_workers()) {
       own_gradient_rows_ =
           Windows(graph, {kernel_.height, tiles::Side::forward}, workers, options_.place());
     }
