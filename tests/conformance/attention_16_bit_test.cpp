@@ -340,13 +340,17 @@ TEST_P(NarrowAttentionKernels, FeaturesOfAnySize) {
 TEST_P(NarrowAttentionKernels, FeaturesOfOddSizeInSomeOfManyWindows) {
   const Graph graph = testing::random_graph(60000, 300, 120000, 27, false);
   for_instruction_sets([&](const std::string& kernel) {
-    if (!takes<Bfloat16>(kernel, AttentionForm::gat, 4, 8)) return;
-    AttentionCase<Bfloat16> run(graph, options_of(kernel, AttentionForm::gat, 4, 8, 0), 2650);
-    for (std::int64_t f = 0; f < run.value.cols(); ++f) {
-      run.value(299, f) = static_cast<Bfloat16>(f % 2 == 0 ? 1e-9f : 1e9f);
+    for (const Heads& heads : {Heads{4, 8}, Heads{1, 64}}) {
+      if (!takes<Bfloat16>(kernel, AttentionForm::gat, heads.count, heads.width)) continue;
+      SCOPED_TRACE(name_of(heads));
+      AttentionCase<Bfloat16> run(
+          graph, options_of(kernel, AttentionForm::gat, heads.count, heads.width, 0), 2650);
+      for (std::int64_t f = 0; f < run.value.cols(); ++f) {
+        run.value(299, f) = static_cast<Bfloat16>(f % 2 == 0 ? 1e-9f : 1e9f);
+      }
+      run.run_all();
+      expect_matches_reference(run);
     }
-    run.run_all();
-    expect_matches_reference(run);
   });
 }
 
