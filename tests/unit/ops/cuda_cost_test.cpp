@@ -11,6 +11,7 @@
 #include "core/device_traits.hpp"
 #include "graph/degrees.hpp"
 #include "ops/attention/cuda/fused/cost.hpp"
+#include "ops/attention/cuda/pairs/cost.hpp"
 #include "ops/attention/cuda/rows/cost.hpp"
 #include "ops/attention/cuda/short/cost.hpp"
 #include "ops/attention/cuda/staged/cost.hpp"
@@ -151,7 +152,7 @@ TEST(CudaCostTest, PredictionsForTheH200AreThoseThatWereFitted) {
       {339.23513644164836, 150.16841514977938, 17.544909385190195, 12.883050175236741,
        25.426524973327972, 509.85076466909965, 98.86868565822185, 16.355555555555554,
        6.9680080000000002, 17.953444571428573, 123.18783999999999, 21.679163076923075,
-       17.974396876190479, 23.951580437500002, 55.01133285646732},
+       17.974396876190479, 24.373788125000001, 55.01133285646732},
       {299.16621933562971, 82.599707985860448, 11.606903894464468, 10.80693211126894,
        23.642703744388072, 505.01100368065698, 112.86676025816951, 19.135416666666668,
        4.2000000000000002, 17.579428571428572, 37.360999999999997, 13.772307692307692,
@@ -300,6 +301,46 @@ TEST(CudaCostTest, SmallGraphsAreLeftToRows) {
   const AttentionProblem dot = problem_of(AttentionForm::dot, Precision::fp32);
   EXPECT_LT(predict_rows_attention_us(dot, h200_traits()),
             predict_tall_attention_us(dot, h200_traits()));
+}
+
+/// A step of GATv2 took 417 microseconds by rows on fb100-Cornell5, which has 85 edges a row, and
+/// 270 by pairs; 71 and 83 on pubmed, which has 4.5.
+TEST(CudaCostTest, PairsOfRowsPayWhereRowsAreLong) {
+  const auto pairs_over_rows = [](EdgeOffset edges) {
+    AttentionProblem problem{
+        generate::build(generate::ErdosRenyi{.vertices = 20000, .edges = edges, .seed = 2}), {}};
+    problem.options.form = AttentionForm::gatv2;
+    problem.options.features = 64;
+    problem.options.precision = Precision::bf16;
+    problem.options.backward = true;
+    return (predict_pairs_attention_us(problem, h200_traits()) +
+            predict_pairs_backward_us(problem, h200_traits())) /
+           (predict_rows_attention_us(problem, h200_traits()) +
+            predict_rows_backward_us(problem, h200_traits()));
+  };
+  EXPECT_GT(pairs_over_rows(90'000), 1.05);
+  EXPECT_LT(pairs_over_rows(1'600'000), 0.8);
+}
+
+/// A warp takes the steps of the longest of its rows.
+TEST(CudaCostTest, PairsOfRowsOfDifferentLengthsTakeLonger) {
+  const auto forward_us = [](EdgeOffset even, EdgeOffset odd) {
+    constexpr VertexId rows = 40000;
+    std::vector<EdgeOffset> offsets = {0};
+    std::vector<VertexId> columns;
+    for (VertexId row = 0; row < rows; ++row) {
+      for (EdgeOffset k = 0; k < (row % 2 == 0 ? even : odd); ++k) {
+        columns.push_back(static_cast<VertexId>(k));
+      }
+      offsets.push_back(static_cast<EdgeOffset>(columns.size()));
+    }
+    AttentionProblem problem{Graph(rows, 256, std::move(offsets), std::move(columns)), {}};
+    problem.options.form = AttentionForm::gatv2;
+    problem.options.features = 64;
+    problem.options.precision = Precision::bf16;
+    return predict_pairs_attention_us(problem, h200_traits());
+  };
+  EXPECT_GT(forward_us(72, 8), 1.3 * forward_us(40, 40));
 }
 
 /// Heads that fill no vectors are read feature by feature by the fused kernel, in both its sweeps

@@ -4,65 +4,100 @@
 #include <algorithm>
 #include <array>
 
+#include "graph/degrees.hpp"
+#include "ops/attention/cuda/pairs/launch.hpp"
 #include "ops/tuning.hpp"
 
 namespace tessera::ops {
 namespace {
 
+/// By width of a head: registers allow fewer warps where it is large.
+using ByWidth = std::array<double, pair_widths.size()>;
+
 struct PairsCoefficients {
   double launch_us;
-  double row_us;           ///< per row and head
-  double edge_us;          ///< per edge and head
-  double feature_row_us;   ///< per row and feature
-  double feature_edge_us;  ///< per edge and feature
+  ByWidth step_us;  ///< per step of 16 edges and head
+  ByWidth row_us;   ///< per row and head
   double moved_bytes_per_us;
-  double backward;  ///< as many forward passes, but for the launch
+  double backward_launch_us;
+  ByWidth backward;  ///< as many forward passes, but for the launch; none where rows go back
 
   PairsCoefficients scaled(DeviceRatio ratio) const {
     PairsCoefficients scaled = *this;
-    scaled.row_us /= ratio.processors;
-    scaled.edge_us /= ratio.processors;
-    scaled.feature_row_us /= ratio.processors;
-    scaled.feature_edge_us /= ratio.processors;
+    for (double& us : scaled.step_us) us /= ratio.processors;
+    for (double& us : scaled.row_us) us /= ratio.processors;
     scaled.moved_bytes_per_us *= ratio.memory;
     return scaled;
   }
 };
 
-/// From instructions: a step of 16 edges has about 40 and 1.9 for each feature, a pair of rows 200
-/// and 2.3 for each feature; somewhat more than half of the slots are used. Measured, an edge takes
-/// somewhat longer, and so does the way back.
 constexpr std::array<Fitted<PairsCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-17", "counted instructions, corrected on six graphs"),
-      {.launch_us = 13.2,
-       .row_us = 2.2e-4,
-       .edge_us = 1e-5,
-       .feature_row_us = 3.2e-6,
-       .feature_edge_us = 2.8e-7,
+    {{fitted_on_h200("2026-11-17", "one head of 64 features on seven graphs, two shapes on three"),
+      {.launch_us = 11,
+       .step_us = {2.55e-4, 3.95e-4, 8.9e-4},
+       .row_us = {1.5e-4, 2.1e-4, 8.3e-4},
        .moved_bytes_per_us = 4.2e6,
-       .backward = 3.3}}}};
+       .backward_launch_us = 18,
+       .backward = {2.9, 3.2, 0}}}}};
+
+/// Steps of all rows: those that a warp takes together have as many as the longest needs. Long rows
+/// have warps of their own.
+double num_steps(const DegreeStatistics& degrees, std::size_t together) {
+  constexpr std::int16_t long_row = 256;
+  constexpr std::size_t step_edges = 16;
+  const std::size_t row_edges = step_edges / together;
+  double steps = 0;
+  for (std::size_t first = 0; first < degrees.of_rows.size(); first += together) {
+    std::size_t longest = 0;
+    const std::size_t end = std::min(first + together, degrees.of_rows.size());
+    for (std::size_t row = first; row < end; ++row) {
+      const std::int16_t degree = degrees.of_rows[row];
+      if (degree <= long_row) longest = std::max(longest, static_cast<std::size_t>(degree));
+    }
+    steps += static_cast<double>((longest + row_edges - 1) / row_edges);
+  }
+  for (auto count = degrees.counts.rbegin(); count != degrees.counts.rend(); ++count) {
+    if (count->degree <= long_row) break;
+    steps += static_cast<double>(count->rows) * static_cast<double>(count->degree) / 16;
+  }
+  return steps;
+}
 
 }  // namespace
+
+std::optional<std::size_t> pair_width_index(const AttentionOptions& options) {
+  const auto at =
+      std::find(pair_widths.begin(), pair_widths.end(), options.features / options.heads);
+  if (at == pair_widths.end()) return std::nullopt;
+  return static_cast<std::size_t>(at - pair_widths.begin());
+}
+
+int rows_of_warp(const AttentionProblem& problem) {
+  const bool short_rows = problem.graph.num_edges() < EdgeOffset{6} * problem.graph.num_rows();
+  const int width = pair_widths[*pair_width_index(problem.options)];
+  return short_rows && may_take_four_rows(width) ? 4 : 2;
+}
 
 double predict_pairs_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {
   const PairsCoefficients fit = coefficients_for(coefficients, traits);
   const AttentionOptions& options = problem.options;
+  const std::size_t width = *pair_width_index(options);
   const auto rows = static_cast<double>(problem.graph.num_rows());
   const auto cols = static_cast<double>(problem.graph.num_cols());
-  const auto edges = static_cast<double>(problem.graph.num_edges());
-  const auto heads = static_cast<double>(options.heads);
-  const auto features = static_cast<double>(options.features);
-  const double working = rows * (heads * fit.row_us + features * fit.feature_row_us) +
-                         edges * (heads * fit.edge_us + features * fit.feature_edge_us);
-  const double row_bytes = features * static_cast<double>(bytes_per_element(options.precision));
+  const double steps =
+      num_steps(*row_degrees(problem.graph), static_cast<std::size_t>(rows_of_warp(problem)));
+  const double working =
+      static_cast<double>(options.heads) * (steps * fit.step_us[width] + rows * fit.row_us[width]);
+  const double row_bytes = static_cast<double>(options.features) *
+                           static_cast<double>(bytes_per_element(options.precision));
   const double moving = (2 * rows + 2 * cols) * row_bytes / fit.moved_bytes_per_us;
   return fit.launch_us + std::max(working, moving);
 }
 
 double predict_pairs_backward_us(const AttentionProblem& problem, const DeviceTraits& traits) {
   const PairsCoefficients fit = coefficients_for(coefficients, traits);
-  return fit.launch_us +
-         fit.backward * (predict_pairs_attention_us(problem, traits) - fit.launch_us);
+  return fit.backward_launch_us + fit.backward[*pair_width_index(problem.options)] *
+                                      (predict_pairs_attention_us(problem, traits) - fit.launch_us);
 }
 
 }  // namespace tessera::ops

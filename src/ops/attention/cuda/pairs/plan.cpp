@@ -15,27 +15,17 @@
 namespace tessera::ops {
 namespace {
 
-/// Which of the widths that there are kernels for the heads have.
-std::optional<std::size_t> width_index(const AttentionOptions& options) {
-  const auto at =
-      std::find(pair_widths.begin(), pair_widths.end(), options.features / options.heads);
-  if (at == pair_widths.end()) return std::nullopt;
-  return static_cast<std::size_t>(at - pair_widths.begin());
-}
-
 bool has_gradient(const AttentionOptions& options) {
-  return *width_index(options) < num_pair_gradients;
+  return *pair_width_index(options) < num_pair_gradients;
 }
 
-/// Two rows for a warp, or four where most have no more than a few edges; a head for a block.
+/// A head for a block.
 LaneShape shape_of(const AttentionProblem& problem) {
-  const AttentionOptions& options = problem.options;
-  const bool short_rows = problem.graph.num_edges() < EdgeOffset{6} * problem.graph.num_rows();
-  const bool four = short_rows && may_take_four_rows(pair_widths[*width_index(options)]);
+  const bool four = rows_of_warp(problem) == 4;
   LaneShape shape;
   shape.lanes = four ? 8 : 16;
   shape.log_lanes = four ? 3 : 4;
-  shape.num_slices = static_cast<unsigned>(options.heads);
+  shape.num_slices = static_cast<unsigned>(problem.options.heads);
   return shape;
 }
 
@@ -51,7 +41,7 @@ class CudaPairsAttention final : public PreparedAttention {
   explicit CudaPairsAttention(const AttentionProblem& problem)
       : options_(problem.options),
         shape_(shape_of(problem)),
-        width_(*width_index(options_)),
+        width_(*pair_width_index(options_)),
         row_side_(cuda::device_rows(problem.graph, options_.place()), *row_degrees(problem.graph),
                   shape_, options_),
         by_rows_(prepare_rows_attention(problem)) {
@@ -238,7 +228,7 @@ std::string why_not(const AttentionProblem& problem) {
   if (options.form != AttentionForm::gatv2) return "GATv2 only";
   if (bytes_per_element(options.precision) != 2) return "16-bit features only";
   if (options.dropout > 0) return "dropout, which asks for the number of every edge";
-  if (!width_index(options)) return "heads of 32, 64 or 128 features only";
+  if (!pair_width_index(options)) return "heads of 32, 64 or 128 features only";
   return {};
 }
 
@@ -257,8 +247,7 @@ void append_cuda_pairs_attention(std::vector<AttentionKernel>& table) {
   kernel.info.name = "attention/cuda/pairs";
   kernel.info.description =
       "eight edges of two rows, or four of four, at a time on tensor cores; backward of heads of "
-      "128 features by "
-      "rows, as are operands on no boundaries of 16 bytes";
+      "128 features by rows, as are operands on no boundaries of 16 bytes";
   kernel.info.op = "attention";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;

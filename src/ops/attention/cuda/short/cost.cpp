@@ -55,6 +55,19 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> gat_coefficients = {
        .most_last_steps = 64,
        .moved_bytes_per_us = 4.2e6}}}};
 
+/// Both sweeps: windows count for more than in the forward pass, as they have rows of their own to
+/// read, and long ones for less.
+constexpr std::array<Fitted<ShortCoefficients>, 1> gat_backward_coefficients = {
+    {{fitted_on_h200("2026-11-17", "64 and 128 features on four graphs"),
+      {.launch_us = 6,
+       .window_us = 3e-3,
+       .feature_window_us = 3.4e-5,
+       .head_step_us = 0,
+       .feature_step_us = 1.33e-5,
+       .last_step_us = 1.7,
+       .most_last_steps = 64,
+       .moved_bytes_per_us = 4.2e6}}}};
+
 constexpr std::array<Fitted<ShortCoefficients>, 1> gatv2_coefficients = {
     {{fitted_on_h200("2026-11-17",
                      "heads of 32, 64 and 128 features in bf16 on three large graphs"),
@@ -67,14 +80,8 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> gatv2_coefficients = {
        .most_last_steps = 32,
        .moved_bytes_per_us = 4.2e6}}}};
 
-}  // namespace
-
-double predict_short_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {
+double predict_us(const AttentionProblem& problem, const ShortCoefficients& fit) {
   const AttentionOptions& options = problem.options;
-  const auto& fitted = options.form == AttentionForm::gat     ? gat_coefficients
-                       : options.form == AttentionForm::gatv2 ? gatv2_coefficients
-                                                              : dot_coefficients;
-  const ShortCoefficients fit = coefficients_for(fitted, traits);
   const tiles::WindowSample sample =
       tiles::sample_windows(problem.graph, short_attention_height, tiles::Side::forward);
   const auto rows = static_cast<double>(problem.graph.num_rows());
@@ -90,6 +97,20 @@ double predict_short_attention_us(const AttentionProblem& problem, const DeviceT
                          steps * (heads * fit.head_step_us + features * fit.feature_step_us);
   const double moving = (2 * rows + 2 * cols) * row_bytes / fit.moved_bytes_per_us;
   return fit.launch_us + last_steps * fit.last_step_us + std::max(working, moving);
+}
+
+}  // namespace
+
+double predict_short_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {
+  const AttentionForm form = problem.options.form;
+  const auto& fitted = form == AttentionForm::gat     ? gat_coefficients
+                       : form == AttentionForm::gatv2 ? gatv2_coefficients
+                                                      : dot_coefficients;
+  return predict_us(problem, coefficients_for(fitted, traits));
+}
+
+double predict_short_gat_backward_us(const AttentionProblem& problem, const DeviceTraits& traits) {
+  return predict_us(problem, coefficients_for(gat_backward_coefficients, traits));
 }
 
 }  // namespace tessera::ops

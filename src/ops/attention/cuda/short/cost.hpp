@@ -8,5 +8,7 @@ namespace tessera::ops {
 
 /// What the forward pass should take on windows of 16 rows.
 double predict_short_attention_us(const AttentionProblem& problem, const DeviceTraits& traits);
+/// What both sweeps of GAT back should take there.
+double predict_short_gat_backward_us(const AttentionProblem& problem, const DeviceTraits& traits);
 
 }  // namespace tessera::ops

@@ -83,18 +83,20 @@ WindowKernel window_kernel(const AttentionOptions& options) {
   return kernel;
 }
 
+double predicted_backward_us(const AttentionProblem& problem, double forward) {
+  const AttentionOptions& options = problem.options;
+  const DeviceTraits& traits = device_traits(options.device);
+  if (!has_gradient(options)) return predict_rows_backward_us(problem, traits);
+  if (options.form == AttentionForm::gat) return predict_short_gat_backward_us(problem, traits);
+  // As many forward passes; in GATv2 sums of masks cost as much as scores, and of dot products
+  // fewer warps are at work where heads are wide.
+  if (options.form == AttentionForm::gatv2) return 3.3 * forward;
+  return (options.features / options.heads == 64 ? 2.9 : 3.1) * forward;
+}
+
 double predicted_us(const AttentionProblem& problem) {
-  const DeviceTraits& traits = device_traits(problem.options.device);
-  const double forward = predict_short_attention_us(problem, traits);
-  if (!problem.options.backward) return forward;
-  // As many forward passes; fewer warps are at work where heads are wide.
-  double passes = problem.options.features / problem.options.heads == 64 ? 2.9 : 3.1;
-  // Either sweep gathers one row per column; that over columns has sums of either side.
-  if (problem.options.form == AttentionForm::gat) passes = 2.3;
-  // Sums of masks cost as much as scores.
-  if (problem.options.form == AttentionForm::gatv2) passes = 3.3;
-  return forward + (has_gradient(problem.options) ? passes * forward
-                                                  : predict_rows_backward_us(problem, traits));
+  const double forward = predict_short_attention_us(problem, device_traits(problem.options.device));
+  return problem.options.backward ? forward + predicted_backward_us(problem, forward) : forward;
 }
 
 }  // namespace

@@ -28,14 +28,13 @@ constexpr std::array<Fitted<WindowCoefficients>, 1> dot_coefficients = {
        .last_tile_us = 2.1,
        .moved_bytes_per_us = 4.2e6}}}};
 
-/// Of heads of 32 features and more in bf16.
+/// Of heads of 32 features and more in bf16, which have blocks of their own.
 constexpr std::array<Fitted<WindowCoefficients>, 1> wide_gat_coefficients = {
-    {{fitted_on_h200("2026-11-17", "one head of 64 features on three graphs"),
-      {.launch_us = 1,
-       .tile_us = 1e-3,
-       .head_tile_us = 1.85e-3,
-       .feature_tile_us = 2.6e-5,
-       .last_tile_us = 2.1,
+    {{fitted_on_h200("2026-11-17", "one head of 64 and 128 features on three graphs"),
+      {.launch_us = 8,
+       .head_tile_us = 2.18e-3,
+       .feature_tile_us = 3.5e-5,
+       .last_tile_us = 1.2,
        .moved_bytes_per_us = 4.2e6}}}};
 
 /// Of heads of 64 features and more in 16 bits, by groups of warps.

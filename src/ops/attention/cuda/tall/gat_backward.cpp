@@ -60,9 +60,12 @@ double predict_gat_backward_us(const AttentionProblem& problem, const DeviceTrai
   // Either sweep gathers rows once, as a forward pass does, and is taken to be as fast.
   if (is_narrow(problem.options)) return 2 * predict_heads_attention_us(problem, traits);
   if (!by_column_factors(problem.options)) return predict_rows_backward_us(problem, traits);
-  // As many forward passes as one head of 64 features took on COLLAB.
+  // As many forward passes as one head took, of 64 features in fp32 on COLLAB, of 64 and 128 in
+  // bf16 on three graphs.
   const bool fp32 = bytes_per_element(problem.options.precision) == 4;
-  return (fp32 ? 1.7 : 2.3) * predict_tall_attention_us(problem, traits);
+  const bool wide = problem.options.features / problem.options.heads > 64;
+  const double passes = fp32 ? 1.7 : wide ? 2.7 : 2.35;
+  return passes * predict_tall_attention_us(problem, traits);
 }
 
 }  // namespace tessera::ops
