@@ -7,7 +7,7 @@
 #include "ops/attention/cuda/tall/window.cuh"
 
 /// What the passes of GAT over windows of 16 rows share: a warp takes a window by itself, 16
-/// columns at a time. Rows come straight to registers, 16 bytes of four columns for each lane. What
+/// columns at a time. Rows come to shared memory, 16 bytes of four columns for each lane. What
 /// else a column brings one lane finds for all, and lanes exchange it.
 namespace tessera::ops {
 
