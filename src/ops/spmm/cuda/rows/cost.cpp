@@ -107,7 +107,8 @@ bool picks(const SpmmProblem& problem) {
 double waiting_us(const RowsWork& work, const SpmmProblem& problem, const RowsPolicy& policy,
                   const RowsCoefficients& fit, double processors) {
   const double feature_bytes = feature_bytes_of(problem);
-  const double features = policy.bytes / feature_bytes * policy.vectors;
+  const double features =
+      takes_elements(problem, policy) ? 1 : policy.bytes / feature_bytes * policy.vectors;
   const double feature_us = fit.feature_us + (feature_bytes == 2 ? fit.half_feature_us : 0);
   const double of_warp_us = policy.listed ? fit.listed_warp_us : fit.warp_us;
   return (work.warps * of_warp_us + work.steps * (fit.step_us + features * feature_us)) /
@@ -149,8 +150,14 @@ ProblemRows::ProblemRows(const SpmmProblem& problem) {
   degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
 }
 
+bool takes_elements(const SpmmProblem& problem, const RowsPolicy& policy) {
+  if (!begin_anywhere(problem, policy)) return false;
+  return picks(problem) ||
+         (problem.features <= policy.lanes && policy.lanes < 2 * problem.features);
+}
+
 std::int64_t lanes_wanted(const SpmmProblem& problem, const RowsPolicy& policy) {
-  if (begin_anywhere(problem, policy) && picks(problem)) return problem.features;
+  if (takes_elements(problem, policy)) return problem.features;
   return (row_bytes_of(problem) + policy.bytes - 1) / policy.bytes;
 }
 
@@ -185,7 +192,8 @@ RowsUnitCost rows_unit_cost(const SpmmProblem& problem, const RowsPolicy& policy
                             const DeviceTraits& traits) {
   const RowsCoefficients fit = coefficients_for(coefficients, traits);
   const double factor = fit.factors.of(rows_policies, policy, feature_bytes_of(problem) == 2);
-  const double shifted = begin_anywhere(problem, policy) ? fit.shifted : 1;
+  const double shifted =
+      begin_anywhere(problem, policy) && !takes_elements(problem, policy) ? fit.shifted : 1;
   const double share = shifted * factor * blocks_of_features(problem, policy) / policy.teams();
   const auto waiting = [&](const RowsWork& work) {
     return share * waiting_us(work, problem, policy, fit, traits.processors);
@@ -243,7 +251,7 @@ RowsTimes times_of(const SpmmProblem& problem, const RowLengths& rows, const Row
   RowsTimes times;
   times.start_us = fit.launch_us + (policy.listed ? 0 : fit.unlisted_us) + last_us;
   times.work_us = factor * std::pow(sum, 1 / fit.power) + indices_us + values;
-  if (begin_anywhere(problem, policy) && !picks(problem)) {
+  if (begin_anywhere(problem, policy) && !takes_elements(problem, policy)) {
     times.copying_us =
         predicted_copy_us(static_cast<double>(bytes_of_units(problem)), fit.copied_bytes_per_us);
     times.shifting_us = (fit.shifted - 1) * times.work_us;

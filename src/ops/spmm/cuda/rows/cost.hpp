@@ -18,8 +18,11 @@ struct ProblemRows {
   std::shared_ptr<const DegreeStatistics> degrees;
 };
 
-/// Lanes that one row of X keeps busy: those of max and min take a feature each where rows are not
-/// on boundaries.
+/// Whether each lane takes one feature of rows that begin on no boundary: those of max and min
+/// always, others where a policy has as many lanes as they have features.
+bool takes_elements(const SpmmProblem& problem, const RowsPolicy& policy);
+
+/// Lanes that one row of X keeps busy.
 std::int64_t lanes_wanted(const SpmmProblem& problem, const RowsPolicy& policy);
 
 /// Whether the lanes of a policy are as many as rows of X need, or take them in parts.

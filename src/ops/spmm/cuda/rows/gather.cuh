@@ -15,10 +15,10 @@ class TeamGather {
  public:
   /// Whether a lane loads 16 bytes wherever rows of X begin, and stores them wherever those of Y
   /// do.
-  static constexpr bool shifts = starts == RowStarts::anywhere && Reduction::takes_part_of_vector;
+  static constexpr bool shifts = starts == RowStarts::anywhere;
   static constexpr bool stores_shifted = shifts || starts == RowStarts::units;
   static constexpr int vector_bytes =
-      starts == RowStarts::anywhere && !shifts ? static_cast<int>(sizeof(T)) : policy.bytes;
+      starts == RowStarts::elements ? static_cast<int>(sizeof(T)) : policy.bytes;
   using FeatureVector = cuda::Vector<T, vector_bytes>;
   using Element = typename Reduction::Element;
   /// The columns of one step's edges that fall to a lane.

@@ -30,9 +30,14 @@ struct RowsKey {
 };
 
 /// Whether there are kernels. Where rows lie anywhere, an epilogue takes sums as if they had
-/// weights; gradients end with none. An epilogue looks itself how it may store.
+/// weights; gradients end with none. An epilogue looks itself how it may store. Max and min have
+/// more than numbers to load and store: vectors of them are for rows on boundaries.
 constexpr bool is_compiled(const RowsKey& key) {
-  if (key.starts == RowStarts::units && (key.epilogue || of_winners(key.reduction))) return false;
+  if (key.starts == RowStarts::units && key.epilogue) return false;
+  if (of_winners(key.reduction) && key.starts != RowStarts::boundaries &&
+      key.starts != RowStarts::elements) {
+    return false;
+  }
   if (!key.epilogue) return true;
   if (key.reduction == RowsReduction::pattern_sum) return key.starts == RowStarts::boundaries;
   return key.reduction != RowsReduction::winner_sum;

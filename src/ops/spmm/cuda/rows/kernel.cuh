@@ -110,8 +110,9 @@ __device__ void store_row(const RowsLaunch& launch, const Gather& gather) {
     float values[Gather::kept];
     Reduction::finish(launch, at, elements, values);
     if constexpr (has_epilogue<Reduction>) {
-      store_with_epilogue<T, true>(launch.epilogue, launch.features.y, launch.features.y_stride,
-                                   {at.row, at.feature, launch.features.count}, values);
+      store_with_epilogue<T, (Gather::kept > 1)>(
+          launch.epilogue, launch.features.y, launch.features.y_stride,
+          {at.row, at.feature, launch.features.count}, values);
     } else {
       const auto row_bytes = static_cast<std::uint32_t>(launch.features.y_stride * sizeof(T));
       const auto offset = std::uint64_t{static_cast<std::uint32_t>(at.row)} * row_bytes;

@@ -22,7 +22,8 @@
 namespace tessera::ops {
 namespace {
 
-constexpr std::array row_starts = {RowStarts::boundaries, RowStarts::units, RowStarts::anywhere};
+constexpr std::array row_starts = {RowStarts::boundaries, RowStarts::units, RowStarts::anywhere,
+                                   RowStarts::elements};
 
 constexpr auto rows_keys = collect_keys<RowsKey>([](auto add) {
   for (const Precision precision : kernel_precisions) {
@@ -103,7 +104,9 @@ class CudaRows final : public PreparedSpmm {
         (!problem_.is_plain() || on_boundaries(call.y, problem_.features, policy.bytes)) &&
         on_boundaries(call.winners, problem_.features) &&
         on_boundaries(call.won_by, problem_.features);
-    return on ? RowStarts::boundaries : RowStarts::anywhere;
+    if (on) return RowStarts::boundaries;
+    return of_winners(problem_) || takes_elements(problem_, policy) ? RowStarts::elements
+                                                                    : RowStarts::anywhere;
   }
 
   /// Null where there is none, which nobody asks for.

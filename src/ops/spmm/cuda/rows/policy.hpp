@@ -8,8 +8,8 @@ namespace tessera::ops {
 
 /// How a row's edges and features are shared among the 32 lanes of a warp.
 ///
-/// A lane loads `bytes` bytes of a row of X at once (one feature where rows are not on boundaries
-/// of that size), `vectors` times; `lanes` neighbouring lanes load one edge's row together; `edges`
+/// A lane loads `bytes` bytes of a row of X at once (or one feature, RowStarts below), `vectors`
+/// times; `lanes` neighbouring lanes load one edge's row together; `edges`
 /// such groups work on different edges of one target. lanes * edges lanes are a team; a warp holds
 /// 32 / team teams, each with a target of its own.
 ///
@@ -52,6 +52,7 @@ enum class RowStarts {
   boundaries,  ///< those of X and Y on boundaries of a policy's loads, which they fill
   units,       ///< those of X, which fill units of 16 bytes with anything; those of Y anywhere
   anywhere,    ///< both: X is loaded in two blocks for each vector (cuda/any_start.cuh)
+  elements,    ///< both, and a lane takes one feature: rows of few of them, and max and min
 };
 
 /// What of a policy makes its kernel another one.

@@ -92,8 +92,6 @@ struct Sum {
   using Element = float;
   template <int width>
   using Beside = NothingBeside;
-  /// Whether lanes may hold features beyond the last, which are neither looked up nor stored.
-  static constexpr bool takes_part_of_vector = true;
 
   __device__ static float none() { return 0; }
   __device__ static void merge(float& sum, float other) { sum += other; }
@@ -147,7 +145,6 @@ struct WeightedSum : Sum {
 /// The gradient of max and min: over the elements that this row won.
 template <class T>
 struct WinnerSum : Sum {
-  static constexpr bool takes_part_of_vector = false;
   static constexpr bool needs_weights = true;
   /// Who won the elements of a row of Y; nobody those of an edge that does not exist.
   template <int width>
@@ -198,7 +195,6 @@ __device__ inline bool beats(const BestElement& challenger, const BestElement& h
 template <class T>
 struct Best {
   static constexpr bool needs_weights = true;
-  static constexpr bool takes_part_of_vector = false;
   using Element = BestElement;
   template <int width>
   using Beside = NothingBeside;

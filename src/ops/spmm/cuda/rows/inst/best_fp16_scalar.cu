@@ -3,10 +3,10 @@
 
 namespace tessera::ops {
 
-template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::anywhere, RowsReduction::best}>;
-template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::anywhere,
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::elements, RowsReduction::best}>;
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::elements,
                                     RowsReduction::winner_sum}>;
-template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::anywhere, RowsReduction::best,
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::elements, RowsReduction::best,
                                     true}>;
 
 }  // namespace tessera::ops

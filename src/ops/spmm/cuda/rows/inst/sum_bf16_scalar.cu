@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/rows/instances.cuh"
+
+namespace tessera::ops {
+
+template struct RowsKernels<RowsKey{Precision::bf16, RowStarts::elements,
+                                    RowsReduction::pattern_sum}>;
+template struct RowsKernels<RowsKey{Precision::bf16, RowStarts::elements,
+                                    RowsReduction::weighted_sum}>;
+template struct RowsKernels<RowsKey{Precision::bf16, RowStarts::elements,
+                                    RowsReduction::weighted_sum, true}>;
+
+}  // namespace tessera::ops
