@@ -219,14 +219,16 @@ TEST_P(SpmmGradients, MatchTheReferenceOnOddGraphs) {
 }
 
 TEST_P(SpmmGradients, MatchTheReferenceAtEveryWidth) {
-  const Graph graph = weighted_graph(33, 40);
-  for (const std::int64_t features : {1, 7, 16, 33, 64, 257}) {
-    SCOPED_TRACE(features);
-    for (const Reduction reduction : reductions) {
-      if (!testing::takes(GetParam(), reduction)) continue;
-      SCOPED_TRACE(to_string(reduction));
-      compare_spmm_backward<float>(GetParam(), graph, reduction, features);
-      compare_spmm_backward<Bfloat16>(GetParam(), graph, reduction, features);
+  for (const Graph& graph :
+       {weighted_graph(33, 40), testing::random_graph(33, 40, 300, 43, false)}) {
+    for (const std::int64_t features : {1, 3, 7, 16, 33, 41, 64, 257}) {
+      SCOPED_TRACE(features);
+      for (const Reduction reduction : reductions) {
+        if (!testing::takes(GetParam(), reduction)) continue;
+        SCOPED_TRACE(to_string(reduction));
+        compare_spmm_backward<float>(GetParam(), graph, reduction, features);
+        compare_spmm_backward<Bfloat16>(GetParam(), graph, reduction, features);
+      }
     }
   }
 }

@@ -214,22 +214,30 @@ class TeamGather {
     using Beside = typename Reduction::template Beside<held>;
     FeatureVector rows[policy.unroll][policy.vectors];
     Beside beside[policy.unroll];
-    if constexpr (shifts) load_shifted<whole>(left, columns, rows);
+    GatheredEdge edges[policy.unroll];
+    [[maybe_unused]] ShiftedRows shifted;
 #pragma unroll
     for (int u = 0; u < policy.unroll; ++u) {
-      const bool live = whole || u * policy.edges + group() < left;
+      const int edge = u * policy.edges + group();
+      edges[u] = {begin + edge, columns.ids[u], whole || edge < left};
+    }
+    if constexpr (shifts) shifted = load_shifted(edges);
+#pragma unroll
+    for (int u = 0; u < policy.unroll; ++u) {
       if constexpr (!shifts) {
 #pragma unroll
         for (int v = 0; v < policy.vectors; ++v) {
           const char* const from = row_of(columns.ids[u]) + v * policy.lanes * vector_bytes;
-          rows[u][v] = whole ? FeatureVector::load(from) : FeatureVector::load_if(live, from);
+          rows[u][v] =
+              whole ? FeatureVector::load(from) : FeatureVector::load_if(edges[u].live, from);
         }
       }
-      beside[u] = Beside::load(launch_, at_, columns.ids[u], live);
+      beside[u] = Beside::load(launch_, at_, columns.ids[u], edges[u].live);
     }
+    if constexpr (Reduction::weights_ahead) load_weights<T>(launch_.matrix, edges);
+    if constexpr (shifts) finish_shifted(edges, shifted, rows);
 #pragma unroll
     for (int u = 0; u < policy.unroll; ++u) {
-      const int edge = u * policy.edges + group();
       float values[held];
 #pragma unroll
       for (int v = 0; v < policy.vectors; ++v) {
@@ -238,36 +246,44 @@ class TeamGather {
 #pragma unroll
         for (int i = 0; i < width; ++i) values[v * width + i] = some[i];
       }
-      Reduction::add(launch_, at_, {begin + edge, columns.ids[u], whole || edge < left}, beside[u],
-                     values, elements_);
+      Reduction::add(launch_, at_, edges[u], beside[u], values, elements_);
     }
   }
 
-  /// Rows that begin anywhere. The last ones may end in blocks that do not belong to X.
-  template <bool whole>
-  __device__ void load_shifted(int left, const Columns& columns,
-                               FeatureVector (&rows)[policy.unroll][policy.vectors]) const {
-    const int bytes =
-        static_cast<int>(launch_.features.count - at_.feature) * static_cast<int>(sizeof(T));
+  /// Rows that begin anywhere, as they are loaded.
+  struct ShiftedRows {
     cuda::UnitBlocks<T> blocks[policy.unroll];
+    bool in_blocks = true;  ///< the last rows may end in blocks that do not belong to X
+  };
+
+  __device__ int bytes_left() const {
+    return static_cast<int>(launch_.features.count - at_.feature) * static_cast<int>(sizeof(T));
+  }
+
+  __device__ ShiftedRows load_shifted(const GatheredEdge (&edges)[policy.unroll]) const {
+    ShiftedRows shifted;
     VertexId last = 0;
 #pragma unroll
-    for (int u = 0; u < policy.unroll; ++u) last = max(last, columns.ids[u]);
-    const bool in_blocks = last < launch_.features.rows_in_blocks;
+    for (const GatheredEdge& edge : edges) last = max(last, edge.column);
+    shifted.in_blocks = last < launch_.features.rows_in_blocks;
 #pragma unroll
     for (int u = 0; u < policy.unroll; ++u) {
-      const bool live = whole || u * policy.edges + group() < left;
-      blocks[u].load_if(in_blocks && live, row_of(columns.ids[u]), bytes);
+      shifted.blocks[u].load_if(shifted.in_blocks && edges[u].live, row_of(edges[u].column),
+                                bytes_left());
     }
-    if (!in_blocks) {
+    return shifted;
+  }
+
+  __device__ void finish_shifted(const GatheredEdge (&edges)[policy.unroll], ShiftedRows& shifted,
+                                 FeatureVector (&rows)[policy.unroll][policy.vectors]) const {
+    if (!shifted.in_blocks) {
 #pragma unroll
       for (int u = 0; u < policy.unroll; ++u) {
-        const bool live = whole || u * policy.edges + group() < left;
-        blocks[u].load_alone(live, row_of(columns.ids[u]), bytes);
+        shifted.blocks[u].load_alone(edges[u].live, row_of(edges[u].column), bytes_left());
       }
     }
 #pragma unroll
-    for (int u = 0; u < policy.unroll; ++u) rows[u][0].raw = blocks[u].unit();
+    for (int u = 0; u < policy.unroll; ++u) rows[u][0].raw = shifted.blocks[u].unit();
   }
 
   const RowsLaunch& launch_;

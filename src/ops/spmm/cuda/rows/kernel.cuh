@@ -213,11 +213,15 @@ __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
   store_row<T, Gather, Reduction>(launch, gather);
 }
 
-/// Blocks that an SM should hold. Without weights the loads of a step, and the sums, decide: left
-/// alone, the compiler spills to hold more. Rows that begin anywhere are loaded in two blocks.
+/// Blocks that an SM should hold. The loads of a step, and the sums, decide: left alone, the
+/// compiler spills to hold more without weights, and holds less with them. Rows that begin anywhere
+/// are loaded in two blocks.
 template <int loads, int features, RowStarts starts, class Reduction>
 constexpr int min_blocks_of() {
-  if (Reduction::needs_weights) return 1;
+  if (Reduction::needs_weights) {
+    const bool few = starts != RowStarts::anywhere && loads <= 4 && features <= 4;
+    return few && Reduction::weights_ahead ? 4 : 1;
+  }
   if (starts == RowStarts::anywhere) return features > 4 ? 3 : 4;
   if (loads > 4) return 4;
   return features > 4 ? 5 : 6;

@@ -9,30 +9,14 @@
 ///   Element    what it keeps of one feature: a sum, or the best product and its source
 ///   none()     the Element of no edges
 ///   Beside     what an edge brings besides its row of X, loaded together with it
-///   add        one edge's features into a lane's Elements
-///   merge      the Element of some edges with that of others
-///   read       an Element that another block wrote
-///   finish     the values to store
+///   weights_ahead  whether `add` finds the weight of an edge in it: all of a step are loaded at
+///   once add        one edge's features into a lane's Elements merge      the Element of some
+///   edges with that of others read       an Element that another block wrote finish     the values
+///   to store
 namespace tessera::ops {
 
 __device__ inline EdgeOffset offset_at(const cuda::Offsets& offsets, std::int64_t row) {
   return offsets.narrow != nullptr ? __ldg(offsets.narrow + row) : __ldg(offsets.wide + row);
-}
-
-/// The weight of an edge but for its row's scale.
-template <class T>
-__device__ float weight_of(const RowsLaunch& launch, EdgeOffset edge, VertexId column) {
-  float weight = 1;
-  if (launch.matrix.graph_values != nullptr || launch.matrix.stored_values != nullptr) {
-    const EdgeOffset at =
-        launch.matrix.positions != nullptr ? __ldg(launch.matrix.positions + edge) : edge;
-    weight = launch.matrix.stored_values != nullptr
-                 ? cuda::widen(static_cast<const T*>(
-                       launch.matrix.stored_values)[at * launch.matrix.value_stride])
-                 : __ldg(launch.matrix.graph_values + at);
-  }
-  if (launch.matrix.col_scale != nullptr) weight *= __ldg(launch.matrix.col_scale + column);
-  return weight;
 }
 
 /// One edge of a step; only a `live` one exists.
@@ -40,7 +24,57 @@ struct GatheredEdge {
   EdgeOffset edge = 0;
   VertexId column = 0;
   bool live = false;
+  float weight = 0;
 };
+
+/// Sets the weights of edges, but for their rows' scales; 0 for those that do not exist. All of a
+/// kind are on their way before the first is waited for.
+template <class T, int count>
+__device__ void load_weights(const RowsLaunch::Matrix& matrix, GatheredEdge (&edges)[count]) {
+#pragma unroll
+  for (GatheredEdge& edge : edges) edge.weight = edge.live ? 1.0f : 0.0f;
+  if (matrix.col_scale != nullptr) {
+#pragma unroll
+    for (GatheredEdge& edge : edges) {
+      if (edge.live) edge.weight = __ldg(matrix.col_scale + edge.column);
+    }
+  }
+  if (matrix.graph_values == nullptr && matrix.stored_values == nullptr) return;
+  EdgeOffset at[count];
+#pragma unroll
+  for (int i = 0; i < count; ++i) at[i] = edges[i].edge;
+  if (matrix.positions != nullptr) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      if (edges[i].live) at[i] = __ldg(matrix.positions + at[i]);
+    }
+  }
+  float values[count] = {};
+  if (matrix.stored_values != nullptr) {
+    const auto* const stored = static_cast<const T*>(matrix.stored_values);
+    T some[count] = {};
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      if (edges[i].live) some[i] = stored[at[i] * matrix.value_stride];
+    }
+#pragma unroll
+    for (int i = 0; i < count; ++i) values[i] = cuda::widen(some[i]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      if (edges[i].live) values[i] = __ldg(matrix.graph_values + at[i]);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < count; ++i) edges[i].weight *= values[i];
+}
+
+template <class T>
+__device__ float weight_of(const RowsLaunch& launch, EdgeOffset edge, VertexId column) {
+  GatheredEdge edges[1] = {{edge, column, true}};
+  load_weights<T>(launch.matrix, edges);
+  return edges[0].weight;
+}
 
 /// A row that is reduced, from feature `feature` on.
 struct ReducedRow {
@@ -89,6 +123,7 @@ struct NothingBeside {
 };
 
 struct Sum {
+  static constexpr bool weights_ahead = false;
   using Element = float;
   template <int width>
   using Beside = NothingBeside;
@@ -132,13 +167,13 @@ struct PatternSum : Sum {
 template <class T>
 struct WeightedSum : Sum {
   static constexpr bool needs_weights = true;
+  static constexpr bool weights_ahead = true;
   template <int width>
-  __device__ static void add(const RowsLaunch& launch, const ReducedRow&, const GatheredEdge& edge,
+  __device__ static void add(const RowsLaunch&, const ReducedRow&, const GatheredEdge& edge,
                              const NothingBeside&, const float (&values)[width],
                              float (&sums)[width]) {
-    const float weight = edge.live ? weight_of<T>(launch, edge.edge, edge.column) : 0.0f;
 #pragma unroll
-    for (int i = 0; i < width; ++i) sums[i] = fmaf(weight, values[i], sums[i]);
+    for (int i = 0; i < width; ++i) sums[i] = fmaf(edge.weight, values[i], sums[i]);
   }
 };
 
@@ -195,6 +230,7 @@ __device__ inline bool beats(const BestElement& challenger, const BestElement& h
 template <class T>
 struct Best {
   static constexpr bool needs_weights = true;
+  static constexpr bool weights_ahead = false;
   using Element = BestElement;
   template <int width>
   using Beside = NothingBeside;
