@@ -215,10 +215,11 @@ __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
 
 /// Blocks that an SM should hold. The loads of a step, and the sums, decide: left alone, the
 /// compiler spills to hold more without weights, and holds less with them. Rows that begin anywhere
-/// are loaded in two blocks.
+/// are loaded in two blocks; max and min keep two words per element.
 template <int loads, int features, RowStarts starts, class Reduction>
 constexpr int min_blocks_of() {
   if (Reduction::needs_weights) {
+    if (sizeof(typename Reduction::Element) > sizeof(float)) return 3;
     const bool few = starts != RowStarts::anywhere && loads <= 4 && features <= 4;
     return few && Reduction::weights_ahead ? 4 : 1;
   }
