@@ -52,10 +52,11 @@ def case_of(record):
 
 
 def read_records(path):
-    """All records of a file, with their commit."""
+    """All records of a file, with their commit; of where data lay the name alone is kept."""
     content = json.loads(path.read_text(encoding="utf-8"))
     commit = content.get("commit") or os.environ.get("TESSERA_COMMIT", "")
-    return [record | {"commit": record.get("commit", commit)[:7]} for record in content.get("records", [content])]
+    found = [record | {"commit": record.get("commit", commit)[:7]} for record in content.get("records", [content])]
+    return [record | {"source": pathlib.PurePath(record["source"]).name} if "source" in record else record for record in found]
 
 
 def chosen(records):

@@ -41,10 +41,12 @@ class Tools(unittest.TestCase):
         output.with_suffix(".json").write_text(json.dumps({"records": before}))
         output.with_suffix(".md").write_text("# Before\n\n## Notes\n\nBy hand.\n")
         first, second = self.folder / "first.json", self.folder / "second.json"
-        first.write_text(json.dumps({"commit": "fedcba9876", "records": [step("gin", "fp32", 108.0)]}))
+        first.write_text(json.dumps({"commit": "fedcba9876", "records": [{**step("gin", "fp32", 108.0), "source": "/some/where/pubmed.npz"}]}))
         second.write_text(json.dumps({"commit": "fedcba9876", "records": [step("gin", "fp32", 110.0), {**step("gin", "fp32", 1.0), "op": "epoch_gin"}]}))
         step_report.add([first, second], output)
-        self.assertEqual(json.loads(output.with_suffix(".json").read_text())["records"][:2], before)
+        records = json.loads(output.with_suffix(".json").read_text())["records"]
+        self.assertEqual(records[:2], before)
+        self.assertEqual(records[2]["source"], "pubmed.npz")
         page = output.with_suffix(".md").read_text()
         self.assertIn("| pubmed 500 → 16 → 3 | 76.1 µs | – | – | – | 109.0 µs | – | – | – |", page)
         self.assertIn("`fedcba9`: pubmed (GIN in fp32)", page)
