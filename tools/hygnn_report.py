@@ -55,7 +55,7 @@ def measure(arguments, save):
     begin = time.monotonic()
     jobs = [(name, source, {}) for name, source in plan_loss.sources_of(arguments)]
     if not arguments.no_sweep:
-        jobs += [(f"communities of {size}, degree {degree}", source, {"community": size, "degree": degree})
+        jobs += [(f"communities of {size}, degree {degree}", plan_loss.made_before(source, arguments.made), {"community": size, "degree": degree})
                  for (size, degree), source in swept_sources()]
     with tempfile.TemporaryDirectory() as folder:
         for name, source, more in jobs:
@@ -71,7 +71,7 @@ def measure(arguments, save):
                 records.append({"graph": pathlib.Path(name).stem, "op": op, "details": details, "candidates": candidates,
                                 "fitted": pathlib.Path(name).stem in plan_loss.FITTED, **more})
             save(records, {})
-            print(f"{name}: {len(choices)} plans", file=sys.stderr)
+            print(f"{name}: {len(choices)} plans, {time.monotonic() - begin:.1f} s", file=sys.stderr)
     return records, problems
 
 
@@ -267,6 +267,7 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--data-folder", help="graphs as NAME/NAME.npz")
     parser.add_argument("--source", action="append", default=[], help="any other data set; may be given several times")
+    parser.add_argument("--made", help="a folder with graphs that --source and the sweep name, made before: amazon.tsr is read for twin:amazon")
     parser.add_argument("--ops", default="spmm")
     parser.add_argument("--features", default="64,128")
     parser.add_argument("--precisions", default="fp32,bf16")

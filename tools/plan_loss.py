@@ -100,9 +100,15 @@ def loss_of(candidates):
     return default["measured_us"] / fastest["measured_us"], default, fastest
 
 
+def made_before(source, folder):
+    """The file of a graph that was made before, if the folder has one."""
+    file = pathlib.Path(folder or ".") / (source.split(":", 1)[-1] + ".tsr")
+    return str(file) if folder and file.exists() else source
+
+
 def sources_of(arguments):
     """The sources that were named, then the files of the folder."""
-    named = [(source.replace("twin:", "twin ").replace("generate:", ""), source) for source in arguments.source]
+    named = [(source.replace("twin:", "twin ").replace("generate:", ""), made_before(source, arguments.made)) for source in arguments.source]
     files = sorted(pathlib.Path(arguments.data_folder).glob("*/*.npz")) if arguments.data_folder else []
     return named + [(path.stem, str(path)) for path in files]
 
@@ -124,7 +130,7 @@ def sweep(arguments, save):
             for op, details, candidates in choices:
                 records.append({"graph": name, "op": op, "details": details, "candidates": candidates,
                                 "fitted": name in FITTED})
-            print(f"{name}: {len(choices)} plans", file=sys.stderr)
+            print(f"{name}: {len(choices)} plans, {time.monotonic() - begin:.1f} s", file=sys.stderr)
             save(records, problems)
     save(records, problems)
     return records, problems
@@ -178,6 +184,7 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--data-folder", help="graphs as NAME/NAME.npz")
     parser.add_argument("--source", action="append", default=[], help="any other data set; may be given several times")
+    parser.add_argument("--made", help="a folder with graphs that --source names, made before: amazon.tsr is read for twin:amazon")
     parser.add_argument("--ops", default="spmm,sddmm")
     parser.add_argument("--features", default="16,32,64,128,256")
     parser.add_argument("--precisions", default="fp32,bf16")
