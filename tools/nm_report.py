@@ -18,8 +18,8 @@ everything, the second what needs no GPU and no graphs. --parts names some of:
     batches     steps on parts of a graph, as they come, ordered one by one, and in PyG (Table 6): nm_cuda
     translation of windows into 2:4 beside that into bits: nm_cuda
 
---again writes the pages of the figures that are there, without measuring. Parts of nm_cuda that are not measured stay as
-they are, with their commits, and so do the remarks in nm_cuda.json.
+--again writes the pages of the figures that are there, without measuring. Figures of nm_cuda that are not measured again, or
+not reached when a run is ended, stay as they are, with their commits, and so do the remarks in nm_cuda.json.
 """
 import argparse
 import concurrent.futures
@@ -55,6 +55,12 @@ def large_ones(program, paths):
     return [path for path, count in zip(paths, rows) if count >= 10_000]
 
 
+def case_of(record):
+    """What a measurement replaces: of dense parts one kernel's, elsewhere that of all kernels, since the fastest or the plan's was taken."""
+    names = ("form", "graph", "features", "precision", "model", "pattern", "height", "encoding")
+    return (*(record.get(name) for name in names), record["kernel"] if record.get("form") == "dense" else None)
+
+
 def on_gpu(arguments, paths, output):
     program, data = arguments.program, arguments.data
     measures = {
@@ -66,18 +72,15 @@ def on_gpu(arguments, paths, output):
         "batches": lambda: nm_gpu.measure_batches(program, data, "cuda"),
         "translation": lambda: nm_gpu.measure_translation(program, data)}
 
-    def is_of_others(record):
-        """Of forms or widths that were not asked for."""
-        return record.get("form") not in [None, *arguments.forms] or record.get("features") not in [None, *arguments.widths]
-
     results = nm_pages.kept(output, GPU_PARTS)
     results["commit"] = arguments.commit
     if "products" in arguments.parts and (results.get("launch") or {}).get("commit") != arguments.commit:
         measured = nm_gpu.measure_launch()
         results["launch"] = {**measured, "commit": arguments.commit} if measured else results.get("launch")
     for part in [part for part in GPU_PARTS if part in arguments.parts]:
-        results[part] = [record for record in results[part] if is_of_others(record)]
         for records in measures[part]():
+            replaced = {case_of(record) for record in records}
+            results[part] = [record for record in results[part] if case_of(record) not in replaced]
             results[part] += [{**record, "commit": arguments.commit} for record in records]
             nm_pages.write(results, output)
 
