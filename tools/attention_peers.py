@@ -5,13 +5,14 @@
     tools/attention_peers.py peers_attention_h200.csv cora/cora.npz pubmed/pubmed.npz DD/DD.npz
     tools/attention_peers.py peers_attention_h200.csv --records earlier.json later.json
 
-Writes attention_peers.md and attention_peers.json (the records, and the rows of peers that count) to docs/results. Where
-several files have a case, the last one counts. A peer counts where its result was right on that graph; its fp16 stands
+Writes attention_peers.md and attention_peers.json (the records, and the rows of peers that count) to docs/results, after every
+run of the program. Where several files have a case, the last one counts, and what is measured now before all of them: with
+both, what no file has is measured first. A peer counts where its result was right on that graph; its fp16 stands
 beside bf16 here, its tf32 beside fp32, and GAT with a slope of 0.01 beside GAT, as a slope takes no time. Layers are those
 that keep the width. Graphs NAME-loops, with all self loops, and NAME-directed, with one of the two edges of each pair, are
 made where a peer was measured on them; only what a peer has a right result for is measured. The peers' launches were queued
 behind one another, so that the time of a launch in a captured chain counts here where there is one. --seconds N begins no
-measurement after that. --notes FILE goes below the table. Exits with 1 where a peer is faster.
+measurement after that. --notes FILE goes below the table. Exits with 1 where a peer is faster or a run failed.
 """
 import argparse
 import csv
@@ -38,15 +39,15 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("peers", metavar="PEERS", help="csv file of the peers' measurements")
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help="what `tessera bench --data` takes")
-    parser.add_argument("--records", nargs="+", metavar="FILE", help="results of `tessera bench` instead of new ones")
+    parser.add_argument("--records", nargs="+", metavar="FILE", default=[], help="results of `tessera bench`")
     parser.add_argument("--program", default=str(ROOT / "build" / "cuda" / "bin" / "tessera"))
     parser.add_argument("--seconds", type=float, default=float("inf"), metavar="N", help="begin nothing after so many")
     parser.add_argument("--notes", metavar="FILE", help="Markdown that goes below the table")
     parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
     parser.add_argument("--output", default=str(ROOT / "docs" / "results"), metavar="FOLDER")
     options = parser.parse_args()
-    if bool(options.sources) == bool(options.records):
-        parser.error("either SOURCEs to measure on, or --records")
+    if not options.sources and not options.records:
+        parser.error("SOURCEs to measure on, or --records")
     return options
 
 
@@ -57,17 +58,25 @@ def op_of(form, direction):
     return f"attention_{form.removesuffix('_loops')}" + ("_step" if direction == "fwd+bwd" else "")
 
 
-def runs_of(peers):
-    """Runs of the program, {(heads, width, precision, graphs): ops}: one for many graphs, as a process takes longer to begin
-    than most cases."""
-    graphs = {}
-    for form, heads, features, precision, direction, graph in peers:
+def runs_of(peers, known):
+    """Runs of the program, ((heads, width, precision, graphs), ops): one for many graphs, as a process takes longer to begin
+    than most cases. Those whose cases are known least come first."""
+    graphs, unknown = {}, {}
+    for case in peers:
+        form, heads, features, precision, direction, graph = case
         source = graph + LOOPS if form.endswith("_loops") else graph
-        graphs.setdefault((heads, features, precision, op_of(form, direction)), []).append(source)
+        key = (heads, features, precision, op_of(form, direction))
+        graphs.setdefault(key, []).append(source)
+        unknown[key] = unknown.get(key, 0) + (case not in known)
     runs = {}
     for (heads, features, precision, op), names in graphs.items():
         runs.setdefault((heads, features, precision, tuple(sorted(names))), []).append(op)
-    return runs
+
+    def known_share(run):
+        (*shape, names), ops = run
+        return 1 - sum(unknown[(*shape, op)] for op in ops) / (len(ops) * len(names))
+
+    return sorted(runs.items(), key=known_share)
 
 
 class Sources:
@@ -104,29 +113,33 @@ def keep_one_direction(source, path):
         numpy.savez(path, row=row[row < col], col=col[row < col], num_nodes=arrays["num_nodes"])
 
 
-def measure(options, peers):
-    records = []
+def measure(options, runs):
+    """Yields the records of each run, None where it failed."""
     deadline = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory() as folder:
         sources = Sources(options, folder)
         report = pathlib.Path(folder) / "report.json"
-        for (heads, features, precision, names), ops in runs_of(peers).items():
+        for (heads, features, precision, names), ops in runs:
             files = [file for name in names if (file := sources.of(name)) is not None]
             if not files:
                 continue
+            what = f"{' '.join(ops)} {heads} x {features // heads}, {precision}"
             if time.monotonic() > deadline:
-                print(f"not measured, {options.seconds:.0f} s have passed: {' '.join(ops)} {heads} x {features // heads}, {precision}",
-                      file=sys.stderr)
+                print(f"not measured, {options.seconds:.0f} s have passed: {what}", file=sys.stderr)
                 continue
             with_heads = [] if all(op.startswith(ONE_HEAD) for op in ops) else ["--heads", str(heads)]
             data = [word for file in files for word in ("--data", file)]
             began = time.monotonic()
-            subprocess.run([options.program, "bench", *ops, *data, "--device", "cuda", "--features", str(features), *with_heads,
-                            "--precision", precision, "--json", str(report), "--force"], check=True, stdout=subprocess.DEVNULL)
-            records += json.loads(report.read_text())["records"]
-            print(f"{time.monotonic() - began:.1f} s: {' '.join(ops)} {heads} x {features // heads}, {precision}: {' '.join(names)}",
-                  file=sys.stderr)
-    return records
+            done = subprocess.run([options.program, "bench", *ops, *data, "--device", "cuda", "--features", str(features), *with_heads,
+                                   "--precision", precision, "--json", str(report), "--force"],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            if done.returncode != 0:
+                print(f"failed with {done.returncode}: {what}: {done.stderr.strip()[-500:]}", file=sys.stderr)
+                yield None
+            if report.exists():
+                yield json.loads(report.read_text())["records"]
+                report.unlink()
+            print(f"{time.monotonic() - began:.1f} s: {what}: {' '.join(names)}", file=sys.stderr)
 
 
 def key_of(record):
@@ -228,37 +241,49 @@ def page(cases, commit, where):
     yield ""
 
 
-def main():
-    options = arguments()
-    folder = pathlib.Path(options.output)
-    where = " (`attention_peers.json`)"
-    peers = best_peers(options.peers)
-    if options.records:
-        files = [json.loads(pathlib.Path(file).read_text()) for file in options.records]
-    else:
-        files = [{"commit": options.commit, "records": measure(options, peers)}]
+def write(options, peers, files):
+    """The page and its records; returns the cases that both have measured."""
     own = {}
     for file in files:
-        # A page that was put together before has a commit for each record.
-        file["records"] = [{"commit": file.get("commit", ""), **record} for record in file["records"]]
         own.update(own_times(file["records"]))
     cases = {key: (*own[key][:2], *peers[key]) for key in own if key in peers}
     if not cases:
-        sys.exit("no case that both have measured")
+        return cases
     commits = [own[key][2] for key in cases]
     commit = ", ".join(f"{one} ({commits.count(one)} cases)" for one in sorted(set(commits))) if len(set(commits)) > 1 else commits[0]
     counted = [record for file in files for record in file["records"] if own.get(key_of(record), ("", "", None))[2] == record["commit"]]
     document = {"commit": commit, "records": counted, "peers": [peers[key][2] for key in cases]}
+    folder = pathlib.Path(options.output)
     (folder / "attention_peers.json").write_text(json.dumps(document, indent=1) + "\n")
-    text = "\n".join(page(cases, commit, where))
+    text = "\n".join(page(cases, commit, " (`attention_peers.json`)"))
     if options.notes:
         text += "\n" + pathlib.Path(options.notes).read_text(encoding="utf-8").strip() + "\n"
     (folder / "attention_peers.md").write_text(text)
-    print("\n".join(text.splitlines()[4:5]))
+    return cases
+
+
+def main():
+    options = arguments()
+    peers = best_peers(options.peers)
+    files = [json.loads(pathlib.Path(file).read_text()) for file in options.records]
+    for file in files:
+        # A page that was put together before has a commit for each record.
+        file["records"] = [{"commit": file.get("commit", ""), **record} for record in file["records"]]
+    cases = write(options, peers, files)
+    failed = False
+    if options.sources:
+        files.append({"records": []})
+        for records in measure(options, runs_of(peers, cases)):
+            failed = failed or records is None
+            files[-1]["records"] += [{**record, "commit": options.commit} for record in records or []]
+            cases = write(options, peers, files)
+    if not cases:
+        sys.exit("no case that both have measured")
+    print(next(line for line in (pathlib.Path(options.output) / "attention_peers.md").read_text().splitlines() if "geometric mean" in line))
     slower = [(key, case) for key, case in cases.items() if case[2] < case[0]]
     for key, (time, kernel, peer, name, _) in slower:
         print(f"slower: {says(key)}: {number(time)} by {kernel}, {name} {number(peer)}")
-    sys.exit(1 if slower else 0)
+    sys.exit(1 if slower or failed else 0)
 
 
 if __name__ == "__main__":

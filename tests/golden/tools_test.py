@@ -2,6 +2,7 @@
 """Tools that write pages of results: what was measured before outlives a run of a part, and one that is killed."""
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import time
@@ -150,10 +151,30 @@ class Tools(unittest.TestCase):
         self.assertEqual(ratios, {"gat 8 x 8, fp32, fwd, a": 2, "cosine 1 x 32, fp32, fwd, a": 3, "gat_loops 1 x 64, fp32, fwd+bwd, a": 0.8,
                                   "layer_gat 8 x 8, fp32, fwd+bwd, a": 2, "layer_gat 8 x 8, fp32, fwd, a": 3, "dot 1 x 64, bf16, fwd, a": 2})
 
-        self.assertEqual(attention_peers.runs_of({**best, ("layer_gcn", 1, 128, "fp32", "fwd", "a"): None}), {
-            (8, 64, "fp32", ("a",)): ["attention_gat", "layer_gat", "layer_gat_forward"],
-            (1, 32, "fp32", ("a",)): ["attention_cosine"], (1, 64, "fp32", ("a-loops",)): ["attention_gat_step"],
-            (1, 64, "bf16", ("a",)): ["attention_dot"], (1, 128, "fp32", ("a",)): ["layer_gcn_forward"]})
+        self.assertEqual(attention_peers.runs_of({**best, ("layer_gcn", 1, 128, "fp32", "fwd", "a"): None}, own), [
+            ((1, 128, "fp32", ("a",)), ["layer_gcn_forward"]),
+            ((8, 64, "fp32", ("a",)), ["attention_gat", "layer_gat", "layer_gat_forward"]),
+            ((1, 32, "fp32", ("a",)), ["attention_cosine"]), ((1, 64, "fp32", ("a-loops",)), ["attention_gat_step"]),
+            ((1, 64, "bf16", ("a",)), ["attention_dot"])])
+
+    def test_measured_peers_are_kept_when_a_run_fails(self):
+        peers, program, earlier = self.folder / "peers.csv", self.folder / "program.py", self.folder / "earlier.json"
+        peers.write_text("op,graph,heads,width_per_head,dtype,direction,peer,kernel_us,error,result,preprocess_ms\n" +
+                         "".join(f"{op},a,1,{width},fp32,fwd,peer,90,0,right,\n" for op, width in (("gat", 64), ("dot", 32), ("dot", 16))))
+        record = {"op": "attention_dot", "graph": "a", "heads": 1, "precision": "fp32", "kernel": "k", "median_us": 30}
+        earlier.write_text(json.dumps({"commit": "old", "records": [{**record, "features": 16}, {**record, "features": 32}]}))
+        program.write_text(f"#!{sys.executable}\nimport json, pathlib, sys\n"
+                           "if 'attention_gat' in sys.argv: sys.exit('no memory')\n"
+                           "width = int(sys.argv[sys.argv.index('--features') + 1])\n"
+                           f"record = {{**{record!r}, 'features': width, 'median_us': 45}}\n"
+                           "pathlib.Path(sys.argv[sys.argv.index('--json') + 1]).write_text(json.dumps({'records': [record]}))\n")
+        program.chmod(0o755)
+        done = subprocess.run([sys.executable, str(cli.SOURCE / "tools" / "attention_peers.py"), str(peers), "a.npz", "--records", str(earlier),
+                               "--commit", "new", "--program", str(program), "--output", str(self.folder)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("failed with 1: attention_gat 1 x 64, fp32: no memory", done.stderr)
+        self.assertIn("2 cases, geometric mean **2.00 x**", done.stdout)
+        self.assertIn("commit new", (self.folder / "attention_peers.md").read_text())
 
     def test_what_pyg_has_measured_in_time_counts(self):
         slow = self.folder / "pyg.py"
