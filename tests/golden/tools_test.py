@@ -18,10 +18,12 @@ sys.path.insert(0, str(cli.SOURCE / "tools"))
 import attention_peers  # noqa: E402
 import bits_curve  # noqa: E402
 import fusegnn_report  # noqa: E402
+import hygnn_goals  # noqa: E402
 import hygnn_parts  # noqa: E402
 import hygnn_report  # noqa: E402
 import logistic_cores  # noqa: E402
 import nm_report  # noqa: E402
+import plan_loss  # noqa: E402
 import qgtc_records  # noqa: E402
 import step_report  # noqa: E402
 import whole_file  # noqa: E402
@@ -204,6 +206,23 @@ class Tools(unittest.TestCase):
         self.assertIn("| one | 128, fp32 | 10.0 | 5.0 |  |  | rows_8x1x4 | 10.0 | 0.50 |", lines)
         self.assertIn("Cases where windows of each kind have at least 5 % of the edges: 1, geometric mean 1.250, worst 1.25.", lines)
         self.assertIn("Cases where plans take both kinds of cores: 1, geometric mean 1.250, worst 1.25.", lines)
+
+    def test_goals_count_what_is_neither_launch_nor_at_its_floor(self):
+        def record(graph, us, floor_us):
+            return {"op": "sddmm", "graph": graph, "precision": "fp32", "features": 128, "median_us": us, "floor_us": floor_us}
+
+        content = {"commit": "abc", "records": [record("launch", 9, 1), record("floor", 100, 90), record("counted", 50, 10)]}
+        others = [{"op": "sddmm", "graph": graph, "kind": "fp32", "us": us} for graph, us in (("launch", 3), ("floor", 60), ("counted", 48.5))]
+        goals = list(hygnn_goals.public_goals("sddmm", content, others, {"fp32": None}))
+        self.assertEqual(goals[0].met, "yes")
+        self.assertIn("0.97 (counted)", goals[0].measured)
+        self.assertEqual(hygnn_goals.at_most(337, 290), "no, 16 % above")
+
+    def test_graphs_that_were_made_before_are_read(self):
+        (self.folder / "amazon.tsr").write_text("")
+        self.assertEqual(plan_loss.made_before("twin:amazon", self.folder), str(self.folder / "amazon.tsr"))
+        self.assertEqual(plan_loss.made_before("twin:reddit", self.folder), "twin:reddit")
+        self.assertEqual(plan_loss.made_before("twin:amazon", None), "twin:amazon")
 
     def test_an_order_that_is_slower_counts_as_none(self):
         def order(graph, moved, ordered):
