@@ -83,7 +83,9 @@ TEST_P(SpmmTileKernels, AreExactAtTheEdgesOfWindows) {
   for (const VertexId rows : {63, 64, 65, 127, 128, 129, 255, 256, 257, 520}) {
     SCOPED_TRACE(rows);
     const Graph graph = testing::random_graph(rows, 300, 6 * rows, 7, false);
-    for (const std::int64_t features : {32, 128}) expect_exact_in_all_precisions(graph, features);
+    for (const std::int64_t features : {32, 47, 127, 128}) {
+      expect_exact_in_all_precisions(graph, features);
+    }
   }
 }
 
@@ -109,7 +111,7 @@ TEST_P(SpmmTileKernels, AreExactOnEveryWidth) {
 TEST_P(SpmmTileKernels, AreExactWhereWindowsAreCut) {
   // More steps than any policy keeps whole; empty windows before and after.
   Graph graph = testing::hub_graph(500, 9000, 10);
-  for (const std::int64_t features : {16, 64, 128, 200}) {
+  for (const std::int64_t features : {16, 29, 50, 64, 89, 128, 200, 257}) {
     expect_exact_in_all_precisions(graph, features);
   }
   graph = transposed(testing::hub_graph(300, 5000, 11));

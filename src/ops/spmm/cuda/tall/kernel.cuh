@@ -166,9 +166,9 @@ class Multiply {
   std::uint32_t fragments_[terms][tiles][tile_steps][4];
 };
 
-/// The sums of a piece are complete.
+/// The sums of a piece are complete. `rows` are those of the stage, which nobody needs any more.
 template <class Loader>
-__device__ void finish(const TallLaunch& launch, const tiles::Stage& stage,
+__device__ void finish(const TallLaunch& launch, const tiles::Stage& stage, char* rows,
                        float (&sums)[Loader::width / 2]) {
   VertexId first_row = stage.target;
   if (stage.end == tiles::StageEnd::slot) {
@@ -176,8 +176,12 @@ __device__ void finish(const TallLaunch& launch, const tiles::Stage& stage,
     if (!merge_pieces<Loader::width>(launch, window, stage.target, sums)) return;
     first_row = window.first_row;
   }
-  const TallStore<typename Loader::Source, Loader::width, Loader::aligned, has_epilogue<Loader>>
-      store(launch, first_row, stage.last_row);
+  constexpr int image_bytes = Loader::stage_bytes / (Loader::threads / 32);
+  // Other warps may still multiply them.
+  if constexpr (!Loader::aligned) __syncthreads();
+  const TallStore<typename Loader::Source, Loader::width, Loader::aligned, has_epilogue<Loader>,
+                  image_bytes>
+      store(launch, first_row, stage.last_row, rows + threadIdx.x / 32 * image_bytes);
   store(sums);
 }
 
@@ -256,7 +260,7 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
         put_aside<Loader::width>(launch, sums);
       } else {
         if (stage.after_stretch != 0) add_stretches<Loader::width>(launch, sums);
-        finish<Loader>(launch, stage, sums);
+        finish<Loader>(launch, stage, memory + place * Loader::stage_bytes, sums);
       }
 #pragma unroll
       for (float& sum : sums) sum = 0;

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "cuda/any_start.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/spmm/cuda/epilogue.cuh"
+#include "ops/spmm/cuda/tall/row_image.cuh"
 #include "ops/spmm/cuda/tall/stages.cuh"
 
 /// What becomes of the sums of a window.
@@ -30,14 +30,16 @@ __device__ inline void transpose_quad(std::uint32_t (&words)[4]) {
 
 /// A thread holds two rows of its warp's 16: for every 8 features the two at 2 * (lane % 4). Y is
 /// the first that the cache may forget: rows of X are needed again, those of Y not.
-template <class T, int width, bool aligned, bool epilogue>
+template <class T, int width, bool aligned, bool epilogue, int image_bytes>
 class TallStore {
  public:
-  /// Stores the rows first_row .. first_row + last_row.
-  __device__ TallStore(const TallLaunch& launch, VertexId first_row, int last_row)
+  /// Stores the rows first_row .. first_row + last_row, by way of `image`, memory of the warp of so
+  /// many bytes, unless they lie on boundaries.
+  __device__ TallStore(const TallLaunch& launch, VertexId first_row, int last_row, char* image)
       : launch_(launch),
         first_row_(first_row),
         last_row_(last_row),
+        image_(image),
         lane_(static_cast<int>(threadIdx.x) % 32),
         first_feature_(std::int64_t{blockIdx.y} * width) {}
 
@@ -182,10 +184,8 @@ class TallStore {
     Out* const y = static_cast<Out*>(launch_.features.y) + row * launch_.features.y_stride;
     if constexpr (aligned && sizeof(T) == 2 && sizeof(Out) == 2) {
       whole_units(y, sums, half, exists);
-    } else if constexpr (!aligned && sizeof(Out) == 2) {
-      shifted_units(y, sums, half, exists);
     } else if constexpr (!aligned) {
-      shifted_pairs(y, sums, half, exists);
+      through_image(y, sums, half, exists);
     } else {
       const int left = exists ? features_left() : 0;
       Out* const stored = y + feature();
@@ -229,69 +229,24 @@ class TallStore {
     }
   }
 
-  /// What the lane before has of the same four blocks; the first of four lanes: what the last one
-  /// had of those before.
-  __device__ std::uint32_t before(std::uint32_t now, std::uint32_t last) const {
-    return __shfl_sync(~0u, lane_ % 4 == 3 ? last : now, (lane_ & ~3) | ((lane_ + 3) & 3));
-  }
-
-  /// The same of rows of Y that begin anywhere.
+  /// Rows of Y that begin anywhere.
   template <class Out>
-  __device__ void shifted_units(Out* y, const float (&sums)[width / 2], int half,
+  __device__ void through_image(Out* y, const float (&sums)[width / 2], int half,
                                 bool exists) const {
-    uint4 last = {};
-#pragma unroll
-    for (int block = 0; block < width / 8; block += 4) {
-      const uint4 unit = traded_unit<Out>(sums, half, block);
-      const uint4 unit_before = {before(unit.x, last.x), before(unit.y, last.y),
-                                 before(unit.z, last.z), before(unit.w, last.w)};
-      const int number = block + lane_ % 4;
-      const std::int64_t first = first_feature_ + number * 8;
-      const auto left =
-          static_cast<int>(min(std::int64_t{16}, launch_.features.count - first)) * exists;
-      cuda::store_unit<Out>(reinterpret_cast<char*>(y + first), unit, unit_before,
-                            left * static_cast<int>(sizeof(Out)), number == 0,
-                            number + 1 < width / 8);
-      last = unit;
-    }
-  }
-
-  /// fp32 features of rows of Y that begin anywhere: where pairs are on no boundary, a lane stores
-  /// the second number of the pair before with the first of its own.
-  __device__ void shifted_pairs(float* y, const float (&sums)[width / 2], int half,
-                                bool exists) const {
-    float* const stored = y + feature();
-    const bool between = reinterpret_cast<std::uintptr_t>(stored) % 8 != 0;
-    std::uint32_t last = 0;
-#pragma unroll
-    for (int block = 0; block < width / 8; ++block) {
-      const float pair[2] = {sums[place(half, block)], sums[place(half, block) + 1]};
-      const float ahead = __uint_as_float(before(__float_as_uint(pair[1]), last));
-      last = __float_as_uint(pair[1]);
-      const int left = exists ? features_left() - 8 * block : -1;
-      const bool first = block == 0 && lane_ % 4 == 0;
-      const bool final = block == width / 8 - 1 && lane_ % 4 == 3;
-      float* const to = stored + 8 * block;
-      if (between) {
-        if (left >= 1 && !first) {
-          __stcs(reinterpret_cast<float2*>(to - 1), make_float2(ahead, pair[0]));
-        } else if (left >= 1) {
-          *to = pair[0];
-        } else if (left == 0 && !first) {
-          to[-1] = ahead;
-        }
-        if (final && left >= 2) to[1] = pair[1];
-      } else if (left >= 2) {
-        __stcs(reinterpret_cast<float2*>(to), make_float2(pair[0], pair[1]));
-      } else if (left == 1) {
-        *to = pair[0];
-      }
-    }
+    const RowImage<Out, width, image_bytes> image(image_);
+    const std::int64_t left = launch_.features.count - first_feature_;
+    const bool follow = launch_.features.y_stride == launch_.features.count && gridDim.y == 1 &&
+                        launch_.work.row_map == nullptr;
+    image.store(y + first_feature_, static_cast<int>(min(std::int64_t{width}, left)), follow,
+                __popc(__ballot_sync(~0u, exists)) / 4, [&](int block) {
+                  return make_float2(sums[place(half, block)], sums[place(half, block) + 1]);
+                });
   }
 
   const TallLaunch& launch_;
   VertexId first_row_;
   int last_row_;
+  char* image_;
   int lane_;
   std::int64_t first_feature_;
 };
