@@ -70,8 +70,12 @@ Gin::Gin(const GinOptions& options, Placement placement)
   register_rounder("inner", inner_rounder_);
 }
 
+// Sums over neighbours go over the narrower side. Those of an input without a gradient are made
+// once, on the way forward, where those of products are made on both ways.
 bool Gin::transforms_first(const Input& sources, const Input& targets) const {
-  return sources.is_sparse() || targets.is_sparse() || hidden_width(options_) < options_.in;
+  if (sources.is_sparse() || targets.is_sparse()) return true;
+  const bool is_summed_once = options_.bits == 0 && !needs_input_gradient() && !eps_.trainable;
+  return hidden_width(options_) * (is_summed_once ? 2 : 1) < options_.in;
 }
 
 // What the sum runs over: the products X W^T, or X itself.
@@ -123,8 +127,9 @@ const Tensor& Gin::forward_pair(const Input& sources, const Input& targets,
 ops::LinearSurroundings Gin::after_first(const Context& context) {
   ops::LinearSurroundings around;
   if (!moments_ || !context.training) return around;
-  moments_->known = ops::linear_fuses(device(), storage_of(placement().precision), combined_.rows(),
-                                      options_.in, hidden_width(options_));
+  moments_->known =
+      ops::linear_finds_moments(device(), storage_of(placement().precision), combined_.rows(),
+                                options_.in, hidden_width(options_));
   if (moments_->known) around.moments = moments_->values;
   return around;
 }

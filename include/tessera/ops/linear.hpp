@@ -51,6 +51,10 @@ struct LinearSurroundings {
 bool linear_fuses(Device device, ElementType type, std::int64_t rows, std::int64_t in,
                   std::int64_t out);
 
+/// The same of moments alone (`LinearSurroundings::moments`), for which rows of `x` may be longer.
+bool linear_finds_moments(Device device, ElementType type, std::int64_t rows, std::int64_t in,
+                          std::int64_t out);
+
 /// Whether the gradients of a dense layer come from that of a batch norm's output
 /// (`LinearSurroundings::normed`) in one pass, so that the gradient of `y` is written nowhere: on
 /// GPUs with matrix units that read shared memory, where rows are many and widths multiples of 4.

@@ -85,6 +85,8 @@ void expect_gradients_of_double(std::int64_t features, std::int64_t hidden, std:
 TEST(ManyRows, gradients_of_gin_are_those_of_double_precision_OnDevice) {
   if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   expect_gradients_of_double(72, 64, 2);
+  expect_gradients_of_double(75, 64, 3);
+  expect_gradients_of_double(136, 64, 2);  // multiplied before they are summed
   expect_gradients_of_double(16, 32, 12);
 }
 
