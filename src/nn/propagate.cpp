@@ -50,6 +50,11 @@ bool goes_with_filling(const Propagation& propagation, const Tensor& x, const Te
   return sums && x.stride() > x.cols() && x.stride() == y.stride();
 }
 
+bool fills_all(const Propagation& propagation, const Tensor& x, const ScaledResidual& residual,
+               const Tensor& y) {
+  return goes_with_filling(propagation, x, y) && residual.rows.stride() == x.stride();
+}
+
 ops::SpmmEpilogue scaled_residual() {
   ops::SpmmEpilogue epilogue;
   epilogue.residual = epilogue.residual_scale = true;
@@ -76,14 +81,15 @@ void propagate(const Propagation& propagation, const Tensor& x, Tensor& y, const
 
 void propagate(const Propagation& propagation, const Tensor& x, const ScaledResidual& residual,
                Tensor& y, const Context& context) {
-  if (!finishes_cheaply(x)) {
+  Topology& graph = ready_graph(propagation, context);
+  require_rows(propagation, x, graph.num_cols());
+  y.resize(graph.num_rows(), x.cols());
+  const bool fills = fills_all(propagation, x, residual, y);
+  if (!fills && !finishes_cheaply(x)) {
     propagate(propagation, x, y, context);
     ops::add_scaled_by(residual.scale.used(), 1, residual.rows, 1, y, y.device(), context.stream);
     return;
   }
-  Topology& graph = ready_graph(propagation, context);
-  require_rows(propagation, x, graph.num_cols());
-  y.resize(graph.num_rows(), x.cols());
   ops::SpmmOptions options =
       options_for(propagation, x, context.training && propagation.has_gradient);
   options.epilogue = scaled_residual();
@@ -92,7 +98,14 @@ void propagate(const Propagation& propagation, const Tensor& x, const ScaledResi
   ops::SpmmInputs inputs{x};
   inputs.residual = residual.rows;
   inputs.residual_scale = residual.scale.used();
-  ops::run(graph.spmm(propagation.derivation, options), inputs, {y}, context.stream);
+  ops::SpmmOutputs outputs{y};
+  if (fills) {
+    options.features = x.stride();
+    inputs.x = x.with_filling();
+    inputs.residual = residual.rows.with_filling();
+    outputs.y = y.with_filling();
+  }
+  ops::run(graph.spmm(propagation.derivation, options), inputs, outputs, context.stream);
 }
 
 bool can_finish(const Epilogue& epilogue, const Tensor& x, const Context& context) {
@@ -132,20 +145,28 @@ void propagate_backward(const Propagation& propagation, const Tensor& grad_y, Te
 
 void propagate_backward(const Propagation& propagation, const Tensor& grad_y,
                         const ScaledResidual& residual, Tensor& grad_x, const Context& context) {
-  if (!finishes_cheaply(grad_y)) {
+  Topology& graph = ready_graph(propagation, context);
+  grad_x.resize(graph.num_cols(), grad_y.cols());
+  const bool fills = fills_all(propagation, grad_y, residual, grad_x);
+  if (!fills && !finishes_cheaply(grad_y)) {
     propagate_backward(propagation, grad_y, grad_x, context);
     ops::add_scaled_by(residual.scale.used(), 1, residual.rows, 1, grad_x, grad_x.device(),
                        context.stream);
     return;
   }
-  Topology& graph = ready_graph(propagation, context);
-  grad_x.resize(graph.num_cols(), grad_y.cols());
   ops::SpmmOptions options = options_for(propagation, grad_y, true);
   options.backward_epilogue = scaled_residual();
   ops::SpmmGradInputs inputs{grad_y};
   inputs.residual = residual.rows;
   inputs.residual_scale = residual.scale.used();
-  ops::run_backward(graph.spmm_gradient(propagation.derivation, options), inputs, {grad_x, {}},
+  ops::SpmmGradOutputs outputs{grad_x, {}};
+  if (fills) {
+    options.features = grad_y.stride();
+    inputs.grad_y = grad_y.with_filling();
+    inputs.residual = residual.rows.with_filling();
+    outputs.grad_x = grad_x.with_filling();
+  }
+  ops::run_backward(graph.spmm_gradient(propagation.derivation, options), inputs, outputs,
                     context.stream);
 }
 
