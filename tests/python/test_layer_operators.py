@@ -9,6 +9,7 @@ from torch.autograd import gradcheck, gradgradcheck
 import tessera
 import tessera.nn
 from tessera import _layer_operators
+from tessera._shapes import CAST, WIDE
 from tessera.functional import REDUCTIONS
 
 LAYER_KINDS = ["plain", "root", "own", "pair"]
@@ -394,6 +395,28 @@ def laid_out(layout, values):
     return values.clone()
 
 
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("cast", CAST.values())
+@pytest.mark.parametrize("name", ["spmm_linear", "spmm_linear sums first", "gat", "gatv2"])
+def test_opcheck_of_wide_results(device, name, cast, bias):
+    """Layers under autocast whose results are fp32 all the same."""
+    name, first = name.split()[0], name.endswith("first")
+    arguments = {"spmm_linear": lambda: layer_arguments("plain", torch.float32, device, first),
+                 "gat": lambda: gat_arguments(torch.float32, device, 2, bias),
+                 "gatv2": lambda: gatv2_arguments(torch.float32, device, 2, True, bias)}[name]()
+    narrow = getattr(torch.ops.tessera, name)(*arguments[:-1], cast)[0]
+    arguments = (*arguments[:-1], cast | WIDE)
+    opcheck(name, arguments)
+    y = getattr(torch.ops.tessera, name)(*arguments)[0]
+    assert y.dtype == torch.float32 and narrow.dtype != torch.float32
+    assert (y - narrow).abs().max() <= 2e-2 * (1 + y.abs().max())
+    along = torch.randn_like(y)
+    tensors = [a for a in arguments if isinstance(a, torch.Tensor) and a.requires_grad]
+    for wide, other in zip(torch.autograd.grad(y, tensors, along), torch.autograd.grad(narrow, tensors, along.to(narrow.dtype))):
+        assert wide.dtype == other.dtype == torch.float32
+        assert (wide - other).abs().max() <= 5e-2 * (1 + other.abs().max())
+
+
 @pytest.mark.parametrize("layout", ["columns", "apart", "off a boundary"])
 @pytest.mark.parametrize("width", [16, 5])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -416,7 +439,8 @@ def test_casts_take_any_layout(device, dtype, width, layout):
             features = laid_out(how, x).requires_grad_()
             with torch.autocast(device.type, dtype=dtype):
                 out = layer(features, index)
-            assert out.dtype == dtype and layer.tessera_fallback is None
+            wide = not isinstance(layer, (tessera.nn.SAGEConv, tessera.nn.GINConv))
+            assert out.dtype == (torch.float32 if wide else dtype) and layer.tessera_fallback is None
             out.float().square().sum().backward()
             found.append([out, features.grad] + [parameter.grad for parameter in layer.parameters()])
         for a, b in zip(*found[1:]):

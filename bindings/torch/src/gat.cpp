@@ -72,9 +72,9 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& source, const Te
   check_vector(outputs, x, bias, cast, "bias");
 }
 
-/// The results, then what the backward pass takes: results without the bias, where there is one,
-/// features times the matrix, scores, logarithms, the matrix of scores, and features and the matrix
-/// where they were cast.
+/// The results, then what the backward pass takes: the sums where results are those plus a bias or
+/// in another type, features times the matrix, scores, logarithms, the matrix of scores, and
+/// features and the matrix where they were cast.
 std::vector<Tensor> gat(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst,
                         std::optional<Tensor> bias, std::optional<Tensor> seed, Tensor index,
                         std::optional<Tensor> offsets, std::int64_t targets, std::int64_t sources,
@@ -87,7 +87,8 @@ std::vector<Tensor> gat(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst,
   Copies copies;
   const Tensor features = copies.in_type(x, type);
   const Tensor cast_weight = copies.in_type(weight, type);
-  bias = copies.in_type(bias, type);
+  const ScalarType returned = result_type(x, flags);
+  bias = copies.in_type(bias, returned);
   const Tensor matrix = score_matrix(att_src, att_dst, heads, type, copies);
   copies.make();
   const Dense dense(x, flags);
@@ -100,8 +101,10 @@ std::vector<Tensor> gat(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst,
   Tensor log_sum = empty_beside(x, targets, heads, sum_type(tensors.value));
   attend(*structure, settings_of(heads, slope, dropout, flags), tensors, summed, log_sum);
   summed = in_type(summed, type);
-  std::vector<Tensor> results{summed};
-  if (bias) results = {dense.with_bias(summed, *bias), summed};
+  Tensor result = in_type(summed, returned);
+  if (bias) result = dense.with_bias(result, *bias);
+  std::vector<Tensor> results{result};
+  if (bias || returned != type) results.push_back(summed);
   results.insert(results.end(), {moved, scores, log_sum, matrix});
   if (x.scalar_type() != type) results.push_back(features);
   if (weight.scalar_type() != type) results.push_back(cast_weight);

@@ -61,9 +61,9 @@ void check(const Tensor& x, const Tensor& source_weight, const std::optional<Ten
   if (!cast) check_one_type(x, {vector}, "features and att");
 }
 
-/// The results, then what the backward pass takes: results without the bias, where there is one,
-/// features times both matrices, logarithms, the matrices, and vector and features where they were
-/// cast.
+/// The results, then what the backward pass takes: the sums where results are those plus a bias or
+/// in another type, features times both matrices, logarithms, the matrices, and vector and features
+/// where they were cast.
 std::vector<Tensor> gatv2(Tensor x, Tensor source_weight, std::optional<Tensor> source_bias,
                           Tensor target_weight, std::optional<Tensor> target_bias, Tensor att,
                           std::optional<Tensor> bias, std::optional<Tensor> seed, Tensor index,
@@ -85,7 +85,8 @@ std::vector<Tensor> gatv2(Tensor x, Tensor source_weight, std::optional<Tensor> 
     biases = torch::stable::flatten(row, 0, 1);
   }
   const Tensor vector = copies.in_type(as_row(att), type);
-  bias = copies.in_type(bias, type);
+  const ScalarType returned = result_type(x, flags);
+  bias = copies.in_type(bias, returned);
   copies.make();
   Tensor moved = empty_beside(x, sources, 2 * outputs, type);
   const Dense dense(x, flags);
@@ -95,8 +96,10 @@ std::vector<Tensor> gatv2(Tensor x, Tensor source_weight, std::optional<Tensor> 
   Tensor log_sum = empty_beside(x, targets, heads, sum_type(tensors.value));
   attend(*structure, settings_of(heads, slope, dropout, flags), tensors, summed, log_sum);
   summed = in_type(summed, type);
-  std::vector<Tensor> results{summed};
-  if (bias) results = {dense.with_bias(summed, *bias), summed};
+  Tensor result = in_type(summed, returned);
+  if (bias) result = dense.with_bias(result, *bias);
+  std::vector<Tensor> results{result};
+  if (bias || returned != type) results.push_back(summed);
   results.insert(results.end(), {moved, log_sum, matrix});
   if (att.scalar_type() != type) results.push_back(vector);
   if (x.scalar_type() != type) results.push_back(features);

@@ -75,6 +75,7 @@ std::vector<Tensor> Layer::forward(std::optional<Tensor> bias, bool relu, Copies
   }
   if (factors.cast_features) results.push_back(features);
   if (factors.own_matrix) results.push_back(matrix);
+  results[0] = in_type(results[0], returned);
   return results;
 }
 
@@ -87,6 +88,7 @@ void Layer::backward(Tensor grad, std::vector<Tensor>::const_iterator kept, std:
   const std::int64_t sources = structure->sources();
   const bool needs_bias = (needs & need_bias) != 0;
   const ScalarType parameters = weight.scalar_type();
+  const Tensor given = grad;
   grad = in_type(grad, type);
 
   const auto back = [&](const Tensor& gradient, std::optional<Tensor> into = {}) {
@@ -107,7 +109,7 @@ void Layer::backward(Tensor grad, std::vector<Tensor>::const_iterator kept, std:
         {.weight = (needs & (need_weight | need_root_weight)) != 0, .x = (needs & need_x) != 0});
     if (found.x) gradients.push_back(in_type(*found.x, x.scalar_type()));
     if (found.weight) gradients.push_back(*found.weight);
-    if (needs_bias) gradients.push_back(dense.sum_of_rows(grad, parameters));
+    if (needs_bias) gradients.push_back(dense.sum_of_rows(given, parameters));
     return;
   }
   const std::optional<Tensor> own_matrix =
@@ -115,15 +117,15 @@ void Layer::backward(Tensor grad, std::vector<Tensor>::const_iterator kept, std:
   WantedLinear wanted{.weight = (needs & need_weight) != 0, .x = (needs & need_x) != 0};
   LinearGradients found;
   if (sum_first) {
-    wanted.bias = needs_bias;
+    wanted.bias = needs_bias && returned == type;
     found = dense.linear_gradients(*sums, matrix, grad, parameters, wanted);
     if (found.x) found.x = back(*found.x);
   } else {
     if (wanted.x || wanted.weight) {
       found = dense.linear_gradients(features, matrix, back(grad), parameters, wanted);
     }
-    if (needs_bias) found.bias = dense.sum_of_rows(grad, parameters);
   }
+  if (needs_bias && !found.bias) found.bias = dense.sum_of_rows(given, parameters);
   if (found.x) {
     if (own_matrix && !root) dense.add_product(*found.x, *found.x, grad, *own_matrix);
     gradients.push_back(in_type(*found.x, x.scalar_type()));

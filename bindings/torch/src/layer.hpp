@@ -51,6 +51,7 @@ struct Layer {
   bool sum_first;
   bool cast;  ///< by autocast: otherwise all that is given has one type
   ScalarType type;
+  ScalarType returned;  ///< the type of its results
   Factors factors;
   Dense dense;
 
@@ -69,6 +70,7 @@ struct Layer {
         sum_first(sums_go_first),
         cast(is_cast(flags)),
         type(layer_type(x, flags)),
+        returned(result_type(x, flags)),
         factors(x, weight, root.has_value(), root_weight.has_value(), sum_first, type),
         dense(x, flags) {
     check();

@@ -23,6 +23,7 @@ enum Flags : std::int64_t {
   cast_to_bf16 = 8,  ///< of operators that are layers: under autocast
   cast_to_fp16 = 16,
   each_edge_once = 32,  ///< of spmm: repeated edges are an error, as they are in sums of bits
+  wide_result = 64,     ///< of layers under autocast: fp32, as PyG's are that multiply by fp32
 };
 /// Those of them that the plans of layers know.
 inline constexpr std::int64_t plan_flags = tune_by_measuring | allow_tf32 | only_strict;
@@ -39,6 +40,10 @@ inline ScalarType layer_type(const Tensor& features, std::int64_t flags) {
   if ((flags & cast_to_bf16) != 0) return ScalarType::BFloat16;
   if ((flags & cast_to_fp16) != 0) return ScalarType::Half;
   return features.scalar_type();
+}
+/// The type of what a layer returns.
+inline ScalarType result_type(const Tensor& features, std::int64_t flags) {
+  return (flags & wide_result) != 0 ? ScalarType::Float : layer_type(features, flags);
 }
 
 void register_spmm(torch::stable::detail::StableLibrary& library);

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ._derivatives import PLAIN, applied, derive, gradients_of, num_tensors, refuse_second_derivative, twin
 from ._operators import spmm_gradient
-from ._shapes import CAST, joined
+from ._shapes import CAST, joined, keeps_sums
 from ._torch_names import transforms_at_work
 
 _CASTS = sum(CAST.values())
@@ -136,7 +136,7 @@ def _gat_keep(ctx, tensors, rest, output):
     x, weight, att_src, _, bias, seed, index, offsets = tensors
     ctx.rest = rest
     ctx.shape = att_src.shape
-    first = 0 if bias is None else 1  # results before the bias
+    first = 1 if keeps_sums(bias, rest[-1]) else 0
     ctx.save_for_backward(x, weight, seed, output[first], index, offsets, *output[first + 1 :])
 
 
@@ -164,7 +164,7 @@ _gatv2_backward = twin("gatv2_backward")
 def _gatv2_keep(ctx, tensors, rest, output):
     x, source_weight, _, _, _, att, bias, seed, index, offsets = tensors
     ctx.rest = rest
-    first = 0 if bias is None else 1  # results before the bias
+    first = 1 if keeps_sums(bias, rest[-1]) else 0
     ctx.save_for_backward(x, source_weight, att, seed, output[first], index, offsets,
                           *output[first + 1 :])
 

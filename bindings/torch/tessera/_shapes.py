@@ -41,10 +41,15 @@ def _(grad, x, winners, index, offsets, weight, targets, sources, layout, loops,
 
 
 CAST = {torch.bfloat16: 8, torch.float16: 16}  # bits of flags, of layers under autocast
+WIDE = 64  # beside them: results are fp32
 
 
 def _layer_dtype(x: Tensor, flags: int) -> torch.dtype:
     return next((dtype for dtype, bit in CAST.items() if flags & bit), x.dtype)
+
+
+def _result_dtype(x: Tensor, flags: int) -> torch.dtype:
+    return torch.float32 if flags & WIDE else _layer_dtype(x, flags)
 
 
 def joined(root: Tensor | None, root_weight: Tensor | None, sum_first: bool) -> bool:
@@ -58,7 +63,7 @@ def _(x, weight, root, root_weight, bias, own_scale, edge_weight, index, offsets
       layout, loops, loop_weight, norm, reduce, sum_first, flags):
     dtype = _layer_dtype(x, flags)
     both = joined(root, root_weight, sum_first)
-    results = [x.new_empty((targets, weight.size(0)), dtype=dtype)]
+    results = [x.new_empty((targets, weight.size(0)), dtype=_result_dtype(x, flags))]
     if sum_first:
         results.append(x.new_empty((targets, x.size(1)), dtype=dtype))
     if x.dtype != dtype:
@@ -145,14 +150,20 @@ def _(grad, output, log_sum, target, source, value, vector, edge_term, seed, ind
     return [value.new_empty(shape) for shape in shapes]
 
 
+def keeps_sums(bias: Tensor | None, flags: int) -> bool:
+    """Whether gat and gatv2 return their sums behind the results, which are something else."""
+    return bias is not None or bool(flags & WIDE)
+
+
 @_fake("gat")
 def _(x, weight, att_src, att_dst, bias, seed, index, offsets, targets, sources, layout, loops,
       heads, slope, dropout, flags):
     features, dtype = weight.size(0), _layer_dtype(x, flags)
-    shapes = [(targets, features)] * (1 if bias is None else 2)
+    shapes = [(targets, features)] * (2 if keeps_sums(bias, flags) else 1)
     shapes += [(sources, features), (sources, 2 * heads), (targets, heads), (2 * heads, features)]
     results = [x.new_empty(shape, dtype=dtype) for shape in shapes]
-    results[-2] = results[-2].to(_sum_dtype(results[0]))
+    results[-2] = results[-2].to(_sum_dtype(results[-2]))
+    results[0] = results[0].to(_result_dtype(x, flags))
     results += [x.new_empty(tensor.shape, dtype=dtype) for tensor in (x, weight)
                 if tensor.dtype != dtype]
     return results
@@ -172,10 +183,11 @@ def _(grad, x, weight, seed, output, kept, index, offsets, targets, sources, lay
 def _(x, source_weight, source_bias, target_weight, target_bias, att, bias, seed, index, offsets,
       targets, sources, layout, loops, heads, slope, dropout, flags):
     features, dtype = source_weight.size(0), _layer_dtype(x, flags)
-    shapes = [(targets, features)] * (1 if bias is None else 2)
+    shapes = [(targets, features)] * (2 if keeps_sums(bias, flags) else 1)
     shapes += [(sources, 2 * features), (targets, heads), (2 * features, x.size(1))]
     results = [x.new_empty(shape, dtype=dtype) for shape in shapes]
-    results[-2] = results[-2].to(_sum_dtype(results[0]))
+    results[-2] = results[-2].to(_sum_dtype(results[-2]))
+    results[0] = results[0].to(_result_dtype(x, flags))
     if att.dtype != dtype:
         results.append(x.new_empty((1, att.numel()), dtype=dtype))
     if x.dtype != dtype:

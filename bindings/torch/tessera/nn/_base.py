@@ -90,6 +90,10 @@ class Accelerated:
         self.__dict__.pop("_tessera_route", None)
         super().__setattr__(name, value)
 
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:
+        self.__dict__.pop("_tessera_route", None)  # parameters change their type in place
+        return super()._apply(*args, **kwargs)  # type: ignore[misc]
+
     def _known_way(self, x: Any, edge_index: Any) -> Route | None:
         """The way of an earlier call, if this one can take it."""
         if _is_compiling():
@@ -120,7 +124,7 @@ class Accelerated:
     def _keep_sum(self, x: Tensor, edge_index: Any, linear: torch.nn.Module, loops: int,
                   loop_weight: float, norm: int, reduce: int, *, biased: torch.nn.Module | None = None,
                   root: torch.nn.Module | None = None, scaled: bool = False,
-                  sequence: torch.nn.Module | None = None) -> None:
+                  sequence: torch.nn.Module | None = None, wide: bool = False) -> None:
         """Keeps the way of a layer that ran as one ``spmm_linear``. ``biased`` has the bias (default:
         ``linear``), ``root`` the matrix of a vertex's own features; ``scaled``: those are scaled by 1 + the
         layer's ``eps``. ``sequence`` is what ``linear`` is the first of, if it is the first of any."""
@@ -137,7 +141,7 @@ class Accelerated:
         else:
             linears = (linear,) if root is None else (linear, root)
             call = linear_sum_call(numbers, linear, with_bias, root, scales)
-        self._keep_way(x, edge_index, linears, call, scaled=scaled, sequence=sequence, then=then)
+        self._keep_way(x, edge_index, linears, call, scaled=scaled, sequence=sequence, then=then, wide=wide)
 
     def __prepare_scriptable__(self) -> torch.nn.Module:
         """TorchScript gets PyG's layer."""

@@ -12,7 +12,7 @@ from torch_geometric.nn.dense.linear import Linear
 
 from .. import _layer_operators, errors
 from .._derivatives import PLAIN
-from .._shapes import CAST
+from .._shapes import CAST, WIDE
 from .._torch_names import global_hooks
 from ..functional import TUNE, autocast_dtype, dropout_seed, tf32_flag
 from ..graph import Graph
@@ -34,19 +34,24 @@ def linear_of(lin: torch.nn.Module) -> tuple[Tensor, Tensor | None] | None:
     return (weight, parameters["bias"]) if type(weight) in PLAIN else None
 
 
-def _layer_flags(graph: Graph, x: Tensor, tune: bool) -> int:
+def _layer_flags(graph: Graph, x: Tensor, tune: bool, wide: bool = False) -> int:
     """Flags of a layer's operator, which casts for autocast itself, once graph and features fit."""
     if x.device != graph.index.device:
         raise ValueError(f"x lies on {x.device}, the graph on {graph.index.device}: move one of them")
     if not torch.compiler.is_compiling() and x.size(0) != graph.num_sources:
         raise ValueError(f"x has {x.size(0)} rows for {graph.num_sources} vertices")
-    return (TUNE if tune else 0) | autocast_flag(x) | (tf32_flag() if x.is_cuda else 0)
+    return (TUNE if tune else 0) | autocast_flags(x, wide) | (tf32_flag() if x.is_cuda else 0)
 
 
-def autocast_flag(x: Tensor) -> int:
-    """What tells a layer's operator which type autocast wants."""
-    dtype = autocast_dtype(x)
-    return 0 if dtype is None else CAST.get(dtype, 0)
+def autocast_flags(x: Tensor, wide: bool) -> int:
+    """What tells a layer's operator which type autocast wants, and whether results are fp32 all the same."""
+    cast = CAST.get(autocast_dtype(x), 0)
+    return cast | WIDE if cast and wide else cast
+
+
+def as_pyg_returns(out: Tensor) -> Tensor:
+    """What a layer returns that is fp32 in PyG under autocast, since something in fp32 enters it."""
+    return out if autocast_dtype(out) is None else out.float()
 
 
 def sums_go_first(x: Tensor, outputs: int, inputs: int) -> bool:
@@ -78,10 +83,11 @@ def linear_sum(
     norm: int = 0,
     reduce: int = 0,
     tune: bool = False,
+    wide: bool = False,
 ) -> Tensor:
     """``B x weight^T + root root_weight^T + bias``, with ``B`` the graph's matrix, or that plus
-    ``1 + own_scale`` on its diagonal. Without a ``root``, that is ``x``."""
-    flags = _layer_flags(graph, x, tune)
+    ``1 + own_scale`` on its diagonal. Without a ``root``, that is ``x``. ``wide``: fp32 under autocast, too."""
+    flags = _layer_flags(graph, x, tune, wide)
     return _called(
         _layer_operators.spmm_linear_op, _layer_operators.spmm_linear,
         (x, weight, root, root_weight, bias, own_scale, edge_weight, graph.index, graph.offsets),
@@ -103,8 +109,9 @@ def gin(graph: Graph, x: Tensor, first: tuple[Tensor, Tensor | None], last: tupl
 
 def _attention_layer(op: Any, function: Any, graph: Graph, x: Tensor, parameters: tuple, *, loops: int, heads: int,
                      negative_slope: float, dropout: float = 0.0, tune: bool = False) -> Tensor:
-    """A layer of attention, heads side by side, on a graph whose targets are its sources."""
-    flags = _layer_flags(graph, x, tune)
+    """A layer of attention, heads side by side, on a graph whose targets are its sources. Under autocast results are
+    fp32: so are PyG's, whose softmax is."""
+    flags = _layer_flags(graph, x, tune, wide=True)
     seed = dropout_seed(x.device) if dropout > 0 else None
     return _called(
         op, function, (x, *parameters, seed, graph.index, graph.offsets),

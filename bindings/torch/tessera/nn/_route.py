@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import errors
 from .._derivatives import PLAIN
 from .._layer_operators import gat, gatv2, gin, spmm_linear
-from .._shapes import CAST
+from .._shapes import CAST, WIDE
 from .._torch_names import global_hooks, tracing_state
 from ..functional import dropout_seed
 from ._fused import sums_go_first, tf32_flag
@@ -40,7 +40,7 @@ class Route:
     """
 
     __slots__ = ("_edges", "_shape", "_dtype", "_device", "_kind", "_hooks", "_modules", "_kinds",
-                 "_parameters", "_biases", "_sequence", "_scales", "_call", "_steps", "_flags")
+                 "_parameters", "_biases", "_sequence", "_scales", "_call", "_steps", "_flags", "_wide")
 
     def __init__(
         self,
@@ -56,10 +56,12 @@ class Route:
         sequence: torch.nn.Module | None = None,
         then: Sequence[torch.nn.Module] = (),
         flags: int = 0,
+        wide: bool = False,
     ) -> None:
         """``call`` takes matrices and biases of ``linears``, and of the layer itself the bias, if it has
         any, the parameters named ``vectors`` and, where it is ``scaled``, its ``eps``. ``sequence`` is what
-        the first of ``linears`` is the first of, if it is the first of any; ``then`` comes after the call."""
+        the first of ``linears`` is the first of, if it is the first of any; ``then`` comes after the call.
+        ``wide``: results are fp32 under autocast, too."""
         self._edges = weakref.ref(edge_index)
         self._shape, self._dtype, self._device = x.shape, x.dtype, x.device
         self._kind = x.device.type
@@ -76,6 +78,7 @@ class Route:
         self._scales = layer._buffers if scaled else None
         self._sequence = None if sequence is None else (sequence._modules, parts)
         self._call, self._steps, self._flags = call, tuple(map(_step_of, then)), flags
+        self._wide = WIDE if wide else 0
 
     # A copy of a layer finds its own way.
     def __deepcopy__(self, memo: Any) -> None:
@@ -113,7 +116,8 @@ class Route:
     def run(self, x: Tensor, edge_index: Tensor) -> Tensor:
         kind, flags = self._kind, self._flags
         if _is_autocast_enabled(kind) and self._dtype is not torch.float64:
-            flags |= CAST.get(torch.get_autocast_dtype(kind), 0)
+            cast = CAST.get(torch.get_autocast_dtype(kind), 0)
+            flags |= cast | self._wide if cast else 0
         if kind == "cuda":
             flags |= tf32_flag()
         try:

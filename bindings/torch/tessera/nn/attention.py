@@ -15,7 +15,7 @@ from .._checks import check_edge_attr
 from ..functional import attention, attention_weights, sum_of_other_edges
 from ..graph import LOOPS, Graph
 from ._base import Accelerated, sizes
-from ._fused import gat, gatv2, linear_of
+from ._fused import as_pyg_returns, gat, gatv2, linear_of
 from ._route import gat_call, gatv2_call
 
 
@@ -134,11 +134,11 @@ class _Attentive(Accelerated):
                 "tune": self._tessera_tune}
 
     def _finished(self, out: Tensor, targets: Tensor | None) -> Tensor:
-        """What attention leaves to do, in its type: under autocast, too, where the bias has another."""
-        joined = self._joined(out)
+        """What attention leaves to do."""
+        joined = self._joined(as_pyg_returns(out))
         if self.res is not None and targets is not None:
             joined = joined + self.res(targets)
-        return _own(joined, out) if self.bias is None else joined + self.bias.to(joined.dtype)
+        return _own(joined, out) if self.bias is None else joined + self.bias
 
     def _keep_attention(self, x: Tensor, edge_index: Any, linears: tuple, vectors: tuple,
                         make_call: Any) -> None:
@@ -148,7 +148,7 @@ class _Attentive(Accelerated):
         vertices = x.size(0)
         call = make_call((vertices, vertices, self._layout(), LOOPS[self._loops], self.heads,
                           self.negative_slope, self._dropout))
-        self._keep_way(x, edge_index, linears, call, vectors=vectors)
+        self._keep_way(x, edge_index, linears, call, vectors=vectors, wide=True)
 
     @property
     def _loops(self) -> str:
@@ -315,7 +315,7 @@ class AGNNConv(_Attentive, pyg.AGNNConv):
             return super().forward(x, edge_index)
         graph = self._graph(edge_index, x.size(0), x.size(0))
         out = self._attend(graph, None, None, x, vector=self.beta, form="cosine", loops=self._loops)
-        return _own(out, out)
+        return _own(as_pyg_returns(out), out)
 
 
 class TransformerConv(_Attentive, pyg.TransformerConv):
@@ -343,7 +343,8 @@ class TransformerConv(_Attentive, pyg.TransformerConv):
         tensors = self.lin_query(targets), self.lin_key(sources), self.lin_value(sources)
         score = {"form": "dot", "heads": self.heads, "scale": 1.0 / math.sqrt(max(self.out_channels, 1))}
         attended = self._attend(graph, *tensors, dropout=self._dropout, **score)
-        out = self._joined(attended)
+        # Autocast sums and exponentiates in fp32 on a GPU, and on a CPU it does not.
+        out = self._joined(as_pyg_returns(attended) if attended.is_cuda else attended)
         if self.root_weight:
             skipped = self.lin_skip(targets)
             if self.lin_beta is not None:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 import torch_geometric.nn as pyg
 from torch import Tensor
 
-from ..functional import REDUCTIONS, spmm
+from ..functional import REDUCTIONS, autocast_dtype, spmm
 from ..graph import LOOPS, NORMS, Graph
 from . import _gcn_norm
 from ._base import Accelerated, sizes
@@ -66,6 +66,7 @@ class GCNConv(Accelerated, pyg.GCNConv):
         doubled = self.improved and (sums_loops or weight is not None)
         options = dict(add_self_loops=bool(self.add_self_loops), sums_loops=sums_loops,
                        loop_weight=2.0 if doubled else 1.0)
+        wide = self._multiplies_wide(x, weight)
         linear = self._linear(self.lin, weight, biased=False)
         if linear is not None:
             loops, norm = "given", None
@@ -78,21 +79,29 @@ class GCNConv(Accelerated, pyg.GCNConv):
             matrix = {"loops": LOOPS[loops], "norm": NORMS[norm],
                       "loop_weight": options["loop_weight"] if norm is not None else 1.0}
             if weight is None and not self.cached:
-                self._keep_sum(x, edge_index, self.lin, reduce=0, biased=self, **matrix)
+                self._keep_sum(x, edge_index, self.lin, reduce=0, biased=self, wide=wide, **matrix)
             return linear_sum(graph, x, linear[0], self.bias, edge_weight=weight,
-                              tune=self._tessera_tune, **matrix)
+                              tune=self._tessera_tune, wide=wide, **matrix)
         x = self.lin(x)
         dtype = x.dtype
-        bias = self.bias if self._tessera_dtype is None else None
+        wide = wide and autocast_dtype(x) is not None
+        bias = self.bias if self._tessera_dtype is None and not wide else None
         narrow = self._narrowed(x)
         if self.normalize:
             out = _gcn_norm.propagate(graph, narrow, weight, bias=bias, tune=self._tessera_tune,
                                       **options)
         else:
             out = spmm(graph, narrow, weight, bias=bias, tune=self._tessera_tune)
-        if bias is None and self.bias is not None:
-            return out.to(dtype) + self.bias
+        if bias is None and (wide or self.bias is not None):
+            out = out.to(torch.float32 if wide else dtype)
+            return out if self.bias is None else out + self.bias
         return out
+
+    def _multiplies_wide(self, x: Tensor, weight: Tensor | None) -> bool:
+        """Whether PyG multiplies or adds something in fp32 to what autocast made 16 bits, and returns fp32."""
+        factor = x if weight is None else weight  # whose type the degrees' roots have
+        return (self.bias is not None and self.bias.dtype == torch.float32
+                or (weight is not None or self.normalize) and factor.dtype == torch.float32)
 
 
 class SAGEConv(Accelerated, pyg.SAGEConv):
