@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <climits>
+#include <cstdint>
+
 #include "cuda/vectors.cuh"
 #include "ops/spmm/cuda/epilogue.cuh"
 #include "ops/spmm/cuda/rows/launch.hpp"
@@ -9,10 +12,11 @@
 ///   Element    what it keeps of one feature: a sum, or the best product and its source
 ///   none()     the Element of no edges
 ///   Beside     what an edge brings besides its row of X, loaded together with it
-///   weights_ahead  whether `add` finds the weight of an edge in it: all of a step are loaded at
-///   once add        one edge's features into a lane's Elements merge      the Element of some
-///   edges with that of others read       an Element that another block wrote finish     the values
-///   to store
+///   weights_ahead  whether `add` wants the weights of edges, all of a step loaded at once
+///   add        one edge's features into a lane's Elements
+///   merge      the Element of some edges with that of others
+///   read       an Element that another block wrote
+///   finish     the values to store
 namespace tessera::ops {
 
 __device__ inline EdgeOffset offset_at(const cuda::Offsets& offsets, std::int64_t row) {
@@ -211,65 +215,60 @@ struct WinnerSum : Sum {
   }
 };
 
-/// The largest product times `sign`, and its source; no source yet: -1.
+/// The largest product times `sign` by its rank, and its source; no source yet: -1.
 struct BestElement {
-  float value;
+  std::int32_t rank;
   VertexId source;
 };
 
-/// Whether `challenger` takes the place of `holder`: not-a-number beats every number, and of equals
-/// the lower source stays.
-__device__ inline bool beats(const BestElement& challenger, const BestElement& holder) {
-  if (challenger.source < 0) return false;
-  if (holder.source < 0) return true;
-  const bool lower = challenger.source < holder.source;
-  if (isnan(challenger.value)) return !isnan(holder.value) || lower;
-  return challenger.value > holder.value || (challenger.value == holder.value && lower);
+/// A whole number for each product, in their order, with not-a-number above all: comparing such
+/// numbers takes no branch. Products are sums that begin with 0, which has one sign then, and so
+/// has not-a-number.
+__device__ inline std::int32_t rank_of(float product) {
+  const std::int32_t bits = __float_as_int(product);
+  return bits ^ (bits >> 31 & 0x7fffffff);
+}
+__device__ inline float product_of(std::int32_t rank) {
+  return __int_as_float(rank ^ (rank >> 31 & 0x7fffffff));
 }
 
 template <class T>
 struct Best {
   static constexpr bool needs_weights = true;
-  static constexpr bool weights_ahead = false;
+  static constexpr bool weights_ahead = true;
   using Element = BestElement;
   template <int width>
   using Beside = NothingBeside;
 
-  /// Less than every product but those that `add` compares in full.
-  __device__ static BestElement none() { return {-INFINITY, -1}; }
+  /// Below the rank of every product.
+  __device__ static BestElement none() { return {INT_MIN, -1}; }
+  /// Of equals the lower source stays.
   __device__ static void merge(BestElement& holder, BestElement challenger) {
-    if (beats(challenger, holder)) holder = challenger;
+    if (challenger.rank > holder.rank ||
+        (challenger.rank == holder.rank && challenger.source < holder.source)) {
+      holder = challenger;
+    }
   }
   __device__ static BestElement read(const volatile BestElement* slot) {
-    return {slot->value, slot->source};
+    return {slot->rank, slot->source};
   }
   __device__ static BestElement from_lane(unsigned mask, BestElement best, int distance) {
-    return {__shfl_xor_sync(mask, best.value, distance),
+    return {__shfl_xor_sync(mask, best.rank, distance),
             __shfl_xor_sync(mask, best.source, distance)};
   }
+  /// A lane meets the sources of a row in their order: of equals the first stays.
   template <int width>
   __device__ static void add(const RowsLaunch& launch, const ReducedRow& at,
                              const GatheredEdge& edge, const NothingBeside&,
                              const float (&values)[width], BestElement (&best)[width]) {
     if (!edge.live) return;
     // The row's scale may be negative, so it takes part in the comparison.
-    float weight = weight_of<T>(launch, edge.edge, edge.column) * launch.matrix.sign;
+    float weight = edge.weight * launch.matrix.sign;
     if (launch.epilogue.row_scale != nullptr) weight *= __ldg(launch.epilogue.row_scale + at.row);
-    float products[width];
-    bool differ = true;  // neither is equal to what it challenges, nor not-a-number
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      products[i] = weight * values[i];
-      differ = differ && (products[i] < best[i].value || products[i] > best[i].value);
-    }
-    if (differ) {  // almost always
-#pragma unroll
-      for (int i = 0; i < width; ++i) {
-        if (products[i] > best[i].value) best[i] = {products[i], edge.column};
-      }
-    } else {
-#pragma unroll
-      for (int i = 0; i < width; ++i) merge(best[i], {products[i], edge.column});
+      const std::int32_t rank = rank_of(fmaf(weight, values[i], 0.0f));
+      if (rank > best[i].rank) best[i] = {rank, edge.column};
     }
   }
   template <int width>
@@ -277,7 +276,8 @@ struct Best {
                                 const BestElement (&best)[width], float (&values)[width]) {
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      values[i] = best[i].source < 0 ? 0.0f : best[i].value * launch.matrix.sign;
+      const float product = product_of(best[i].rank);
+      values[i] = best[i].source < 0 ? 0.0f : fmaf(product, launch.matrix.sign, 0.0f);
     }
     if (launch.features.winners == nullptr) return;
     VertexId sources[width];
