@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which matrices can be ordered to fit which V:N:M pattern, and what the orders cost: docs/results/nm_reordering.md and .json."""
+import concurrent.futures
 import json
 import pathlib
 import statistics
@@ -236,16 +237,14 @@ def write(records, padded, windows, graphs, machine, commit, output):
         "{\n" + ",\n".join(f'"{kind}": [\n' + ",\n".join(map(json.dumps, found)) + "\n]" for kind, found in kinds.items()) + "\n}\n")
 
 
-def measure(program, paths, graphs, machine, commit, output):
-    records, padded, windows = [], [], []
-    for path in paths:
-        for pattern in GROUP:
-            records.append(order(program, path, pattern, "group", False, 3 if pattern == "1:2:4" else 1))
-        records += [order(program, path, pattern, "paper", False, 1) for pattern in PAPER]
-        if not possible(records[-1]):
-            padded.append(order(program, path, "1:2:4", "group", True, 1))
-        windows.append(tiles(program, path, size_class(records[-1]) == "large"))
-        print(path.name, flush=True)
+def measure(program, paths, graphs, machine, commit, jobs, output):
+    tasks = [(path, pattern, algorithm) for path in paths for pattern, algorithm in [*((p, "group") for p in GROUP), *((p, "paper") for p in PAPER)]]
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        records = list(pool.map(lambda task: order(program, *task, False, 3 if task[1:] == ("1:2:4", "group") else 1), tasks))
+        impossible = [path for (path, _, algorithm), record in zip(tasks, records) if algorithm == "paper" and not possible(record)]
+        padded = list(pool.map(lambda path: order(program, path, "1:2:4", "group", True, 1), impossible))
+        large = {path for (path, _, _), record in zip(tasks, records) if size_class(record) == "large"}
+        windows = list(pool.map(lambda path: tiles(program, path, path in large), paths))
     write(records, padded, windows, [best_pattern(program, graph) for graph in graphs], machine, commit, output)
 
 

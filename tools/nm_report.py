@@ -110,6 +110,7 @@ def parsed_arguments():
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--data", type=pathlib.Path, metavar="GRAPHS", help="graphs to train on")
     parser.add_argument("--parts", type=lambda text: text.split(","), help="default: all that device and data allow")
+    parser.add_argument("--jobs", type=int, default=1, help="orders that are looked for at once, each on one thread (1)")
     parser.add_argument("--widths", default=nm_pages.WIDTHS, type=lambda text: [int(width) for width in text.split(",")])
     parser.add_argument("--forms", default=list(nm_gpu.FORMS), type=lambda text: text.split(";"), help="of products, as in \"plan;cuSPARSE\"")
     parser.add_argument("--commit", default=os.environ.get("TESSERA_COMMIT", ""))
@@ -145,7 +146,7 @@ def main():
     paths = sorted(p for p in arguments.folder.iterdir() if p.name.endswith(SUFFIXES))
     if "orders" in arguments.parts:
         graphs = nm_gpu.graphs_in(arguments.data) if arguments.data else []
-        nm_orders.measure(arguments.program, paths, graphs, arguments.machine, arguments.commit, arguments.output / "nm_reordering")
+        nm_orders.measure(arguments.program, paths, graphs, arguments.machine, arguments.commit, arguments.jobs, arguments.output / "nm_reordering")
     if "accuracy" in arguments.parts:
         records = [r for records in nm_gpu.measure_accuracy(arguments.program, arguments.data, arguments.device) for r in records]
         nm_pages.write_accuracy(records, arguments.machine, arguments.commit, arguments.output / "nm_accuracy")
