@@ -147,6 +147,18 @@ TEST_P(SpmmTileNumbers, GiveTheSameBitsTwice) {
   check(Bfloat16{}, with_integer_values(pattern));
 }
 
+/// Where tf32 is allowed, fp32 features are taken in planes all the same, which are more exact.
+TEST_P(SpmmTileNumbers, TakeTf32AsFp32) {
+  const Graph graph = testing::random_graph(300, 400, 5000, 18, false);
+  Matrix<float> x(graph.num_cols(), 72);
+  const auto values = testing::random_values(x.size(), testing::NumberKind::normal, 19);
+  for (std::int64_t i = 0; i < x.size(); ++i) x.data()[i] = static_cast<float>(values[i]);
+  SpmmProblem problem = problem_of<float>(graph, 72, SpmmPass::forward);
+  const Matrix<float> y = product<float>(GetParam(), problem, x);
+  problem.precision = Precision::tf32;
+  EXPECT_TRUE(test::same_bits(y, product<float>(GetParam(), problem, x)));
+}
+
 /// The window of each row: of the tallest kernel where rows are in their order, and that of the
 /// plan's own order where it has one.
 std::vector<VertexId> windows_of_rows(const std::string& kernel, const SpmmProblem& problem) {

@@ -19,11 +19,8 @@ std::string why_not_from_registers(const SpmmProblem& problem) {
   if (problem.reduction != Reduction::sum && !mean) return "sums and means only";
   if (problem.heads > 1) return "one head only";
   if (problem.edge_features) return "features of edges, not of vertices";
-  if (!problem.aligned) return "rows on 16-byte boundaries only";
   if (problem.graph.num_edges() == 0) return "no edges";
-  if (problem.features == 0 || problem.features % 8 != 0) {
-    return "rows of features that do not fill 16 bytes";
-  }
+  if (problem.features == 0) return "no features";
   if (problem.features > max_features_of_rows) return "too many features";
   return {};
 }

@@ -12,8 +12,8 @@ namespace tessera::ops {
 /// What each row of the translated side is multiplied by.
 PlacedArray<float> scales_of_rows(const SpmmProblem& problem);
 
-/// Why such a strategy cannot solve this problem, whatever its features are and edges are
-/// multiplied by; empty if it can.
+/// Why such a strategy cannot solve this problem, wherever its features lie and whatever they and
+/// edges are; empty if it can.
 std::string why_not_from_registers(const SpmmProblem& problem);
 
 /// The same for one that takes 16-bit features alone.

@@ -65,6 +65,8 @@ struct ShortKey {
   ShortEncoding encoding = ShortEncoding::bits;
   Precision precision = Precision::bf16;  ///< or fp16; of quads without values also fp32
   bool epilogue = false;
+  /// Rows of Y lie on 16-byte boundaries and fill what lanes store; of quads alone they need not.
+  bool whole_rows = true;
 
   friend constexpr bool operator==(const ShortKey&, const ShortKey&) = default;
 };

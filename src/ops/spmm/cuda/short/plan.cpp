@@ -31,14 +31,17 @@ namespace {
 
 constexpr auto short_keys = collect_keys<ShortKey>([](auto add) {
   for (const Precision precision : {Precision::bf16, Precision::fp16}) {
-    add({ShortEncoding::valued_quads, precision, false});
-    for (const bool epilogue : {false, true}) {
-      add({ShortEncoding::bits, precision, epilogue});
-      add({ShortEncoding::quads, precision, epilogue});
-    }
+    for (const bool epilogue : {false, true}) add({ShortEncoding::bits, precision, epilogue});
   }
-  for (const bool epilogue : {false, true}) {
-    add({ShortEncoding::quads, Precision::fp32, epilogue});
+  for (const bool whole_rows : {false, true}) {
+    for (const Precision precision : {Precision::bf16, Precision::fp16}) {
+      add({ShortEncoding::valued_quads, precision, false, whole_rows});
+    }
+    for (const Precision precision : kernel_precisions) {
+      for (const bool epilogue : {false, true}) {
+        add({ShortEncoding::quads, precision, epilogue, whole_rows});
+      }
+    }
   }
 });
 
@@ -52,7 +55,8 @@ constexpr std::int64_t most_columns(ShortEncoding encoding, Precision precision)
 /// The narrowest that takes all features, or the widest; of windows in quads a narrower one where
 /// so few windows would leave processors idle.
 const ShortFunction& short_function(const SpmmProblem& problem, ShortEncoding encoding) {
-  const ShortKey key = {encoding, stored_as(problem.precision), !problem.is_plain()};
+  const ShortKey key = {encoding, stored_as(problem.precision), !problem.is_plain(),
+                        !copies_x(problem)};
   const auto kernels =
       kernels_of<short_keys>(key, []<ShortKey k>() { return ShortKernels<k>::all(); });
   const auto fits = [&](const ShortFunction& kernel) { return problem.features <= kernel.width; };
@@ -123,6 +127,7 @@ class CudaShort final : public PreparedSpmm {
     num_slots_ = schedule.num_slots;
     slots_ = workspace_.add<float>(
         checked_area(std::int64_t{num_slots_} * shape.height, chunks * function_.width));
+    if (copies_x(problem)) x_units_ = workspace_.add<std::byte>(bytes_of_copy(problem));
   }
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
@@ -134,8 +139,10 @@ class CudaShort final : public PreparedSpmm {
     launch.matrix.words = windows_.words;
     launch.matrix.values = values_.data();
     launch.matrix.column_scales = column_scales_.data();
-    launch.features.x = call.x.data;
-    launch.features.x_row_bytes = static_cast<std::uint32_t>(stride_bytes(call.x));
+    const ConstOperand x =
+        copies_x(problem_) ? copy_to_units(call.x, x_units_.in(workspace), stream) : call.x;
+    launch.features.x = x.data;
+    launch.features.x_row_bytes = static_cast<std::uint32_t>(stride_bytes(x));
     launch.features.y = call.y.data;
     launch.features.y_stride = call.y.stride;
     launch.matrix.num_rows = windows_.steps.num_rows;
@@ -187,7 +194,16 @@ class CudaShort final : public PreparedSpmm {
   std::int32_t num_slots_ = 0;
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
+  WorkspacePart<std::byte> x_units_;  ///< a copy of X
 };
+
+/// Why rows cannot be gathered and stored where they lie, or copied ahead; empty if they can.
+std::string why_not_rows(const SpmmProblem& problem, ShortEncoding encoding) {
+  if (copies_x(problem)) {
+    return encoding == ShortEncoding::bits ? "rows of features that do not fill 16 bytes" : "";
+  }
+  return problem.aligned ? "" : "rows on 16-byte boundaries only";
+}
 
 /// Why 2:4 windows without values cannot solve a problem; empty if they can.
 std::string why_not_quads(const SpmmProblem& problem) {
@@ -223,9 +239,12 @@ SpmmKernel short_kernel(const char* name, const char* description) {
   kernel.info.strict = false;
   kernel.info.exact_nonfinite = false;
   kernel.info.repeated_edges = false;
-  kernel.why_not = encoding == ShortEncoding::bits    ? why_not_half_pattern
-                   : encoding == ShortEncoding::quads ? why_not_quads
-                                                      : why_not_valued;
+  kernel.why_not = [](const SpmmProblem& problem) {
+    if (std::string reason = why_not_rows(problem, encoding); !reason.empty()) return reason;
+    return encoding == ShortEncoding::bits    ? why_not_half_pattern(problem)
+           : encoding == ShortEncoding::quads ? why_not_quads(problem)
+                                              : why_not_valued(problem);
+  };
   kernel.predicted_us = [](const SpmmProblem& problem) {
     return predict_short_us(problem, encoding, device_traits(problem.device));
   };

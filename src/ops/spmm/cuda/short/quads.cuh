@@ -141,7 +141,8 @@ struct QuadRow<float> {
 };
 
 /// A lane's share of `width` features of a window. Rows go through an epilogue if there is one.
-template <class T, int width, bool epilogue>
+/// Where they are no whole rows, those of X were copied to where they are; those of Y end anywhere.
+template <class T, int width, bool epilogue, bool whole_rows>
 class QuadSums : public WindowSums<width / 8> {
   using Base = WindowSums<width / 8>;
 
@@ -249,8 +250,12 @@ class QuadSums : public WindowSums<width / 8> {
 #pragma unroll
         for (int j = 0; j < 8; ++j) sums[j] = sums_[part * 8 + j][2 * lower + half];
         if constexpr (epilogue) {
-          store_with_epilogue<T>(launch_.epilogue, launch_.features.y, launch_.features.y_stride,
-                                 {row, feature, launch_.features.count}, sums);
+          store_with_epilogue<T, !whole_rows>(launch_.epilogue, launch_.features.y,
+                                              launch_.features.y_stride,
+                                              {row, feature, launch_.features.count}, sums);
+        } else if constexpr (!whole_rows) {
+          put_features<T>(launch_.features.y, launch_.features.y_stride,
+                          {row, feature, launch_.features.count}, sums);
         } else {
           T values[8];
 #pragma unroll
@@ -272,16 +277,18 @@ class QuadSums : public WindowSums<width / 8> {
 };
 
 /// Windows of 16 rows, their edges in quads of columns.
+template <bool whole_rows>
 struct QuadWindows {
   static constexpr int steps_per_tile = 2;
   using Step = QuadStep;
   template <class T, int width, bool epilogue>
-  using Sums = QuadSums<T, width, epilogue>;
+  using Sums = QuadSums<T, width, epilogue, whole_rows>;
   /// Blocks that a processor should hold.
   static constexpr int blocks(int bytes) { return bytes > 128 ? 3 : 4; }
 };
 
-struct ValuedQuadWindows : QuadWindows {
+template <bool whole_rows>
+struct ValuedQuadWindows : QuadWindows<whole_rows> {
   using Step = ValuedQuadStep;
 };
 

@@ -27,12 +27,10 @@ struct TallKey {
 /// Whether there are kernels: 16-bit features are exact in one plane; values take windows of 64
 /// rows; an epilogue takes two planes at most, and no values; warps take windows of 64 rows, two
 /// planes at most, and with an epilogue rows on boundaries. Quads take windows of 128 or 256 rows,
-/// two planes at most, rows on boundaries and no weights of edges.
+/// two planes at most and no weights of edges.
 constexpr bool is_compiled(const TallKey& key) {
   if (key.quads != (key.height == 256) && !(key.quads && key.height == 128)) return false;
-  if (key.quads && (key.scaled || key.valued || !key.aligned || key.warps || key.planes == 3)) {
-    return false;
-  }
+  if (key.quads && (key.scaled || key.valued || key.warps || key.planes == 3)) return false;
   const bool full = key.precision == Precision::fp32;
   if (full ? key.scaled || key.planes < 2 : key.planes > 1) return false;
   if (key.valued && (key.height != 64 || key.scaled || key.planes == 3)) return false;

@@ -358,13 +358,11 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
   WorkspacePart<float> stretch_sums_;
 };
 
-/// Columns in quads take no weights in the matrix unit, and rows on boundaries alone.
+/// Columns in quads take no weights in the matrix unit.
 std::string why_not_quads(const SpmmProblem& problem) {
   const bool half = bytes_per_element(problem.precision) == 2;
   if (half && !column_scales(problem).empty()) return "columns without scales only";
-  if (problem.features == 0 || !fills_units(problem.features, problem.precision)) {
-    return "rows of features that do not fill 16 bytes";
-  }
+  if (problem.features == 0) return "no features";
   return problem.graph.num_edges() == 0 ? "no edges" : "";
 }
 

@@ -5,5 +5,7 @@ namespace tessera::ops {
 
 template struct ShortKernels<ShortKey{ShortEncoding::quads, Precision::bf16, false}>;
 template struct ShortKernels<ShortKey{ShortEncoding::quads, Precision::bf16, true}>;
+template struct ShortKernels<ShortKey{ShortEncoding::quads, Precision::bf16, false, false}>;
+template struct ShortKernels<ShortKey{ShortEncoding::quads, Precision::bf16, true, false}>;
 
 }  // namespace tessera::ops

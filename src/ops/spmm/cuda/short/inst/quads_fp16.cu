@@ -5,5 +5,7 @@ namespace tessera::ops {
 
 template struct ShortKernels<ShortKey{ShortEncoding::quads, Precision::fp16, false}>;
 template struct ShortKernels<ShortKey{ShortEncoding::quads, Precision::fp16, true}>;
+template struct ShortKernels<ShortKey{ShortEncoding::quads, Precision::fp16, false, false}>;
+template struct ShortKernels<ShortKey{ShortEncoding::quads, Precision::fp16, true, false}>;
 
 }  // namespace tessera::ops

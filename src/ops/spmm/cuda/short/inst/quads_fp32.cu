@@ -5,5 +5,7 @@ namespace tessera::ops {
 
 template struct ShortKernels<ShortKey{ShortEncoding::quads, Precision::fp32, false}>;
 template struct ShortKernels<ShortKey{ShortEncoding::quads, Precision::fp32, true}>;
+template struct ShortKernels<ShortKey{ShortEncoding::quads, Precision::fp32, false, false}>;
+template struct ShortKernels<ShortKey{ShortEncoding::quads, Precision::fp32, true, false}>;
 
 }  // namespace tessera::ops

@@ -4,5 +4,6 @@
 namespace tessera::ops {
 
 template struct ShortKernels<ShortKey{ShortEncoding::valued_quads, Precision::fp16, false}>;
+template struct ShortKernels<ShortKey{ShortEncoding::valued_quads, Precision::fp16, false, false}>;
 
 }  // namespace tessera::ops

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/tall/instances.cuh"
+
+namespace tessera::ops {
+
+template struct TallKernels<TallKey{
+    .precision = Precision::fp16, .height = 128, .aligned = false, .quads = true}>;
+template struct TallKernels<TallKey{.precision = Precision::fp16,
+                                    .height = 128,
+                                    .aligned = false,
+                                    .epilogue = true,
+                                    .quads = true}>;
+template struct TallKernels<TallKey{
+    .precision = Precision::fp16, .height = 256, .aligned = false, .quads = true}>;
+template struct TallKernels<TallKey{.precision = Precision::fp16,
+                                    .height = 256,
+                                    .aligned = false,
+                                    .epilogue = true,
+                                    .quads = true}>;
+
+}  // namespace tessera::ops
