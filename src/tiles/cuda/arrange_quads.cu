@@ -23,8 +23,10 @@ constexpr int block_warps = 4;
 constexpr int block_threads = 32 * block_warps;
 constexpr unsigned all_lanes = ~0u;
 constexpr std::uint32_t all_rows = ~0u;
-/// Most segments never have more open quads, since columns seldom meet.
-constexpr int few_open = 8;
+/// Quads that a lane has one of: most segments never have more open, since columns seldom meet.
+constexpr int group_quads = 8;
+constexpr int quad_groups = open_quads / group_quads;
+constexpr unsigned group_bits = (1u << group_quads) - 1;
 
 __device__ int lane_number() { return static_cast<int>(threadIdx.x) % 32; }
 
@@ -34,8 +36,9 @@ __device__ std::int64_t warp_number() {
 
 /// Windows whose columns are sets of rows.
 ///
-/// Segments have numbers that follow from where windows begin: wherever that is, a window has
-/// enough of them, and may leave the last one without columns.
+/// Segments have numbers that follow from where windows begin: the first of every window its
+/// number, and then all others, of which a window has enough numbers wherever it begins, and may
+/// leave the last one without columns.
 struct SetsView {
   std::int64_t num_windows = 0;
   std::int64_t num_segments = 0;
@@ -46,14 +49,19 @@ struct SetsView {
   __device__ std::int64_t first_column(std::int64_t window) const {
     return step_offsets[window] * step_columns;
   }
-  __device__ std::int64_t first_segment(std::int64_t window) const {
-    return window + first_column(window) / segment_columns;
+  /// Segments of the windows before, without their first ones.
+  __device__ std::int64_t later_segments(std::int64_t window) const {
+    return first_column(window) / segment_columns;
   }
-  __device__ std::int64_t window_of_segment(std::int64_t segment) const {
+  __device__ std::int64_t segment_number(std::int64_t window, std::int32_t in_window) const {
+    return in_window == 0 ? window : num_windows + later_segments(window) + in_window - 1;
+  }
+  /// The window that has the segment of this number among the later ones.
+  __device__ std::int64_t window_of_later(std::int64_t later) const {
     std::int64_t window = 0;
     for (std::int64_t end = num_windows; end - window > 1;) {
       const std::int64_t middle = window + (end - window) / 2;
-      (first_segment(middle) <= segment ? window : end) = middle;
+      (later_segments(middle) <= later ? window : end) = middle;
     }
     return window;
   }
@@ -94,9 +102,11 @@ struct Segment {
 };
 
 __device__ Segment numbered_segment(const SetsView& view, std::int64_t number) {
-  const std::int64_t window = view.window_of_segment(number);
+  const std::int64_t later = number - view.num_windows;
+  if (later < 0) return {view, number, view.order(number), 0};
+  const std::int64_t window = view.window_of_later(later);
   return {view, window, view.order(window),
-          static_cast<std::int32_t>(number - view.first_segment(window))};
+          static_cast<std::int32_t>(1 + later - view.later_segments(window))};
 }
 
 /// The rows that use a column.
@@ -108,67 +118,73 @@ struct alignas(num_words < 4 ? 4 * num_words : 16) RowWords {
 /// The places of a quad's columns in their segment, counted from 1; 0: none.
 using QuadNote = ushort4;
 
-/// Instead of a number of quads: more of them are open than there are lanes for.
-constexpr std::int32_t too_many_open = -1;
-
-/// Which lanes of a warp have what of a segment with up to `num_open` open quads: lane q the first
-/// rows of quad q, lane `num_open` + q the next ones. Few rows in each of many lanes are sooner
-/// done; with as many quads as may be open there are no lanes left for that.
-template <int num_words, int num_open>
+/// Which lanes of a warp have what of a segment: lane q the first rows of quad q of every group,
+/// lane q + 8 the next ones. Few rows in each of many lanes are sooner done.
+template <int num_words>
 struct SegmentLanes {
-  static constexpr int parts = num_open < open_quads && num_words > 4 ? num_words / 4 : 1;
+  static constexpr int parts = num_words > 4 ? num_words / 4 : 1;
   static constexpr int words = num_words / parts;  ///< of a lane
-  static constexpr int count = num_open * parts;
-  static constexpr unsigned quads = all_lanes >> (32 - num_open);
+  static constexpr int count = group_quads * parts;
 
   static __device__ int own() { return static_cast<int>(threadIdx.x) % count; }
-  static __device__ int quad() { return own() % num_open; }
-  static __device__ int part() { return own() / num_open; }
-  /// The quads for which all lanes of the segment that have a part of them vote.
+  static __device__ int quad() { return own() % group_quads; }
+  static __device__ int part() { return own() / group_quads; }
+  /// The quads of a group for which all lanes of the segment that have a part of them vote.
   static __device__ unsigned vote(bool votes) {
     const unsigned lanes = __ballot_sync(all_lanes, votes) >> (lane_number() - own());
-    unsigned agreed = lanes & quads;
+    unsigned agreed = lanes & group_bits;
 #pragma unroll
-    for (int i = 1; i < parts; ++i) agreed &= lanes >> (i * num_open);
+    for (int i = 1; i < parts; ++i) agreed &= lanes >> (i * group_quads);
     return agreed;
   }
 };
 
 /// The open quads of a segment. All lanes of a warp act together, whether their segments have
-/// columns left or not.
-template <int num_words, int num_open>
+/// columns left or not. How long a column waits for the one before is what all of it takes.
+template <int num_words>
 class OpenQuads {
  public:
-  using Lanes = SegmentLanes<num_words, num_open>;
+  using Lanes = SegmentLanes<num_words>;
   using Rows = RowWords<Lanes::words>;
 
   /// Writes down what comes to be in which quad, where there are zeros.
   __device__ explicit OpenQuads(QuadNote* notes)
       : notes_(reinterpret_cast<std::uint16_t*>(notes)) {}
 
-  /// To the fullest quad that fits, of equals to the first; where none does, the one of which most
-  /// rows use two makes way, or, with fewer lanes than quads may be open, nothing is added any
-  /// more.
+  /// The place of the column that comes next: all before it have been added.
+  __device__ std::int32_t next() const { return next_; }
+
+  /// From now on there are quads of all groups.
+  __device__ void use_all_groups() { of_size_[0] |= ~group_bits; }
+
+  /// Adds the next column, and leaves others alone: to the fullest quad that fits, of equals to the
+  /// first. Where none does, the one of which most rows use two makes way, or, if there are more
+  /// groups than `num_groups`, the column stays the next one.
+  template <int num_groups>
   __device__ void add(const Rows& set, std::int32_t place, bool is_column) {
-    const unsigned fitting = Lanes::vote(fits(set));
-    if constexpr (num_open == open_quads) {
-      if (fitting == 0) make_way();
-    } else {
-      if (fitting == 0 && is_column) num_quads_ = too_many_open;
-      is_column = is_column && num_quads_ != too_many_open;
-    }
-    unsigned candidates = of_size_[0];
+    is_column = is_column && place == next_;
+    unsigned fitting = 0;
 #pragma unroll
-    for (int size = 1; size < quad_columns; ++size) {
-      candidates = (fitting & of_size_[size]) != 0 ? fitting & of_size_[size] : candidates;
+    for (int group = 0; group < num_groups; ++group) {
+      fitting |= Lanes::vote(fits(set, twice_[group])) << (group * group_quads);
     }
+    if constexpr (num_groups == quad_groups) {
+      const bool none_fits = is_column && (fitting | of_size_[0]) == 0;
+      if (__any_sync(all_lanes, none_fits)) make_way(none_fits);
+    }
+    const unsigned with_three = fitting & of_size_[3];
+    const unsigned with_two = fitting & of_size_[2];
+    const unsigned with_one = fitting & of_size_[1];
+    const unsigned with_more = with_three != 0 ? with_three : with_two;
+    const unsigned with_fewer = with_one != 0 ? with_one : of_size_[0];
+    const unsigned candidates = with_more != 0 ? with_more : with_fewer;
     const unsigned chosen = is_column ? candidates & (0u - candidates) : 0;
     const bool opens = (chosen & of_size_[0]) != 0;
-    const bool mine = (chosen & own_) != 0;
-    next_note_ = mine && opens ? quad_columns * num_quads_ : next_note_;
-    if (mine && Lanes::part() == 0) notes_[next_note_] = static_cast<std::uint16_t>(place + 1);
-    next_note_ += mine ? 1 : 0;
-    take(set, mine ? all_rows : 0, mine && (chosen & of_size_[3]) != 0 ? 0 : all_rows);
+#pragma unroll
+    for (int group = 0; group < num_groups; ++group) {
+      take(set, place, group, (chosen >> (group * group_quads) & own_) != 0, opens);
+    }
+    next_ += chosen != 0 ? 1 : 0;
     num_quads_ += opens ? 1 : 0;
     const unsigned full = of_size_[3];
 #pragma unroll
@@ -181,61 +197,81 @@ class OpenQuads {
   __device__ std::int32_t num_quads() const { return num_quads_; }
 
  private:
-  __device__ bool fits(const Rows& set) const {
+  __device__ static bool fits(const Rows& set, const Rows& twice) {
     std::uint32_t common[2] = {};  // two sums are known sooner than one
 #pragma unroll
-    for (int i = 0; i < Lanes::words; ++i) common[i % 2] |= set.words[i] & twice_.words[i];
+    for (int i = 0; i < Lanes::words; ++i) common[i % 2] |= set.words[i] & twice.words[i];
     return (common[0] | common[1]) == 0;
   }
 
-  /// Every lane takes those rows that it wants, and keeps all or, when its quad is full, none.
-  __device__ void take(const Rows& set, std::uint32_t wanted, std::uint32_t kept) {
+  /// The lane's quad of a group takes a column if it is this one's: a new quad forgets what the
+  /// last one there had.
+  __device__ void take(const Rows& set, std::int32_t place, int group, bool mine, bool opens) {
+    const std::uint32_t wanted = mine ? all_rows : 0;
+    const std::uint32_t kept = mine && opens ? 0 : all_rows;
+    std::int32_t& note = next_note_[group];
+    note = mine && opens ? quad_columns * num_quads_ : note;
+    if (mine && Lanes::part() == 0) notes_[note] = static_cast<std::uint16_t>(place + 1);
+    note += mine ? 1 : 0;
+    Rows& once = once_[group];
+    Rows& twice = twice_[group];
 #pragma unroll
     for (int i = 0; i < Lanes::words; ++i) {
       const std::uint32_t rows = set.words[i] & wanted;
-      twice_.words[i] = (twice_.words[i] | (once_.words[i] & rows)) & kept;
-      once_.words[i] = (once_.words[i] | rows) & kept;
+      twice.words[i] = (twice.words[i] | (once.words[i] & rows)) & kept;
+      once.words[i] = (once.words[i] & kept) | rows;
     }
   }
 
-  __device__ void make_way() {
-    int rows = 0;
+  /// In segments that need it, where all quads are open.
+  __device__ void make_way(bool needed) {
+    int most = 0;
 #pragma unroll
-    for (int i = 0; i < Lanes::words; ++i) rows += __popc(twice_.words[i]);
-    const int most = __reduce_max_sync(all_lanes, rows * 32 + 31 - lane_number());
-    const unsigned chosen = 1u << (31 - most % 32);
-    if ((chosen & own_) != 0) once_ = twice_ = {};
+    for (int group = 0; group < quad_groups; ++group) {
+      int rows = 0;
+#pragma unroll
+      for (int i = 0; i < Lanes::words; ++i) rows += __popc(twice_[group].words[i]);
+#pragma unroll
+      for (int i = 1; i < Lanes::parts; i *= 2) {
+        rows += __shfl_xor_sync(all_lanes, rows, i * group_quads);
+      }
+      most = max(most, rows * open_quads + open_quads - 1 - group * group_quads - Lanes::quad());
+    }
+#pragma unroll
+    for (int distance = 1; distance < group_quads; distance *= 2) {
+      most = max(most, __shfl_xor_sync(all_lanes, most, distance));
+    }
+    const unsigned chosen = needed ? 1u << (open_quads - 1 - most % open_quads) : 0;
 #pragma unroll
     for (int size = 1; size < quad_columns; ++size) of_size_[size] &= ~chosen;
-    of_size_[0] = chosen;
+    of_size_[0] |= chosen;
   }
 
   std::uint16_t* notes_;
   unsigned own_ = 1u << Lanes::quad();
-  Rows once_;                   ///< of the lane's, those that use a column of its quad
-  Rows twice_;                  ///< those that use two
-  std::int32_t next_note_ = 0;  ///< of its next column
+  /// Of the lane's rows, those that use a column of its quads, and those that use two, where they
+  /// are open.
+  Rows once_[quad_groups];
+  Rows twice_[quad_groups];
+  std::int32_t next_note_[quad_groups] = {};  ///< of their next columns
   /// The same for all lanes of the segment: quads that have so many columns.
-  unsigned of_size_[quad_columns] = {Lanes::quads, 0, 0, 0};
+  unsigned of_size_[quad_columns] = {group_bits, 0, 0, 0};
+  std::int32_t next_ = 0;
   std::int32_t num_quads_ = 0;
 };
 
-/// All segments, with up to `num_open` open quads; as many as may be open: those segments that were
-/// too much for fewer.
-template <int num_words, int num_open>
+/// Several segments in a warp. They begin with the first group of open quads; when one of them
+/// needs more, all go on with all groups.
+template <int num_words>
 __global__ __launch_bounds__(block_threads) void arrange_segments(const SetsView view,
                                                                   QuadNote* notes,
                                                                   std::int32_t* quads_of_segments) {
-  using Lanes = SegmentLanes<num_words, num_open>;
+  using Lanes = SegmentLanes<num_words>;
   constexpr int block_segments = block_threads / Lanes::count;
-  // One more, since the last looks ahead, too.
-  __shared__ RowWords<num_words> sets[block_segments][Lanes::count + 1];
+  __shared__ RowWords<num_words> sets[block_segments][Lanes::count];
   const int in_block = static_cast<int>(threadIdx.x) / Lanes::count;
   const std::int64_t number = std::int64_t{blockIdx.x} * block_segments + in_block;
   const bool is_segment = number < view.num_segments;
-  if constexpr (num_open == open_quads) {
-    if (!is_segment || quads_of_segments[number] != too_many_open) return;
-  }
   // A warp stays together: what is left over has no columns.
   const Segment segment = is_segment ? numbered_segment(view, number) : Segment{};
   const auto load = [&](std::int32_t place) {
@@ -243,29 +279,32 @@ __global__ __launch_bounds__(block_threads) void arrange_segments(const SetsView
     return place < segment.num_columns ? from[segment.first_column + segment.column(place)]
                                        : RowWords<num_words>{};
   };
-  const auto own_rows = [&](int i) {
-    const auto* const parts = reinterpret_cast<const RowWords<Lanes::words>*>(&sets[in_block][i]);
-    return parts[Lanes::part()];
-  };
   RowWords<num_words> ahead = load(Lanes::own());
   notes += segment.first_note;
   for (std::int32_t i = Lanes::own(); i < segment.most_quads(); i += Lanes::count) notes[i] = {};
-  OpenQuads<num_words, num_open> open(notes);
-  const auto goes_on = [&](std::int32_t first) {
-    return first < segment.num_columns && open.num_quads() != too_many_open;
+  OpenQuads<num_words> open(notes);
+  const auto add = [&]<int num_groups>(std::int32_t first) {
+    const auto* const parts = reinterpret_cast<const RowWords<Lanes::words>*>(sets[in_block]);
+#pragma unroll 8
+    for (int i = 0; i < Lanes::count; ++i) {
+      open.template add<num_groups>(parts[i * Lanes::parts + Lanes::part()], first + i,
+                                    first + i < segment.num_columns);
+    }
   };
-  for (std::int32_t first = 0; __any_sync(all_lanes, goes_on(first)); first += Lanes::count) {
+  bool few = true;
+  for (std::int32_t first = 0; __any_sync(all_lanes, first < segment.num_columns);
+       first += Lanes::count) {
     sets[in_block][Lanes::own()] = ahead;
     __syncwarp();
     ahead = load(first + Lanes::count + Lanes::own());
-    RowWords<Lanes::words> set = own_rows(0);
-#pragma unroll 1
-    for (int i = 0; i < Lanes::count; ++i) {
-      // The next one is on its way while this one finds its quad.
-      const RowWords<Lanes::words> next = own_rows(i + 1);
-      open.add(set, first + i, first + i < segment.num_columns);
-      set = next;
+    if (few) {
+      add.template operator()<1>(first);
+      const std::int32_t end = min(first + Lanes::count, segment.num_columns);
+      few = !__any_sync(all_lanes, open.next() < end);
+      if (!few) open.use_all_groups();
     }
+    // Of the first such round those columns that are left.
+    if (!few) add.template operator()<quad_groups>(first);
     __syncwarp();
   }
   if (Lanes::own() == 0 && is_segment) quads_of_segments[number] = open.num_quads();
@@ -292,10 +331,13 @@ __global__ __launch_bounds__(block_threads) void count_quads(const SetsView view
                                                              EdgeOffset* offsets) {
   const std::int64_t window = cuda::thread_number();
   if (window >= view.num_windows) return;
+  const auto later =
+      static_cast<std::int32_t>(view.later_segments(window + 1) - view.later_segments(window));
   std::int32_t quads = 0;
-  for (std::int64_t s = view.first_segment(window); s < view.first_segment(window + 1); ++s) {
-    const std::int32_t of_segment = quads_of_segments[s];
-    quads_of_segments[s] = quads;
+  for (std::int32_t s = 0; s <= later; ++s) {
+    std::int32_t& counted = quads_of_segments[view.segment_number(window, s)];
+    const std::int32_t of_segment = counted;
+    counted = quads;
     quads += of_segment;
   }
   quads_of_windows[window] = quads;
@@ -314,8 +356,6 @@ struct QuadsView {
   const QuadNote* notes = nullptr;
   VertexId* columns = nullptr;
   std::uint32_t* words = nullptr;
-
-  constexpr int tile_warps() const { return height < 64 ? 1 : height / 64; }
 };
 
 /// The columns of a window's quad; -1: none.
@@ -323,14 +363,16 @@ struct NotedQuad {
   __device__ NotedQuad(const SetsView& view, const QuadsView& quads, std::int64_t window,
                        std::int32_t quad) {
     const QuadOrder order = view.order(window);
-    const std::int32_t* const before = quads.quads_before + view.first_segment(window);
+    const auto before = [&](std::int32_t segment) {
+      return quads.quads_before[view.segment_number(window, segment)];
+    };
     std::int32_t in_window = 0;
     for (std::int32_t end = order.num_segments(); end - in_window > 1;) {
       const std::int32_t middle = (in_window + end) / 2;
-      (before[middle] <= quad ? in_window : end) = middle;
+      (before(middle) <= quad ? in_window : end) = middle;
     }
     const Segment segment(view, window, order, in_window);
-    const QuadNote note = quads.notes[segment.first_note + quad - before[in_window]];
+    const QuadNote note = quads.notes[segment.first_note + quad - before(in_window)];
     const int places[] = {note.x, note.y, note.z, note.w};
 #pragma unroll
     for (int i = 0; i < quad_columns; ++i) {
@@ -396,12 +438,11 @@ __device__ void write_strip(const QuadPlanes& planes, int first_lane, std::uint3
   }
 }
 
-/// A warp for each tile, and for each 64 rows where there are more. Half of its lanes have the
-/// quads for 32 rows, the others for the next 32.
+/// A warp for each tile. Half of its lanes have the quads for 32 rows, the others for the next 32,
+/// as often as there are 64.
 __global__ __launch_bounds__(block_threads) void write_tiles(const SetsView view,
                                                              const QuadsView quads) {
-  const std::int64_t tile = warp_number() / quads.tile_warps();
-  const auto part = static_cast<int>(warp_number() % quads.tile_warps());
+  const std::int64_t tile = warp_number();
   if (tile >= quads.num_tiles) return;
   const EdgeOffset tiles_to_here = (tile + 1) << QuadOffsets::tile_shift;
   const std::int64_t window =
@@ -414,32 +455,38 @@ __global__ __launch_bounds__(block_threads) void write_tiles(const SetsView view
   const NotedQuad noted(view, quads, window, min(quad, num_quads - 1));
   const std::int64_t first_column = view.first_column(window);
   const int set_words = row_set_words(quads.height);
-  const int word = 2 * part + lane_number() / tile_quads;
-  std::uint32_t rows[quad_columns] = {};
+  const std::uint32_t* sets[quad_columns];  // null: no column
 #pragma unroll
   for (int i = 0; i < quad_columns; ++i) {
-    if (quad < num_quads && word < set_words && noted.columns[i] >= 0) {
-      rows[i] = view.sets[(first_column + noted.columns[i]) * set_words + word];
-    }
+    const bool is_used = quad < num_quads && noted.columns[i] >= 0;
+    sets[i] = is_used ? view.sets + (first_column + noted.columns[i]) * set_words : nullptr;
   }
   const int strips = quads.height / 16;
   std::uint32_t* const words = quads.words + tile * strips * quad_strip_words;
+  for (int first_strip = 0; first_strip < strips; first_strip += 4) {
+    const int word = first_strip / 2 + lane_number() / tile_quads;
+    std::uint32_t rows[quad_columns] = {};
 #pragma unroll
-  for (int upper = 0; upper < 2; ++upper) {
-    const QuadPlanes planes = planes_of(rows);
-#pragma unroll
-    for (int of_warp = 0; of_warp < 2; ++of_warp) {
-      const int strip = 4 * part + 2 * of_warp + upper;
-      if (strip < strips)
-        write_strip(planes, tile_quads * of_warp, words + strip * quad_strip_words);
+    for (int i = 0; i < quad_columns; ++i) {
+      if (sets[i] != nullptr && word < set_words) rows[i] = sets[i][word];
     }
 #pragma unroll
-    for (int i = 0; i < quad_columns; ++i) rows[i] >>= 16;
+    for (int upper = 0; upper < 2; ++upper) {
+      const QuadPlanes planes = planes_of(rows);
+#pragma unroll
+      for (int of_warp = 0; of_warp < 2; ++of_warp) {
+        const int strip = first_strip + 2 * of_warp + upper;
+        if (strip < strips)
+          write_strip(planes, tile_quads * of_warp, words + strip * quad_strip_words);
+      }
+#pragma unroll
+      for (int i = 0; i < quad_columns; ++i) rows[i] >>= 16;
+    }
   }
   const std::int64_t place = QuadOffsets::steps(quads.offsets[window]) * quad_step_columns +
                              std::int64_t{quad} * quad_columns;
   const std::int64_t end = QuadOffsets::steps(quads.offsets[window + 1]) * quad_step_columns;
-  if (part == 0 && lane_number() < tile_quads && place < end) {
+  if (lane_number() < tile_quads && place < end) {
     const auto column = [&](std::int32_t number) {
       const bool is_used = quad < num_quads && number >= 0;
       return view.columns[first_column + (is_used ? number : noted.columns[0])];
@@ -450,18 +497,12 @@ __global__ __launch_bounds__(block_threads) void write_tiles(const SetsView view
   }
 }
 
-template <int num_words, int num_open>
-void start_with(const SetsView& view, QuadNote* notes, std::int32_t* quads, Stream stream) {
-  constexpr int block_segments = block_threads / SegmentLanes<num_words, num_open>::count;
-  cuda::launch(arrange_segments<num_words, num_open>,
-               dim3(cuda::num_blocks(view.num_segments, block_segments)), block_threads, stream,
-               view, notes, quads);
-}
-
 template <int num_words>
 void start_arranging(const SetsView& view, QuadNote* notes, std::int32_t* quads, Stream stream) {
-  start_with<num_words, few_open>(view, notes, quads, stream);
-  start_with<num_words, open_quads>(view, notes, quads, stream);
+  constexpr int block_segments = block_threads / SegmentLanes<num_words>::count;
+  cuda::launch(arrange_segments<num_words>,
+               dim3(cuda::num_blocks(view.num_segments, block_segments)), block_threads, stream,
+               view, notes, quads);
 }
 
 void start_arranging(int words, const SetsView& view, QuadNote* notes, std::int32_t* quads,
@@ -538,9 +579,8 @@ DeviceQuads arrange_quads(const DeviceTiles& sets, const Place& place) {
   tiles.notes = notes.data();
   tiles.columns = quads.columns.data();
   tiles.words = quads.words.data();
-  cuda::launch(write_tiles,
-               dim3(cuda::num_blocks(tiles.num_tiles * tiles.tile_warps(), block_warps)),
-               block_threads, place.stream, view, tiles);
+  cuda::launch(write_tiles, dim3(cuda::num_blocks(tiles.num_tiles, block_warps)), block_threads,
+               place.stream, view, tiles);
   set_offsets(quads, sums);
   quads.host.num_quads = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   return quads;
