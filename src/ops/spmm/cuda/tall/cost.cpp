@@ -273,10 +273,11 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
   if (problem.epilogue.residual) work_us += rows * row_bytes / fit.residual_bytes_per_us;
   const double windows_us = start_us_of(shape, fit) + factor_of(fit, policy) * work_us;
   if (policy.min_uses == 1) return windows_us;
-  // CUDA cores come first, and their sums are written and read once.
+  // CUDA cores come first, and their sums are written and read once, of rows with such edges.
   const auto degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
   const auto longest_row = static_cast<double>(degrees->longest());
-  return windows_us + fit.rest_launch_us + rows * shape.features * 8 / fit.moved_bytes_per_us +
+  const double rest_rows = std::min(rows, sample.rest_edges);
+  return windows_us + fit.rest_launch_us + rest_rows * shape.features * 8 / fit.moved_bytes_per_us +
          std::max(rest_us_of(shape, sample.rest_edges, vertices - rows, traits, fit),
                   longest_row * (fit.rest_edge_us + fit.rest_edge_us_per_byte * row_bytes));
 }

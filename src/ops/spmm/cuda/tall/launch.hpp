@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "cuda/rows.hpp"
 #include "ops/spmm/cuda/epilogue.hpp"
 #include "tessera/core/device.hpp"
 #include "tessera/core/dtype.hpp"
@@ -42,6 +43,8 @@ struct TallLaunch {
     const tiles::StageValues* stage_values = nullptr;
     const std::uint32_t* values = nullptr;
     std::int32_t stage_units = 0;  ///< the most that a stage has
+    /// Of the edges that are not in windows: rows without any have no sums in `epilogue.rest`.
+    cuda::Offsets rest_offsets;
   };
 
   struct Features {

@@ -194,6 +194,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     if (windows_.rest != nullptr) {
       launch.epilogue.rest = rest_sums_.in(workspace);
       launch.epilogue.rest_stride = padded_features();
+      launch.matrix.rest_offsets = windows_.rest->offsets();
       sum_rest(gathered.x, stream, workspace);
     }
     function_->launch(launch, stream);

@@ -7,28 +7,23 @@
 #include "cuda/occupancy.cuh"
 #include "cuda/overlap.cuh"
 #include "cuda/vectors.cuh"
+#include "ops/spmm/cuda/tall/rest_rows.cuh"
 
 /// A warp per row: `lanes` of them load one row of X together, and several such groups work on
 /// different edges. Blocks stay and take row after row; those with very many edges are shared by
-/// the warps of a block. The order of a sum depends on the graph alone.
+/// the warps of a block, and those without edges have no sum. The order of a sum depends on the
+/// graph alone.
 namespace tessera::ops {
 namespace {
 
 constexpr int block_warps = 8;
 
-__device__ EdgeOffset offset_at(const cuda::Offsets& offsets, std::int64_t row) {
-  return offsets.narrow != nullptr ? __ldg(offsets.narrow + row) : __ldg(offsets.wide + row);
+__device__ EdgeRange edges_of(const RestLaunch& launch, std::int64_t row) {
+  return row < launch.num_rows ? row_edges(launch.offsets, row) : EdgeRange{};
 }
 
-struct EdgeRange {
-  EdgeOffset begin = 0;
-  int count = 0;
-};
-
-__device__ EdgeRange edges_of(const RestLaunch& launch, std::int64_t row) {
-  if (row >= launch.num_rows) return {};
-  const EdgeOffset begin = offset_at(launch.offsets, row);
-  return {begin, static_cast<int>(offset_at(launch.offsets, row + 1) - begin)};
+__device__ EdgeRange edges_of_lane(const EdgeRange& own, int lane) {
+  return {__shfl_sync(~0u, own.begin, lane), __shfl_sync(~0u, own.count, lane)};
 }
 
 template <class T, int lanes, bool scaled>
@@ -169,18 +164,27 @@ class RestSum {
   float sums_[width] = {};
 };
 
-/// A warp each, one after another: where the next row's edges are is known while one is summed.
+/// A warp each, one after another: the lanes ask for 32 of them at once where their edges are, and
+/// the warp sums those that have some.
 template <class T, int lanes, bool scaled>
 __device__ void sum_rows(const RestLaunch& launch) {
-  const unsigned step = gridDim.x * block_warps;
-  unsigned row = blockIdx.x * block_warps + threadIdx.x / 32;
+  const std::int64_t step = std::int64_t{gridDim.x} * block_warps;
+  const unsigned lane = threadIdx.x % 32;
   RestSum<T, lanes, scaled> sum(launch);
-  sum.begin(edges_of(launch, row));
 #pragma unroll 1
-  for (; row < static_cast<unsigned>(launch.num_rows); row += step) {
-    sum.gather(edges_of(launch, std::int64_t{row} + step));
-    sum.combine_groups();
-    if (sum.writes()) sum.store(row);
+  for (std::int64_t first = std::int64_t{blockIdx.x} * block_warps + threadIdx.x / 32;
+       first < launch.num_rows; first += 32 * step) {
+    const EdgeRange own = edges_of(launch, first + lane * step);
+    unsigned left = __ballot_sync(~0u, own.count > 0);
+    if (left != 0) sum.begin(edges_of_lane(own, __ffs(left) - 1));
+#pragma unroll 1
+    while (left != 0) {
+      const std::int64_t row = first + (__ffs(left) - 1) * step;
+      left &= left - 1;
+      sum.gather(left != 0 ? edges_of_lane(own, __ffs(left) - 1) : EdgeRange{});
+      sum.combine_groups();
+      if (sum.writes()) sum.store(row);
+    }
   }
 }
 
@@ -195,7 +199,7 @@ __device__ void sum_long_rows_too(const RestLaunch& launch) {
     RestSum<T, lanes, scaled> sum(launch);
     const EdgeRange own = edges_of(launch, first_row + warp);
     const bool is_long = own.count > longest_rest_row;
-    if (first_row + warp < launch.num_rows && !is_long) {
+    if (own.count > 0 && !is_long) {
       sum.begin(own);
       sum.gather({});
       sum.combine_groups();

@@ -64,8 +64,7 @@ class RowImage {
   }
   __device__ static Out* row_of(Out* own, int row) {
     const auto address = static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(own));
-    return reinterpret_cast<Out*>(
-        static_cast<std::uintptr_t>(__shfl_sync(~0u, address, 4 * row)));
+    return reinterpret_cast<Out*>(static_cast<std::uintptr_t>(__shfl_sync(~0u, address, 4 * row)));
   }
 
   template <class Pair>

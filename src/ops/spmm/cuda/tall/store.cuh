@@ -6,6 +6,7 @@
 
 #include "cuda/vectors.cuh"
 #include "ops/spmm/cuda/epilogue.cuh"
+#include "ops/spmm/cuda/tall/rest_rows.cuh"
 #include "ops/spmm/cuda/tall/row_image.cuh"
 #include "ops/spmm/cuda/tall/stages.cuh"
 
@@ -55,7 +56,7 @@ class TallStore {
           launch_.epilogue.row_scale != nullptr ? __ldg(launch_.epilogue.row_scale + target) : 1.0f;
       if (launch_.epilogue.rest != nullptr) {
         multiply(sums, half, launch_.epilogue.unit);
-        add_rest(sums, half, in_window);
+        if (!is_empty(launch_.matrix.rest_offsets, in_window)) add_rest(sums, half, in_window);
         multiply(sums, half, scale);
       } else {
         // The unit is a power of two: nothing is rounded twice.
