@@ -53,21 +53,26 @@ struct UnitBlocks {
     load_block(first, wanted, block);
     load_block(second, wanted && static_cast<int>(shift) + bytes > 16, block + 16);
   }
-  /// Of a unit with `bytes` bytes beside which nothing may be read: one element after the other,
-  /// which is for the few units of which that is so.
+  /// Of a unit with `bytes` bytes beside which nothing may be read: by elements, four of them on
+  /// their way at once, which is for the few units of which that is so.
   __device__ void load_alone(bool wanted, const char* from, int bytes) {
     first = make_uint4(0, 0, 0, 0);
     shift = 0;
 #pragma unroll 1
-    for (int at = 0; at < 16; at += static_cast<int>(sizeof(T))) {
-      Bits element = 0;
-      if (wanted && at < bytes) element = __ldg(reinterpret_cast<const Bits*>(from + at));
-      constexpr unsigned bits = 8 * sizeof(T);
-      const std::uint32_t last = std::uint32_t{element} << (32 - bits);
-      first.x = bits == 32 ? first.y : __funnelshift_r(first.x, first.y, bits);
-      first.y = bits == 32 ? first.z : __funnelshift_r(first.y, first.z, bits);
-      first.z = bits == 32 ? first.w : __funnelshift_r(first.z, first.w, bits);
-      first.w = bits == 32 ? last : first.w >> (bits % 32) | last;
+    for (int at = 0; at < 16; at += 4 * static_cast<int>(sizeof(T))) {
+      Bits elements[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int place = at + i * static_cast<int>(sizeof(T));
+        const bool there = wanted && place < bytes;
+        elements[i] = there ? __ldg(reinterpret_cast<const Bits*>(from + place)) : Bits{0};
+      }
+      if constexpr (sizeof(T) == 4) {
+        first = make_uint4(elements[0], elements[1], elements[2], elements[3]);
+      } else {
+        first = make_uint4(first.z, first.w, __byte_perm(elements[0], elements[1], 0x5410),
+                           __byte_perm(elements[2], elements[3], 0x5410));
+      }
     }
   }
   __device__ uint4 unit() const { return shifted_down<T>(first, second, shift); }

@@ -24,6 +24,7 @@ __global__ void __launch_bounds__(block_threads) copy_units(const UnitsCopy copy
        unit += copy.lanes) {
     const char* const from = copy.x + unit * 16;
     const int bytes = copy.bytes - unit * 16;
+    uint4* const to = static_cast<uint4*>(copy.to) + unit;
     cuda::UnitBlocks<T> blocks[rows_at_once];
 #pragma unroll
     for (int i = 0; i < rows_at_once; ++i) {
@@ -33,11 +34,15 @@ __global__ void __launch_bounds__(block_threads) copy_units(const UnitsCopy copy
 #pragma unroll
     for (int i = 0; i < rows_at_once; ++i) {
       const std::int64_t row = first + i * rows_apart;
-      if (row >= copy.rows) continue;
-      if (row >= copy.rows_in_blocks) {
-        blocks[i].load_alone(true, from + row * copy.x_row_bytes, bytes);
-      }
-      static_cast<uint4*>(copy.to)[row * copy.units + unit] = blocks[i].unit();
+      if (row < copy.rows_in_blocks) to[row * copy.units] = blocks[i].unit();
+    }
+    // The last rows of X.
+#pragma unroll 1
+    for (std::int64_t row = first; row < min(copy.rows, first + rows_at_once * rows_apart);
+         row += rows_apart) {
+      if (row < copy.rows_in_blocks) continue;
+      blocks[0].load_alone(true, from + row * copy.x_row_bytes, bytes);
+      to[row * copy.units] = blocks[0].unit();
     }
   }
 }
