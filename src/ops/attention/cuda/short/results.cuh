@@ -79,7 +79,7 @@ class ShortResults {
     unsigned* const counter =
         launch_.arrivals + std::int64_t{head_} * launch_.num_slots + window.first_slot;
     if (!cuda::is_last_warp(counter, static_cast<unsigned>(window.num_slots))) return;
-    for (int place = 0; place < window.num_rows; ++place) join_row(window, place);
+    for (int place = 0; place < window.num_rows; place += rows_at_once) join_rows(window, place);
   }
 
  private:
@@ -97,30 +97,46 @@ class ShortResults {
                : __ldg(offsets.wide + vertex) == __ldg(offsets.wide + vertex + 1);
   }
 
-  /// In the order of the pieces.
-  __device__ void join_row(const tiles::CutWindow& window, int place) const {
-    float base = lowest_base;
+  /// Some neighbouring rows, all of them on their way at once: each in the order of the pieces.
+  static constexpr int rows_at_once = 4;
+  static_assert(short_attention_height % rows_at_once == 0);
+
+  __device__ void join_rows(const tiles::CutWindow& window, int first) const {
+    float bases[rows_at_once];
+#pragma unroll
+    for (float& base : bases) base = lowest_base;
     for (int k = 0; k < window.num_slots; ++k) {
-      base = fmaxf(base, __ldcg(slot_row(window.first_slot + k, place) + base_at()));
+#pragma unroll
+      for (int i = 0; i < rows_at_once; ++i) {
+        const float* const slot = slot_row(window.first_slot + k, first + i);
+        bases[i] = fmaxf(bases[i], __ldcg(slot + base_at()));
+      }
     }
     constexpr int share = width / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    float sum = 0;
-    float totals[share] = {};
+    float sums[rows_at_once] = {};
+    float totals[rows_at_once][share] = {};
     for (int k = 0; k < window.num_slots; ++k) {
-      const float* const slot = slot_row(window.first_slot + k, place);
-      const float factor = power_of_2(__ldcg(slot + base_at()) - base);
-      sum = fmaf(__ldcg(slot + sum_at()), factor, sum);
 #pragma unroll
-      for (int i = 0; i < share; ++i) {
-        totals[i] = fmaf(__ldcg(slot + first_feature() + lane + 32 * i), factor, totals[i]);
+      for (int i = 0; i < rows_at_once; ++i) {
+        const float* const slot = slot_row(window.first_slot + k, first + i);
+        const float factor = power_of_2(__ldcg(slot + base_at()) - bases[i]);
+        sums[i] = fmaf(__ldcg(slot + sum_at()), factor, sums[i]);
+#pragma unroll
+        for (int j = 0; j < share; ++j) {
+          totals[i][j] = fmaf(__ldcg(slot + first_feature() + lane + 32 * j), factor, totals[i][j]);
+        }
       }
     }
-    const std::int64_t vertex = std::int64_t{window.first_row} + place;
-    const float reciprocal = settle_row(vertex, base, sum, lane == 0);
 #pragma unroll
-    for (int i = 0; i < share; ++i) {
-      output_at(vertex)[lane + 32 * i] = cuda::narrow<T>(totals[i] * reciprocal);
+    for (int i = 0; i < rows_at_once; ++i) {
+      if (first + i >= window.num_rows) break;
+      const std::int64_t vertex = std::int64_t{window.first_row} + first + i;
+      const float reciprocal = settle_row(vertex, bases[i], sums[i], lane == 0);
+#pragma unroll
+      for (int j = 0; j < share; ++j) {
+        output_at(vertex)[lane + 32 * j] = cuda::narrow<T>(totals[i][j] * reciprocal);
+      }
     }
   }
 
