@@ -89,24 +89,48 @@ struct UnitBlocks {
   }
 };
 
+/// Stores the first bytes of a block, less than 16 of them: 8, 4 and 2, each on a boundary of its
+/// own size, where the bits of their number say so.
+__device__ inline void store_first(char* block, const uint4& content, int bytes) {
+  const bool eight = (bytes & 8) != 0;
+  const bool four = (bytes & 4) != 0;
+  if (eight) *reinterpret_cast<uint2*>(block) = make_uint2(content.x, content.y);
+  const std::uint32_t word = eight ? content.z : content.x;
+  if (four) *reinterpret_cast<std::uint32_t*>(block + (bytes & 8)) = word;
+  if ((bytes & 2) == 0) return;
+  const std::uint32_t last = four ? (eight ? content.w : content.y) : word;
+  *reinterpret_cast<std::uint16_t*>(block + (bytes & 12)) = static_cast<std::uint16_t>(last);
+}
+
+/// The same of the last bytes of a block.
+__device__ inline void store_last(char* block, const uint4& content, int bytes) {
+  const bool eight = (bytes & 8) != 0;
+  const bool four = (bytes & 4) != 0;
+  if (eight) *reinterpret_cast<uint2*>(block + 8) = make_uint2(content.z, content.w);
+  const std::uint32_t word = eight ? content.y : content.w;
+  if (four) *reinterpret_cast<std::uint32_t*>(block + 12 - (bytes & 8)) = word;
+  if ((bytes & 2) == 0) return;
+  const std::uint32_t first = four ? (eight ? content.x : content.z) : word;
+  *reinterpret_cast<std::uint16_t*>(block + 14 - (bytes & 12)) =
+      static_cast<std::uint16_t>(first >> 16);
+}
+
 /// Stores the bytes [from, to) of a block, multiples of 2.
 __device__ inline void store_part(char* block, const uint4& content, int from, int to) {
   if (from <= 0 && to >= 16) {
     *reinterpret_cast<uint4*>(block) = content;
-    return;
-  }
-  const std::uint32_t words[4] = {content.x, content.y, content.z, content.w};
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const bool low = from <= 4 * i && to >= 4 * i + 2;
-    const bool high = from <= 4 * i + 2 && to >= 4 * i + 4;
-    if (low && high) {
-      *reinterpret_cast<std::uint32_t*>(block + 4 * i) = words[i];
-    } else if (low) {
-      *reinterpret_cast<std::uint16_t*>(block + 4 * i) = static_cast<std::uint16_t>(words[i]);
-    } else if (high) {
-      *reinterpret_cast<std::uint16_t*>(block + 4 * i + 2) =
-          static_cast<std::uint16_t>(words[i] >> 16);
+  } else if (from <= 0) {
+    if (to > 0) store_first(block, content, to);
+  } else if (to >= 16) {
+    store_last(block, content, 16 - from);
+  } else {
+    // A row of less than a block.
+#pragma unroll 1
+    for (int at = from; at < to; at += 2) {
+      const std::uint32_t word =
+          at < 8 ? (at < 4 ? content.x : content.y) : (at < 12 ? content.z : content.w);
+      *reinterpret_cast<std::uint16_t*>(block + at) =
+          static_cast<std::uint16_t>(word >> (at & 2) * 8);
     }
   }
 }
