@@ -159,10 +159,10 @@ double predict_short_us(const SpmmProblem& problem, ShortEncoding encoding,
       std::hypot(work_us, missed * edges * row_bytes / fit.missed_bytes_per_us);
   const double both_us =
       std::pow(std::pow(gather_us, fit.power) + std::pow(move_us, fit.power), 1 / fit.power);
-  const double copy_us =
-      copies_x(problem)
-          ? predicted_copy_us(static_cast<double>(bytes_of_copy(problem)), fit.moved_bytes_per_us)
-          : 0;
+  const bool copied = encoding != ShortEncoding::bits && copies_x(problem);
+  const double copy_us = copied ? predicted_copy_us(static_cast<double>(bytes_of_copy(problem)),
+                                                    fit.moved_bytes_per_us)
+                                : 0;
   return fit.start_us + copy_us + both_us + longest_us;
 }
 
