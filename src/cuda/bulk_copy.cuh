@@ -7,10 +7,10 @@
 
 #include "cuda/async_copy.cuh"
 
-/// Copies of whole boxes from global to shared memory, which Hopper's copy engine makes by itself,
-/// and the barriers in shared memory that tell of them. One thread asks. Addresses are those of
-/// shared memory.
-/// Compile callers where `TESSERA_HAS_WGMMA` is defined (cuda/wgmma.cuh).
+/// Copies of bytes and of whole boxes from global to shared memory, which Hopper's copy engine
+/// makes by itself, and the barriers in shared memory that tell of them. One thread asks. Addresses
+/// are those of shared memory. Compile callers where `TESSERA_HAS_WGMMA` is defined
+/// (cuda/wgmma.cuh).
 namespace tessera::cuda {
 
 /// A barrier whose phase ends after so many arrivals, and when all announced bytes have come.
@@ -43,6 +43,16 @@ __device__ inline void wait_for_barrier(std::uint32_t barrier, int parity) {
       "bra AGAIN;\n"
       "DONE:\n}" ::"r"(barrier),
       "r"(parity)
+      : "memory");
+}
+
+/// So many bytes, a multiple of 16, between boundaries of as many.
+__device__ inline void copy_bytes(std::uint32_t to, const void* from, int bytes,
+                                  std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(to),
+      "l"(from), "r"(bytes), "r"(barrier)
       : "memory");
 }
 

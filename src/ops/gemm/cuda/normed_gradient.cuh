@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cuda/share_registers.cuh"
 #include "cuda/wgmma_rows.cuh"
 #include "ops/gemm/cuda/normed_sums.cuh"
 
 /// Both gradients of a dense layer before a batch norm, whose own gradient is made where it is
 /// read: x, y and the gradient come from memory once, that of x goes there once.
 ///
-///     groups 0, 1    convert tile 2     | convert tile 3     | convert tile 4        ...
-///     group 2        dY^T X of tile 1   | dY^T X of tile 2   | dY^T X of tile 3
-///     group 3        dY W of tile 1, write rows | dY W of tile 2, write rows | ...
+///     groups 0, 1    convert tile 2  | convert tile 3  | convert tile 4        ...
+///     group 2        dY^T X and dY W of tile 0, write rows | of tile 2         ...
+///     group 3                          dY^T X and dY W of tile 1, write rows   ...
 ///     copies         two tiles are on their way all the time
 namespace tessera::ops {
 
@@ -29,16 +30,23 @@ __device__ inline float plain_gradient(const NormedLaunch& launch, std::int64_t 
                                    launch.relu);
 }
 
-/// One number of grad_x and a block's share of one of grad_weight where planes could not hold the
-/// factors: rare, so out of the way.
-__device__ __noinline__ float plain_of_x(const NormedLaunch& launch, std::int64_t row,
-                                         std::int64_t col) {
-  float sum = 0;
-  for (std::int64_t k = 0; k < launch.out; ++k) {
-    sum = fmaf(plain_gradient(launch, row, k), launch.weight.data[k * launch.weight.stride + col],
-               sum);
+/// What a lane has of a tile's grad_x, and one number of a block's share of grad_weight, where
+/// planes could not hold the factors: rare, so out of the way.
+__device__ __noinline__ void find_plain_x(const NormedLaunch& launch, std::int64_t first,
+                                          float* products) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::int64_t row = first + thread / 32 % 4 * 16 + thread % 32 / 4;
+  for (int i = 0; i < 32; ++i) {
+    const std::int64_t at_row = row + i / 2 % 2 * 8;
+    const int col = i / 4 * 8 + thread % 4 * 2 + i % 2;
+    if (isfinite(products[i]) || at_row >= launch.rows || col >= launch.in) continue;
+    float sum = 0;
+    for (std::int64_t k = 0; k < launch.out; ++k) {
+      sum = fmaf(plain_gradient(launch, at_row, k),
+                 launch.weight.data[k * launch.weight.stride + col], sum);
+    }
+    products[i] = sum;
   }
-  return sum;
 }
 __device__ __noinline__ float plain_of_weight(const NormedLaunch& launch, std::int64_t row,
                                               std::int64_t col) {
@@ -113,71 +121,86 @@ __device__ inline void write_normed_rows(const NormedLaunch& launch, std::int64_
 /// Computes again what planes could not hold.
 __device__ inline void make_sure_of_x(const NormedLaunch& launch, std::int64_t first,
                                       float (&products)[32]) {
-  float rest = 0;
+  float rests[4] = {};
 #pragma unroll
-  for (int i = 0; i < 32; ++i) rest = fmaf(products[i], 0.0f, rest);
-  if (rest == 0) return;
-  const int thread = static_cast<int>(threadIdx.x);
+  for (int i = 0; i < 32; ++i) rests[i % 4] = fmaf(products[i], 0.0f, rests[i % 4]);
+  if (rests[0] + rests[1] + (rests[2] + rests[3]) == 0) return;
   float copies[32];
 #pragma unroll
   for (int i = 0; i < 32; ++i) copies[i] = products[i];
-  const std::int64_t row = first + thread / 32 % 4 * 16 + thread % 32 / 4;
-  for (int i = 0; i < 32; ++i) {
-    const std::int64_t at_row = row + i / 2 % 2 * 8;
-    const int col = i / 4 * 8 + thread % 4 * 2 + i % 2;
-    if (isfinite(copies[i]) || at_row >= launch.rows || col >= launch.in) continue;
-    copies[i] = plain_of_x(launch, at_row, col);
-  }
+  find_plain_x(launch, first, copies);
 #pragma unroll
   for (int i = 0; i < 32; ++i) products[i] = copies[i];
 }
 
 /// Brings the rows of a block's tiles and makes planes of them, as far ahead as there is room.
-__device__ inline void convert_tiles(const NormedLaunch& launch, NormedTiles& tiles,
-                                     std::int64_t begin, std::int64_t step) {
+template <class Tiles>
+__device__ void convert_tiles(const NormedLaunch& launch, Tiles& tiles, std::int64_t begin,
+                              std::int64_t step) {
+  const auto meet = [] { cuda::wait_at_barrier(NormedBarriers::of_converters, normed_converters); };
+  const bool copies = threadIdx.x == 0;
   for (int side = 0; side < 2; ++side) {
-    if (begin + side * step < launch.rows) tiles.copy(begin + side * step, side);
-    cuda::commit_copies();
+    if (copies && begin + side * step < launch.rows) tiles.copy(begin + side * step, side);
   }
   tiles.fetch_left(begin);
+  tiles.keep_left(0);
+  meet();
   int done = 0;
   for (std::int64_t first = begin; first < launch.rows; first += step, ++done) {
     const int side = done % 2;
-    tiles.keep_left(side);
     tiles.fetch_left(first + step);
-    cuda::wait_for_copies<1>();
-    if (done >= 2) cuda::wait_at_barrier(NormedBarriers::empty(side), normed_threads);
+    tiles.wait_for_rows(side, done / 2);
+    if (done >= 2) {
+      cuda::wait_at_barrier(NormedBarriers::empty(side), NormedBarriers::threads_of_side);
+    }
     tiles.convert(first, side);
     cuda::fence_shared_for_wgmma();
-    for (int reader = 0; reader < 2; ++reader) {
-      cuda::arrive_at_barrier(NormedBarriers::full(side, reader), NormedBarriers::threads_of_full);
-    }
-    if (first + 2 * step < launch.rows) tiles.copy(first + 2 * step, side);
-    cuda::commit_copies();
+    cuda::arrive_at_barrier(NormedBarriers::full(side), NormedBarriers::threads_of_side);
+    tiles.keep_left(1 - side);
+    // All have read the stage that the next but one comes to.
+    meet();
+    if (copies && first + 2 * step < launch.rows) tiles.copy(first + 2 * step, side);
   }
-  cuda::wait_for_copies<0>();
   for (int last = max(0, done - 2); last < done; ++last) {
-    cuda::wait_at_barrier(NormedBarriers::empty(last % 2), normed_threads);
+    cuda::wait_at_barrier(NormedBarriers::empty(last % 2), NormedBarriers::threads_of_side);
   }
 }
 
-/// For one of the two groups that multiply: calls `multiply(first, side, products)`, which begins
-/// the product of a tile, and `finish(first, products)` when this group needs its planes no more.
-template <class Multiply, class Finish>
-__device__ void multiply_tiles(const NormedLaunch& launch, int reader, std::int64_t begin,
-                               std::int64_t step, Multiply&& multiply, Finish&& finish) {
-  int side = 0;
-  for (std::int64_t first = begin; first < launch.rows; first += step, side ^= 1) {
+/// What a group has found of its tiles.
+struct NormedResults {
+  float of_weight[32] = {};
+  NormedSums of_x;
+};
+
+/// For one of the two groups that multiply, which has the tiles of one side.
+template <class Tiles>
+__device__ void multiply_tiles(const NormedLaunch& launch, const Tiles& tiles,
+                               std::uint32_t address, int side, NormedResults& results) {
+  const bool has_sums = Tiles::may_have_sums && launch.sums.data != nullptr;
+  const std::int64_t step = std::int64_t{gridDim.x} * normed_rows;
+  const std::uint32_t gradients = address + NormedLayout::gradient_planes(side);
+  for (std::int64_t first = (blockIdx.x + std::int64_t{gridDim.x} * side) * normed_rows;
+       first < launch.rows; first += 2 * step) {
+    cuda::wait_at_barrier(NormedBarriers::full(side), NormedBarriers::threads_of_side);
     float products[32];
-    cuda::wait_at_barrier(NormedBarriers::full(side, reader), NormedBarriers::threads_of_full);
-    multiply(first, side, products);
+    multiply_lines<64, 1>(gradients, address + NormedLayout::x_planes(side), 0, products);
     cuda::wgmma_wait();
     cuda::keep_in_place(products);
-    cuda::arrive_at_barrier(NormedBarriers::empty(side), normed_threads);
-    finish(first, products);
+#pragma unroll
+    for (int i = 0; i < 32; ++i) results.of_weight[i] += products[i];
+    multiply_by_weight(gradients, address + NormedLayout::weight_planes, products);
+    float x[32];
+    if (has_sums) NormedSums::fetch(launch, first, x);
+    cuda::wgmma_wait();
+    cuda::keep_in_place(products);
+    cuda::arrive_at_barrier(NormedBarriers::empty(side), NormedBarriers::threads_of_side);
+    make_sure_of_x(launch, first, products);
+    write_normed_rows(launch, first, products);
+    if (has_sums) results.of_x.add(launch, tiles, x, products, first);
   }
 }
 
+template <bool reads_columns, bool factors>
 __global__ __launch_bounds__(normed_threads,
                              1) void normed_gradient(const __grid_constant__ NormedLaunch launch) {
 #if defined(TESSERA_HAS_WGMMA)
@@ -189,7 +212,7 @@ __global__ __launch_bounds__(normed_threads,
   const int group = thread / 128;
   const std::int64_t step = std::int64_t{gridDim.x} * normed_rows;
   const std::int64_t begin = std::int64_t{blockIdx.x} * normed_rows;
-  NormedTiles tiles(launch, memory);
+  NormedTiles<reads_columns, factors> tiles(launch, memory);
   cuda::begin_overlapped();
   tiles.keep_constants();
   cuda::fence_shared_for_wgmma();
@@ -198,46 +221,30 @@ __global__ __launch_bounds__(normed_threads,
   // Where rows were staged there is room once all of them are in planes.
   float* const of_weight = reinterpret_cast<float*>(memory + NormedLayout::stages);
   double* const of_warps =
-      reinterpret_cast<double*>(memory + NormedLayout::stages + NormedLayout::matrix_bytes);
+      reinterpret_cast<double*>(memory + NormedLayout::stages + 2 * NormedLayout::matrix_bytes);
   if (thread < normed_converters) {
+    cuda::give_registers<96>();
     convert_tiles(launch, tiles, begin, step);
-  } else if (group == 2) {
-    float sums[32] = {};
-    multiply_tiles(
-        launch, 0, begin, step,
-        [&](std::int64_t, int side, float(&products)[32]) {
-          multiply_lines<64, 1>(address + NormedLayout::gradient_planes(side),
-                                address + NormedLayout::x_planes(side), 0, products);
-        },
-        [&](std::int64_t, const float(&products)[32]) {
-#pragma unroll
-          for (int i = 0; i < 32; ++i) sums[i] += products[i];
-        });
-#pragma unroll
-    for (int i = 0; i < 32; ++i) of_weight[i * 128 + thread % 128] = sums[i];
+    cuda::arrive_at_barrier(NormedBarriers::converted, normed_threads);
+    cuda::take_registers<128>();
   } else {
-    float x[32];
-    NormedSums of_x;
-    const bool has_sums = launch.sums.data != nullptr;
-    multiply_tiles(
-        launch, 1, begin, step,
-        [&](std::int64_t first, int side, float(&products)[32]) {
-          multiply_by_weight(address + NormedLayout::gradient_planes(side),
-                             address + NormedLayout::weight_planes, products);
-          if (has_sums) NormedSums::fetch(launch, first, x);
-        },
-        [&](std::int64_t first, float(&products)[32]) {
-          make_sure_of_x(launch, first, products);
-          write_normed_rows(launch, first, products);
-          if (has_sums) of_x.add(launch, tiles, x, products, first);
-        });
-    of_x.write(of_warps + thread / 32 % 4 * 128);
+    cuda::take_registers<160>();
+    NormedResults results;
+    multiply_tiles(launch, tiles, address, group - 2, results);
+    // Rows that others have yet to convert may lie there.
+    cuda::wait_at_barrier(NormedBarriers::converted, normed_threads);
+#pragma unroll
+    for (int i = 0; i < 32; ++i) {
+      of_weight[(group - 2) * 64 * 64 + i * 128 + thread % 128] = results.of_weight[i];
+    }
+    results.of_x.write(of_warps + (thread - normed_converters) / 32 * 128);
+    cuda::give_registers<128>();
   }
   __syncthreads();
   if (launch.sums.data != nullptr && thread < 128) {
     double total = 0;
 #pragma unroll
-    for (int warp = 0; warp < 4; ++warp) total += of_warps[warp * 128 + thread];
+    for (int warp = 0; warp < 8; ++warp) total += of_warps[warp * 128 + thread];
     __stcg(launch.partial_sums + std::int64_t{blockIdx.x} * 128 + thread, total);
   }
   // Each of the first 256 threads has 16 numbers of the weight's gradient.
@@ -256,7 +263,8 @@ __global__ __launch_bounds__(normed_threads,
   };
 #pragma unroll
   for (int i = 0; i < num_sums; ++i) {
-    own[i] = thread < product_threads ? of_weight[i * product_threads + thread] : 0.0f;
+    const int at = i * product_threads + thread;
+    own[i] = thread < product_threads ? of_weight[at] + of_weight[64 * 64 + at] : 0.0f;
   }
   each([&](int row, int col, float& sum) {
     if (!isfinite(sum)) sum = plain_of_weight(launch, row, col);

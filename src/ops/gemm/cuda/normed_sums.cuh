@@ -31,10 +31,12 @@ class NormedSums {
   }
 
   /// `x` lies as products do.
-  __device__ void add(const NormedLaunch& launch, const NormedTiles& tiles, const float (&x)[32],
+  template <class Tiles>
+  __device__ void add(const NormedLaunch& launch, const Tiles& tiles, const float (&x)[32],
                       const float (&products)[32], std::int64_t first) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int line = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
+    const bool exist[2] = {first + line < launch.rows, first + line + 8 < launch.rows};
 #pragma unroll
     for (int set = 0; set < 4; ++set) {
       float values[8] = {};
@@ -46,12 +48,11 @@ class NormedSums {
         const float2 c = tiles.x_numbers(2, col);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          if (first + line + half * 8 >= launch.rows) continue;
 #pragma unroll
           for (int k = 0; k < 2; ++k) {
             const float distance = x[j * 4 + half * 2 + k] - (k == 0 ? a.x : a.y);
             const float z = k == 0 ? distance * b.x + c.x : distance * b.y + c.y;
-            const bool counts = !(launch.x_columns.relu && z <= 0);
+            const bool counts = exist[half] && !(launch.x_columns.relu && z <= 0);
             const float gradient = counts ? products[j * 4 + half * 2 + k] : 0.0f;
             values[i * 2 + k] += gradient;
             values[4 + i * 2 + k] = fmaf(gradient, distance, values[4 + i * 2 + k]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda/async_copy.cuh"
+#include "cuda/bulk_copy.cuh"
 #include "cuda/named_barrier.cuh"
 #include "ops/gemm/cuda/normed_launch.hpp"
 #include "ops/gemm/cuda/stream_inner.cuh"
@@ -11,8 +11,7 @@
 /// such; and two stages of rows as they come from memory.
 namespace tessera::ops {
 
-/// The first of them bring rows and convert them, half of the others multiply for the weight, half
-/// for x.
+/// The first of them bring rows and convert them; the others multiply, one group every second tile.
 inline constexpr int normed_threads = 512;
 inline constexpr int normed_converters = 256;
 inline constexpr int normed_rows = inner_lines;
@@ -20,14 +19,14 @@ inline constexpr int most_normed_inner = 4;
 
 static_assert(normed_rows * most_normed_inner == normed_converters);
 
-/// Numbers of barriers: planes of a side are there, for each of the two groups that multiply; both
-/// have read them; those who convert meet.
+/// Numbers of barriers: planes of a side are there; the group that multiplies them has read them;
+/// those who convert meet.
 struct NormedBarriers {
-  __device__ static int full(int side, int reader) { return 1 + 2 * side + reader; }
-  __device__ static int empty(int side) { return 5 + side; }
-  static constexpr int of_converters = 7;
+  __device__ static int full(int side) { return 1 + side; }
+  __device__ static int empty(int side) { return 3 + side; }
+  static constexpr int of_converters = 5, converted = 6;
   /// Those who convert, and one group.
-  static constexpr int threads_of_full = normed_converters + 128;
+  static constexpr int threads_of_side = normed_converters + 128;
 };
 
 struct NormedLayout {
@@ -47,13 +46,13 @@ struct NormedLayout {
   static constexpr int right = x_columns + 3 * 64 * 4;
   static constexpr int left = right + most_normed_inner * 64 * 4;
   static constexpr int left_bytes = normed_rows * most_normed_inner * 4;
-  static constexpr int end = left + 2 * left_bytes;
+  /// Barriers for what is copied to the two stages.
+  static constexpr int arrivals = left + 2 * left_bytes;
+  static constexpr int end = arrivals + 2 * 8;
   /// 1024 bytes more, to begin on such a boundary.
   static constexpr int bytes = end + 1024;
 
-  /// Where four neighbours lie in a staged matrix. Exchanged so that eight rows begin in different
-  /// banks.
-  __device__ static int staged(int line, int four) { return line * 256 + (four ^ (line % 8)) * 16; }
+  static constexpr int staged_row_bytes = 64 * 4;
   /// Where four neighbours lie in a plane: as the matrix units read lines of 64 numbers.
   __device__ static int in_plane(int line, int four) {
     return line * 128 + ((four / 2) ^ (line % 8)) * 16 + four % 2 * 8;
@@ -70,16 +69,24 @@ __device__ inline void keep_in_planes(char* planes, int line, int four, const fl
   }
 }
 
-/// The rows of tiles on their way from memory into planes, by the first threads of a block. Each
-/// converts what it copied itself, so copies need no barrier.
+/// The rows of tiles on their way from memory into planes, by the first threads of a block: one of
+/// them asks for copies, all convert. The kernel is made for each answer to two questions, whether
+/// something is done to columns of x (`reads_columns`) and whether the gradient is a product
+/// (`factors`): none is asked for each number.
+template <bool reads_columns, bool factors>
 class NormedTiles {
  public:
+  /// They are for a batch norm before the layer.
+  static constexpr bool may_have_sums = reads_columns;
+
   __device__ NormedTiles(const NormedLaunch& launch, char* memory)
       : launch_(launch), memory_(memory) {}
 
   /// What does not change from tile to tile; a barrier follows.
   __device__ void keep_constants() const {
     const int thread = static_cast<int>(threadIdx.x);
+    if (thread < 2) cuda::init_barrier(arrival(thread), 1);
+    cuda::publish_barriers();
 #pragma unroll 1
     for (int place = thread; place < 64 * 16; place += normed_threads) {
       const int line = place / 16, four = place % 16;
@@ -96,13 +103,13 @@ class NormedTiles {
       const float of_column[] = {column.mean, column.factor, column.shift, column.mean_gradient,
                                  column.weighted};
       for (int i = 0; i < 5; ++i) columns()[i * 64 + thread] = of_column[i];
-      const bool reads = launch_.x_columns.numbers != nullptr && thread < launch_.in;
+      const bool reads = reads_columns && thread < launch_.in;
       const cuda::ColumnNumbers of_x =
           reads ? launch_.x_columns.numbers[thread] : cuda::ColumnNumbers{0, 0, 0, 0};
       const float numbers[] = {of_x.a, of_x.b, of_x.c};
       for (int i = 0; i < 3; ++i) x_columns()[i * 64 + thread] = numbers[i];
     }
-    if (has_factors() && thread < 64) {
+    if (factors && thread < 64) {
       for (int k = 0; k < most_normed_inner; ++k) {
         right()[k * 64 + thread] = k < launch_.inner && thread < launch_.out
                                        ? launch_.right.data[k * launch_.right.stride + thread]
@@ -111,23 +118,34 @@ class NormedTiles {
     }
   }
 
-  /// Begins to copy the rows from `first` on to a side; of rows that are not there, zeros.
-  __device__ void copy(std::int64_t first, int side) {
-    each_four([&](int line, int four) {
-      const std::int64_t row = first + line;
-      const auto copy_of = [&](const cuda::Rows<const float>& matrix, int cols, int which) {
-        const std::uint32_t to =
-            cuda::shared_address(staged(side, which) + NormedLayout::staged(line, four));
-        if (row < launch_.rows && four * 4 < cols) {
-          cuda::copy_16_async(to, matrix.data + row * matrix.stride + four * 4);
-        } else {
-          cuda::zero_16_async(to, matrix.data);
-        }
-      };
-      copy_of(launch_.x, launch_.in, 0);
-      copy_of(launch_.y, launch_.out, 1);
-      if (!has_factors()) copy_of(launch_.gradient, launch_.out, 2);
-    });
+  /// Begins to copy the rows from `first` on to a side, for one thread. What lies there beyond the
+  /// last row and beyond the columns is not touched.
+  __device__ void copy(std::int64_t first, int side) const {
+    const int count = static_cast<int>(min(launch_.rows - first, std::int64_t{normed_rows}));
+    const int cols = launch_.in + launch_.out * (factors ? 1 : 2);
+    cuda::expect_bytes(arrival(side), count * cols * 4);
+    const auto copy_of = [&](const cuda::Rows<const float>& matrix, int columns, int which) {
+      std::uint32_t to = cuda::shared_address(staged(side, which));
+      const float* from = matrix.data + first * matrix.stride;
+      // Rows without a gap between them are one.
+      const bool at_once = columns == 64 && matrix.stride == 64;
+      const int pieces = at_once ? 1 : count;
+      const int bytes = columns * 4 * (at_once ? count : 1);
+#pragma unroll 1
+      for (int i = 0; i < pieces; ++i) {
+        cuda::copy_bytes(to, from, bytes, arrival(side));
+        to += NormedLayout::staged_row_bytes;
+        from += matrix.stride;
+      }
+    };
+    copy_of(launch_.x, launch_.in, 0);
+    copy_of(launch_.y, launch_.out, 1);
+    if constexpr (!factors) copy_of(launch_.gradient, launch_.out, 2);
+  }
+
+  /// Returns when a side's rows are there; `turn` counts its tiles.
+  __device__ void wait_for_rows(int side, int turn) const {
+    cuda::wait_for_barrier(arrival(side), turn % 2);
   }
 
   /// The left factor of a gradient that is a product has few numbers; each converter brings one.
@@ -135,20 +153,19 @@ class NormedTiles {
     const int thread = static_cast<int>(threadIdx.x);
     const std::int64_t row = first + thread / most_normed_inner;
     const int k = thread % most_normed_inner;
-    const bool exists = has_factors() && row < launch_.rows && k < launch_.inner;
+    const bool exists = factors && row < launch_.rows && k < launch_.inner;
     left_ = exists ? launch_.left.data[row * launch_.left.stride + k] : 0.0f;
   }
-  /// Every converter calls it before `convert`.
+  /// A barrier of the converters follows before `convert` reads it.
   __device__ void keep_left(int side) const {
-    if (!has_factors()) return;
-    left(side)[threadIdx.x] = left_;
-    cuda::wait_at_barrier(NormedBarriers::of_converters, normed_converters);
+    if (factors) left(side)[threadIdx.x] = left_;
   }
 
   /// Makes planes of a tile that has arrived.
   __device__ void convert(std::int64_t first, int side) const {
     // A thread has the same columns in every line.
     const int own = static_cast<int>(threadIdx.x) % 16;
+    const bool has_x = own * 4 < launch_.in, has_y = own * 4 < launch_.out;
     GradientColumn of_columns[4];
     cuda::ColumnNumbers of_x[4];
     float of_right[most_normed_inner][4];
@@ -157,7 +174,7 @@ class NormedTiles {
       const bool exists = first + line < launch_.rows;
       const float4 x = four_of(side, 0, line, four);
       float values[4] = {x.x, x.y, x.z, x.w};
-      if (launch_.x_columns.numbers != nullptr) {
+      if constexpr (reads_columns) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           values[i] = launch_.x_columns.value(values[i], of_x[i]);
@@ -170,9 +187,9 @@ class NormedTiles {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         gradients[i] = of_columns[i].value(of_y[i], gradients[i], launch_.relu);
-        // Products of rows that are not there are 0, whatever the columns hold.
-        values[i] = exists ? values[i] : 0.0f;
-        gradients[i] = exists ? gradients[i] : 0.0f;
+        // What is not there is 0 in planes, whatever lies in its place.
+        values[i] = exists && has_x ? values[i] : 0.0f;
+        gradients[i] = exists && has_y ? gradients[i] : 0.0f;
       }
       keep_in_planes(memory_ + NormedLayout::x_planes(side), line, four, values);
       keep_in_planes(memory_ + NormedLayout::gradient_planes(side), line, four, gradients);
@@ -194,14 +211,16 @@ class NormedTiles {
     for (int i = 0; i < normed_rows / lines; ++i) work(i * lines + line, four);
   }
 
-  __device__ bool has_factors() const { return launch_.gradient.data == nullptr; }
-
   __device__ char* staged(int side, int which) const {
     return memory_ + NormedLayout::stages + side * NormedLayout::stage_bytes +
            which * NormedLayout::matrix_bytes;
   }
   __device__ float4 four_of(int side, int which, int line, int four) const {
-    return *reinterpret_cast<const float4*>(staged(side, which) + NormedLayout::staged(line, four));
+    return *reinterpret_cast<const float4*>(staged(side, which) +
+                                            line * NormedLayout::staged_row_bytes + four * 16);
+  }
+  __device__ std::uint32_t arrival(int side) const {
+    return cuda::shared_address(memory_ + NormedLayout::arrivals + side * 8);
   }
   __device__ float* columns() const {
     return reinterpret_cast<float*>(memory_ + NormedLayout::columns);
@@ -234,30 +253,31 @@ class NormedTiles {
                        numbers[3][i], numbers[4][i], {}};
       of_x[i] = {numbers[5][i], numbers[6][i], numbers[7][i], 0};
     }
-    if (!has_factors()) return;
+    if constexpr (factors) {
 #pragma unroll
-    for (int k = 0; k < most_normed_inner; ++k) take(right() + k * 64, four, of_right[k]);
+      for (int k = 0; k < most_normed_inner; ++k) take(right() + k * 64, four, of_right[k]);
+    }
   }
 
   /// Of what batch norm put out.
   __device__ void find_gradients(int side, int line, int four,
                                  const float (&of_right)[most_normed_inner][4],
                                  float (&gradients)[4]) const {
-    if (!has_factors()) {
+    if constexpr (factors) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) gradients[i] = 0;
+      float of_left[4];
+      take(left(side), line, of_left);
+      // Those that are not there are 0 on both sides.
+#pragma unroll
+      for (int k = 0; k < most_normed_inner; ++k) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) gradients[i] = fmaf(of_left[k], of_right[k][i], gradients[i]);
+      }
+    } else {
       const float4 found = four_of(side, 2, line, four);
       gradients[0] = found.x, gradients[1] = found.y;
       gradients[2] = found.z, gradients[3] = found.w;
-      return;
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) gradients[i] = 0;
-    float of_left[4];
-    take(left(side), line, of_left);
-#pragma unroll
-    for (int k = 0; k < most_normed_inner; ++k) {
-      if (k == launch_.inner) break;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) gradients[i] = fmaf(of_left[k], of_right[k][i], gradients[i]);
     }
   }
 
