@@ -34,6 +34,11 @@ class ClusterTeam {
     const unsigned side = exchanges_ % 2, parity = exchanges_ / 2 % 2;
     exchanges_ += 1;
     sums_ = memory_.sums[side];
+    if (gridDim.x == 1) {  // nobody to send to
+      if (threadIdx.x < chain_width) sums_[0][threadIdx.x] = own;
+      __syncthreads();
+      return;
+    }
     std::uint64_t* const barrier = &memory_.barriers[side];
     if (threadIdx.x == 0) {
       cuda::expect_mail(barrier, static_cast<int>(gridDim.x * sizeof(memory_.sums[0][0])));
