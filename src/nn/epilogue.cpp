@@ -24,6 +24,17 @@ bool Epilogue::is_linear(const Context& context) const {
          (options_.dropout == 0 || !context.training);
 }
 
+bool Epilogue::is_relu(const Context& context) const {
+  return options_.activation == ops::Activation::relu &&
+         (options_.dropout == 0 || !context.training);
+}
+
+const Parameter* Epilogue::take_result(const Tensor& y) {
+  x_ = &y;
+  x_is_result_ = true;
+  return adds_bias() ? &*bias : nullptr;
+}
+
 Parameter* Epilogue::leave_bias() {
   if (!bias || options_.activation != ops::Activation::none || options_.dropout > 0) return nullptr;
   bias_is_left_ = true;
@@ -41,8 +52,7 @@ Parameter* Epilogue::leave_sum(const Context& context) {
 }
 
 void Epilogue::let_finish(ops::LinearSurroundings& around, const Context& context) {
-  if (options_.activation != ops::Activation::relu) return;
-  if (context.training && options_.dropout > 0) return;
+  if (!is_relu(context)) return;
   around.before_relu = true;
   if (adds_bias()) around.grad_x_sums = bias->gradient;
   is_finished_ = true;
@@ -109,8 +119,7 @@ void Epilogue::give_to_product(ops::SpmmInputs& inputs, const Tensor& y, std::ui
   inputs.bias = bias_value();
   inputs.random = context.random(layer_number);
   inputs.clock = context.clock;
-  x_ = &y;
-  x_is_result_ = true;
+  take_result(y);
 }
 
 std::optional<ops::ActivationOptions> Epilogue::as_last_pass(std::uint32_t layer_number,

@@ -56,8 +56,16 @@ const Tensor& Linear::forward(const Tensor& x, BatchNorm& norm, const Context& c
 }
 
 const Tensor& Linear::forward_dense(const Tensor& x, const Context& context) {
-  const Parameter* const bias = epilogue_.only_bias(context);
   ops::LinearSurroundings around = around_;
+  if (epilogue_.is_relu(context) && around.columns.absent() &&
+      ops::linear_activates(device(), storage_of(placement().precision), x.rows(), input_width(),
+                            output_width())) {
+    if (moments_) moments_->known = false;
+    around.relu_behind = true;
+    projection_.forward_dense(x, epilogue_.take_result(product_), product_, context, around);
+    return product_;
+  }
+  const Parameter* const bias = epilogue_.only_bias(context);
   if (moments_) {
     moments_->known = context.training && epilogue_.is_linear(context) &&
                       ops::linear_finds_moments(device(), storage_of(placement().precision),

@@ -45,15 +45,17 @@ struct GemmCall {
   /// The rest only where `linear_fuses` (ops/linear.hpp).
   ColumnReading of_a = {}, of_b = {};
   Operand moments = {};
+  bool relu = false;  ///< follows
 };
 
-/// y = x W^T + bias, and the moments of y's columns.
+/// y = x W^T + bias, perhaps through ReLU, and the moments of y's columns.
 struct LinearCall {
   ConstOperand x, weight, bias;
   Operand y;
   bool allows_tf32 = false;
   ColumnReading of_x = {};
   Operand moments = {};
+  bool relu = false;
 };
 
 /// Gradients of y = x W^T + bias; each of the three may be absent.

@@ -284,6 +284,11 @@ TEST(FusedLinearErrors, say_what_does_not_fit) {
   testing::expect_error(ErrorCode::invalid_argument, {"linear", "linear_finds_moments"}, [&] {
     linear(x, weight, {}, y, {}, {}, nullptr, Precision::fp32, {{}, false, moments});
   });
+  LinearSurroundings ends_in_relu;
+  ends_in_relu.relu_behind = true;
+  testing::expect_error(ErrorCode::invalid_argument, {"linear", "linear_activates"}, [&] {
+    linear(x, weight, {}, y, {}, {}, nullptr, Precision::fp32, ends_in_relu);
+  });
   Matrix<float> narrow(16, 3, 0.0f), normal(100, 16);
   testing::expect_error(ErrorCode::invalid_argument, {"batch_norm", "columns"}, [&] {
     batch_norm(x, {}, {}, {}, {}, normal, {}, {}, {}, {}, nullptr, {}, {}, {{}, narrow});
@@ -311,6 +316,47 @@ TEST_P(FusedLinear, finds_moments_of_products_of_longer_rows) {
       run(plain, {});
       EXPECT_TRUE(test::same_bits(y.values(), plain.values()));
       expect_moments(y.values(), moments.values());
+    }
+  });
+}
+
+TEST_P(FusedLinear, ends_in_relu) {
+  constexpr Shape ends[] = {{32900, 64, 64, false, 0},
+                            {33001, 74, 33, false, 2},
+                            {32769, 96, 7, false, 3},
+                            {40000, 9, 2, false, 0}};
+  with_type_of(precision(), [&]<class T>() {
+    for (const auto& [rows, in, out, relu, margin] : ends) {
+      SCOPED_TRACE(::testing::Message() << rows << " x " << in << " -> " << out);
+      if (!linear_activates(device(), storage_of(precision()), rows, in, out)) continue;
+      auto x = normal_matrix<T>(rows, in, 1);
+      x(20000, 3) = static_cast<T>(std::nanf(""));
+      const auto weight = normal_matrix<T>(out, in, 2);
+      const auto bias = normal_matrix<T>(1, out, 3);
+      DeviceMatrix<T> from(x, device(), margin), w(weight, device(), margin);
+      DeviceMatrix<T> b(bias, device(), 0);
+      DeviceMatrix<T> y(rows, out, device(), margin), plain(rows, out, device(), margin);
+      const auto run = [&](DeviceMatrix<T>& to, bool ends_so) {
+        LinearSurroundings around;
+        around.relu_behind = ends_so;
+        linear(from, w, b, to, device(), {}, test::workspace_on(device()), Precision::fp32, around);
+      };
+      run(y, true);
+      run(plain, false);
+      const Matrix<T> ended = y.values(), before = plain.values();
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t j = 0; j < out; ++j) {
+          const auto expected = static_cast<double>(before(i, j));
+          const auto found = static_cast<double>(ended(i, j));
+          if (i == 20000) {
+            ASSERT_TRUE(std::isnan(found)) << j;
+          } else if (out > 4) {
+            ASSERT_EQ(found, std::max(expected, 0.0)) << i << ", " << j;
+          } else {  // which another kernel computes without ReLU
+            ASSERT_NEAR(found, std::max(expected, 0.0), 1e-4) << i << ", " << j;
+          }
+        }
+      }
     }
   });
 }

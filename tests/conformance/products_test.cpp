@@ -64,6 +64,21 @@ TEST_F(ProductsOnGpu, few_columns_by_many_rows) {
   }
 }
 
+/// One to four columns of many short rows are dot products.
+TEST_F(ProductsOnGpu, many_short_rows_with_few_columns) {
+  for (const test::ProductShape& shape : {test::ProductShape{33333, 1, 64},
+                                          {33333, 2, 64},
+                                          {40001, 3, 61},
+                                          {33333, 4, 64},
+                                          {32769, 4, 7},
+                                          {140002, 2, 33}}) {
+    for (const Transpose turn_b : {no, yes}) {
+      test::check_gemm<float>(shape, no, turn_b, {{0, 0}, {0, 3}}, gpu);
+      test::check_gemm<Bfloat16>(shape, no, turn_b, {{0, 0}, {0, 3}}, gpu);
+    }
+  }
+}
+
 /// Those that cuBLAS computes, within the bound of tf32; the others stay as exact as fp32.
 TEST_F(ProductsOnGpu, tf32_where_it_is_allowed) {
   for (const test::ProductShape& shape :

@@ -34,6 +34,11 @@ class Epilogue {
 
   /// Whether nothing but a bias is left to add.
   bool is_linear(const Context& context) const;
+  /// Whether ReLU is all that follows a bias.
+  bool is_relu(const Context& context) const;
+  /// The matrix before it comes out as what the epilogue makes of it (`y`): nothing but `backward`
+  /// is called. The bias that is added, if any.
+  const Parameter* take_result(const Tensor& y);
   /// As `Layer::leave_bias`: where nothing else follows.
   Parameter* leave_bias();
   /// The bias if adding it is all that there is to do; what does that itself, and its gradient,

@@ -43,6 +43,9 @@ struct LinearSurroundings {
   /// With `normed` and `columns`, for the gradient of the batch norm before
   /// (`BatchNormSurroundings::sums`): 2 x in in fp64. May be absent.
   Operand norm_sums = {};
+  /// `y` is what ReLU makes of product and bias, where `linear_activates`. Not together with
+  /// `columns` or `moments`.
+  bool relu_behind = false;
 };
 
 /// Whether it pays that a dense layer does what surrounds it, so that nothing else reads or writes
@@ -54,6 +57,11 @@ bool linear_fuses(Device device, ElementType type, std::int64_t rows, std::int64
 /// The same of moments alone (`LinearSurroundings::moments`), for which rows of `x` may be longer.
 bool linear_finds_moments(Device device, ElementType type, std::int64_t rows, std::int64_t in,
                           std::int64_t out);
+
+/// Whether a dense layer ends in ReLU (`LinearSurroundings::relu_behind`), so that no pass of its
+/// own reads and writes `y`: on GPUs with matrix units that read shared memory, as above.
+bool linear_activates(Device device, ElementType type, std::int64_t rows, std::int64_t in,
+                      std::int64_t out);
 
 /// Whether the gradients of a dense layer come from that of a batch norm's output
 /// (`LinearSurroundings::normed`) in one pass, so that the gradient of `y` is written nowhere: on

@@ -29,6 +29,12 @@ ColumnReading checked_reading(const Checker& check, const ConstOperand& x, std::
   if (!around.moments.absent() && !linear_finds_moments(x.device, x.type, x.rows, x.cols, out)) {
     check.fail("moments are for many short rows: ask linear_finds_moments");
   }
+  if (around.relu_behind) {
+    check.that(linear_activates(x.device, x.type, x.rows, x.cols, out),
+               "relu_behind is for many short rows: ask linear_activates");
+    check.that(around.columns.absent() && around.moments.absent(),
+               "there are columns or moments beside relu_behind");
+  }
   if (!around.columns.absent() && around.columns.stride != 4) {
     check.fail("columns has gaps between its rows");
   }
@@ -101,6 +107,11 @@ bool linear_finds_moments(Device device, ElementType type, std::int64_t rows, st
   return is_one && cuda_linear_fuses(device, type);
 }
 
+bool linear_activates(Device device, ElementType type, std::int64_t rows, std::int64_t in,
+                      std::int64_t out) {
+  return device.kind != DeviceKind::cpu && linear_finds_moments(device, type, rows, in, out);
+}
+
 bool linear_gradient_fuses(Device device, ElementType type, std::int64_t rows, std::int64_t in,
                            std::int64_t out) {
   constexpr std::int64_t narrowest = 8;
@@ -127,7 +138,9 @@ void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, D
   check.apart(y, "y", weight, "weight");
   check.apart(y, "y", bias, "bias");
   const ColumnReading of_x = checked_reading(check, x, y.cols, around);
-  submit(device, LinearCall{x, weight, bias, y, may_use_tf32(x, arithmetic), of_x, around.moments},
+  submit(device,
+         LinearCall{x, weight, bias, y, may_use_tf32(x, arithmetic), of_x, around.moments,
+                    around.relu_behind},
          stream, workspace);
 }
 
@@ -137,6 +150,7 @@ void DenseOps::linear(const LinearCall& call, Stream stream,
                    call.x.cols,   call.allows_tf32, call.bias};
   product.of_a = call.of_x;
   product.moments = call.moments;
+  product.relu = call.relu;
   gemm(product, stream, workspace);
 }
 

@@ -61,9 +61,10 @@ std::vector<Matrix<double>> gradients_of(const ModelConfig& config, std::int64_t
 }
 
 /// Where a number is almost 0, ReLU may see another sign: single terms of long sums differ.
-void expect_gradients_of_double(std::int64_t features, std::int64_t hidden, std::int64_t outputs) {
+void expect_gradients_of_double(ModelKind kind, std::int64_t features, std::int64_t hidden,
+                                std::int64_t outputs) {
   ModelConfig config;
-  config.kind = ModelKind::gin;
+  config.kind = kind;
   config.layers = 2;
   config.hidden = hidden;
   config.batch_norm = true;
@@ -84,10 +85,17 @@ void expect_gradients_of_double(std::int64_t features, std::int64_t hidden, std:
 
 TEST(ManyRows, gradients_of_gin_are_those_of_double_precision_OnDevice) {
   if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
-  expect_gradients_of_double(72, 64, 2);
-  expect_gradients_of_double(75, 64, 3);
-  expect_gradients_of_double(136, 64, 2);  // multiplied before they are summed
-  expect_gradients_of_double(16, 32, 12);
+  expect_gradients_of_double(ModelKind::gin, 72, 64, 2);
+  expect_gradients_of_double(ModelKind::gin, 75, 64, 3);
+  expect_gradients_of_double(ModelKind::gin, 136, 64, 2);  // multiplied before they are summed
+  expect_gradients_of_double(ModelKind::gin, 16, 32, 12);
+}
+
+TEST(ManyRows, gradients_of_agnn_are_those_of_double_precision_OnDevice) {
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
+  for (const std::int64_t hidden : {12, 64, 128}) {
+    expect_gradients_of_double(ModelKind::agnn, 40, hidden, 2);
+  }
 }
 
 }  // namespace

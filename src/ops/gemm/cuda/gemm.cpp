@@ -56,8 +56,10 @@ void CudaDenseOps::gemm(const GemmCall& call, Stream stream,
   const cuda_backend::CurrentDevice current(device_.index);
   const DenseWorkspaceUse use(workspace, "gemm", device_, stream);
   if (run_product(call, device_, use.data(), stream)) return;
-  if (!call.of_a.columns.absent() || !call.of_b.columns.absent() || !call.moments.absent()) {
-    throw Error(ErrorCode::internal, "no kernel reads columns or finds moments", "gemm");
+  if (!call.of_a.columns.absent() || !call.of_b.columns.absent() || !call.moments.absent() ||
+      call.relu) {
+    throw Error(ErrorCode::internal, "no kernel reads columns, finds moments or ends in ReLU",
+                "gemm");
   }
   const BlasCall blas(device_, stream, use.data());
   const auto alpha = static_cast<float>(call.alpha);

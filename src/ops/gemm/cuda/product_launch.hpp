@@ -60,6 +60,7 @@ struct ProductTarget {
   const T* bias = nullptr;  ///< may be null
   std::int64_t bias_row_step = 0;
   std::int64_t bias_col_step = 1;
+  bool relu = false;  ///< follows, in products of many rows alone
 };
 
 /// The inner size is cut into `splits` parts of `inner_per_split`, each for a block of its own. The
@@ -136,5 +137,9 @@ void run_stream_inner(const ProductLaunch& launch, Stream stream);
 inline constexpr std::int64_t thin_product_rows = 4;
 template <class T>
 void run_thin(const ProductOf<T>& product, std::byte* memory, Stream stream);
+/// Many short rows times one to four columns.
+inline constexpr std::int64_t most_dot_columns = 4, longest_dot = 64;
+template <class T>
+void run_dot_rows(const ProductOf<T>& product, const ProductLaunchOf<T>& launch, Stream stream);
 
 }  // namespace tessera::ops

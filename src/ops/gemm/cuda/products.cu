@@ -92,6 +92,15 @@ bool is_thin(const ProductOf<T>& product) {
          product.cols <= cuda::workspace_columns;
 }
 
+/// Few columns of very many short rows: a tile would be all padding.
+template <class T>
+bool is_dots(const ProductOf<T>& product) {
+  return product.rows > many_rows && product.cols <= most_dot_columns &&
+         product.inner <= longest_dot && product.left.inner_in_row &&
+         product.target.col_step == 1 && !product.target.relu && product.beta == 0 &&
+         product.moments.totals == nullptr && product.right.columns.numbers == nullptr;
+}
+
 template <class T>
 bool streams_inner(const ProductOf<T>& product) {
   return product.inner >= many_rows && !product.left.inner_in_row && !product.right.inner_in_row &&
@@ -170,12 +179,15 @@ ReadColumns columns_of(const ColumnReading& reading) {
 
 template <class T>
 ProductOf<T> product_of(const GemmCall& call) {
+  ProductTarget<T> target{static_cast<T*>(call.c.data), call.c.stride, 1,
+                          static_cast<const T*>(call.bias.data)};
+  target.relu = call.relu;
   return {call.c.rows,
           call.c.cols,
           call.inner,
           {matrix_of<T>(call.a), call.transpose_a == Transpose::no, columns_of(call.of_a)},
           {matrix_of<T>(call.b), call.transpose_b == Transpose::yes, columns_of(call.of_b)},
-          {static_cast<T*>(call.c.data), call.c.stride, 1, static_cast<const T*>(call.bias.data)},
+          target,
           static_cast<float>(call.alpha),
           static_cast<float>(call.beta),
           {static_cast<double*>(call.moments.data), call.moments.stride}};
@@ -185,6 +197,8 @@ bool run_fp32(const GemmCall& call, Device device, std::byte* memory, Stream str
   const auto product = product_of<float>(call);
   if (is_thin(product)) {
     run_thin(product, memory, stream);
+  } else if (is_dots(product)) {
+    run_dot_rows(product, launch_of(product, {}), stream);
   } else if (streams_rows(product) && cuda::has_wgmma(device)) {
     run_rows(product, memory, stream);
   } else if (streams_inner(product) && cuda::has_wgmma(device)) {
@@ -203,6 +217,10 @@ bool run_bf16(const GemmCall& call, Device device, std::byte* memory, Stream str
   const auto product = product_of<__nv_bfloat16>(call);
   if (is_thin(product)) {
     run_thin(product, memory, stream);
+    return true;
+  }
+  if (is_dots(product)) {
+    run_dot_rows(product, launch_of(product, {}), stream);
     return true;
   }
   if (streams_inner(product) && cuda::has_wgmma(device) &&

@@ -210,6 +210,12 @@ __device__ __noinline__ void sum_plainly(const ProductLaunch& launch, bool inner
   }
 }
 
+/// What is stored; a not-a-number passes. Products that do more already leave ReLU to others.
+template <bool fused>
+__device__ float finished(const ProductLaunch& launch, float result) {
+  return !fused && launch.target.relu && result <= 0 ? 0.0f : result;
+}
+
 /// Writes the sums of a lane's two rows, four columns at a time.
 template <int cols, class Moments>
 __device__ void write_rows(const ProductLaunch& launch, std::int64_t row, std::int64_t first_col,
@@ -230,7 +236,7 @@ __device__ void write_rows(const ProductLaunch& launch, std::int64_t row, std::i
         float result = launch.alpha * sums[j * 8 + i / 2 * 4 + half * 2 + i % 2];
         if (launch.target.bias != nullptr) result += launch.target.bias[col + i];
         if (launch.beta != 0) result = fmaf(launch.beta, to[col + i], result);
-        results[half].values[i] = result;
+        results[half].values[i] = finished<Moments::wanted>(launch, result);
       }
       if (in_fours && col + 3 < launch.cols) {
         *reinterpret_cast<cuda::Pack<float, 4>*>(to + col) = results[half];
@@ -264,8 +270,10 @@ __device__ void write_whole_rows(const ProductLaunch& launch, std::int64_t row,
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int at = j * 8 + i / 2 * 4 + i % 2;
-      results[0].values[i] = fmaf(launch.alpha, sums[at], bias[i]);
-      results[1].values[i] = fmaf(launch.alpha, sums[at + 2], bias[i]);
+      results[0].values[i] =
+          finished<Moments::wanted>(launch, fmaf(launch.alpha, sums[at], bias[i]));
+      results[1].values[i] =
+          finished<Moments::wanted>(launch, fmaf(launch.alpha, sums[at + 2], bias[i]));
     }
     *reinterpret_cast<cuda::Pack<float, 4>*>(upper + j * 16) = results[0];
     *reinterpret_cast<cuda::Pack<float, 4>*>(lower + j * 16) = results[1];
