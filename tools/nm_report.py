@@ -61,6 +61,13 @@ def case_of(record):
     return (*(record.get(name) for name in names), record["kernel"] if record.get("form") == "dense" else None)
 
 
+def put(results, part, records, commit):
+    """New records, and those of other cases as they were."""
+    replaced = {case_of(record) for record in records}
+    results[part] = [record for record in results[part] if case_of(record) not in replaced]
+    results[part] += [{**record, "commit": commit} for record in records]
+
+
 def on_gpu(arguments, paths, output):
     program, data = arguments.program, arguments.data
     measures = {
@@ -79,9 +86,7 @@ def on_gpu(arguments, paths, output):
         results["launch"] = {**measured, "commit": arguments.commit} if measured else results.get("launch")
     for part in [part for part in GPU_PARTS if part in arguments.parts]:
         for records in measures[part]():
-            replaced = {case_of(record) for record in records}
-            results[part] = [record for record in results[part] if case_of(record) not in replaced]
-            results[part] += [{**record, "commit": arguments.commit} for record in records]
+            put(results, part, records, arguments.commit)
             nm_pages.write(results, output)
 
 
@@ -90,7 +95,7 @@ def add_translations(files, output):
     results = nm_pages.kept(output, GPU_PARTS)
     for file in files:
         content = json.loads(file.read_text(encoding="utf-8"))
-        results["translation"] += [{**record, "commit": content["commit"][:7]} for record in nm_gpu.translations_of(content["records"])]
+        put(results, "translation", nm_gpu.translations_of(content["records"]), content["commit"][:7])
     nm_pages.write(results, output)
 
 
