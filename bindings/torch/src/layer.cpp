@@ -61,7 +61,7 @@ std::vector<Tensor> Layer::forward(std::optional<Tensor> bias, bool relu, Copies
     results = {y, sums};
   } else {
     const Tensor moved = dense.product(features, transposed(matrix));
-    Added added{.bias = bias, .relu = relu};
+    Added added{.bias = bias, .relu = relu, .results = returned};
     if (factors.joined) {
       added.residual = columns_of(moved, outputs, outputs);
     } else if (own_matrix) {

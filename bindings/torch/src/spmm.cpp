@@ -31,7 +31,7 @@ struct Brought {
   int number() const {
     return (weight ? 1 : 0) + (epilogue.bias ? 2 : 0) + (epilogue.residual ? 4 : 0) +
            (epilogue.residual_scale ? 8 : 0) + (backward ? 16 : 0) + (weight_gradient ? 32 : 0) +
-           (epilogue.activation == ops::Activation::relu ? 64 : 0);
+           (epilogue.activation == ops::Activation::relu ? 64 : 0) + (epilogue.output ? 128 : 0);
   }
 };
 
@@ -152,12 +152,13 @@ void check_weight(const Structure& structure, const std::optional<Tensor>& weigh
 Tensor summed(Structure& structure, const SpmmSettings& settings, Tensor x,
               const std::optional<Tensor>& weight, const Added& added, Tensor* winners) {
   check_weight(structure, weight);
-  const ScalarType given_type = x.scalar_type();
+  const ScalarType returned = added.results.value_or(x.scalar_type());
   if (is_widened(x)) x = in_type(x, ScalarType::Float);
   x = with_rows(x);
   const ScalarType type = x.scalar_type();
-  Tensor y = empty_beside(x, structure.targets(), x.size(1), type);
-  if (y.numel() == 0) return in_type(y, given_type);
+  const bool widens = returned == ScalarType::Float && type != returned;
+  Tensor y = empty_beside(x, structure.targets(), x.size(1), widens ? returned : type);
+  if (y.numel() == 0) return in_type(y, returned);
 
   const EdgeValues values(structure, settings, weight, x);
   Brought brought{.weight = values.present(), .heads = heads_of(weight)};
@@ -165,6 +166,7 @@ Tensor summed(Structure& structure, const SpmmSettings& settings, Tensor x,
   brought.epilogue.residual = added.residual.has_value();
   brought.epilogue.residual_scale = added.residual_scale.has_value();
   if (added.relu) brought.epilogue.activation = ops::Activation::relu;
+  if (widens) brought.epilogue.output = Precision::fp32;
   const auto planned = plan_for(structure, x, values.settings, brought);
   ops::SpmmInputs inputs;
   inputs.x = operand(x);
@@ -183,7 +185,7 @@ Tensor summed(Structure& structure, const SpmmSettings& settings, Tensor x,
     ops::run(planned->plan, inputs, outputs, place_of(x).stream, workspace);
   }
   note_run(planned->plan, "forward");
-  return in_type(y, given_type);
+  return in_type(y, returned);
 }
 
 FoundGradients summed_backward(Structure& structure, const SpmmSettings& settings, Tensor grad,

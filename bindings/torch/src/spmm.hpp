@@ -30,18 +30,19 @@ struct SpmmSettings {
   }
 };
 
-/// What is added to the sums: (1 + residual_scale) * residual + bias; and whether what is negative
-/// then becomes 0.
+/// What is added to the sums: (1 + residual_scale) * residual + bias; whether what is negative then
+/// becomes 0; and as what the results are stored, if not as the features are.
 struct Added {
   std::optional<Tensor> bias = {};
   std::optional<Tensor> residual = {};
   std::optional<Tensor> residual_scale = {};
   bool relu = false;
+  std::optional<ScalarType> results = {};
 };
 
 void check_weight(const Structure& structure, const std::optional<Tensor>& weight);
 
-/// Sums of the rows of `x`, stored as `x` is; for max and min `winners` gets who won.
+/// Sums of the rows of `x`; for max and min `winners` gets who won.
 Tensor summed(Structure& structure, const SpmmSettings& settings, Tensor x,
               const std::optional<Tensor>& weight, const Added& added, Tensor* winners = nullptr);
 
