@@ -101,9 +101,9 @@ void CudaDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
         const DenseWorkspaceUse use(workspace, "the gradient of a bias", device_, stream);
         const cuda::Workspace parts = cuda::workspace_in(use.data());
         if constexpr (std::is_same_v<std::decay_t<decltype(gradient)>, ProductGradient<T>>) {
-          cuda::for_long_columns<cuda::chunk<T>>(extent, function, parts, stream);
+          cuda::for_long_columns<cuda::columns_at_once>(extent, function, parts, stream);
         } else {
-          cuda::for_columns<cuda::chunk<T>>(extent, function, parts, stream);
+          cuda::for_columns<cuda::columns_at_once>(extent, function, parts, stream);
         }
       } else {
         const bool knows_columns = !bias.absent() || !factors.absent();

@@ -44,7 +44,13 @@ void CudaDenseOps::activate(ConstOperand x, ConstOperand bias, const ActivationF
                                DeviceFormula(formula)};
     auto extent = cuda::Extent{x.rows, x.cols}.with(function.x).with(function.y);
     extent = bias.absent() ? extent.flattened() : extent.with(columns_of(function.bias));
-    cuda::for_elements<cuda::chunk<T>>(extent, function, stream);
+    // A few are sooner done by more threads.
+    constexpr std::int64_t few = 1 << 17;
+    if (extent.size() <= few) {
+      cuda::for_elements<2, 1>(extent, function, stream);
+    } else {
+      cuda::for_elements<cuda::chunk<T>>(extent, function, stream);
+    }
   });
 }
 
