@@ -96,16 +96,28 @@ class ShortGradientResults {
   }
 
  private:
+  /// Several features of a lane are on their way at once. A slot has all rows of a window, be there
+  /// as many or not.
   __device__ void join(const tiles::CutWindow& window, int m) const {
-    for (int i = static_cast<int>(threadIdx.x) % 32; i < window.num_rows * width; i += 32) {
-      const int place = i / width;
-      const int feature = i % width;
-      float sum = 0;
+    constexpr int at_once = 4;
+    static_assert(short_attention_height * width % (32 * at_once) == 0);
+    const int count = window.num_rows * width;
+    for (int i = static_cast<int>(threadIdx.x) % 32; i < count; i += 32 * at_once) {
+      float sums[at_once] = {};
       for (int k = 0; k < window.num_slots; ++k) {
-        sum += __ldcg(slot_row(window.first_slot + k, place, m) + feature);
+#pragma unroll
+        for (int j = 0; j < at_once; ++j) {
+          const int at = i + 32 * j;
+          sums[j] += __ldcg(slot_row(window.first_slot + k, at / width, m) + at % width);
+        }
       }
-      matrices_[m].at(std::int64_t{window.first_row} + place)[feature] =
-          cuda::narrow<T>(sum * matrices_[m].factor);
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) {
+        const int at = i + 32 * j;
+        if (at >= count) break;
+        matrices_[m].at(std::int64_t{window.first_row} + at / width)[at % width] =
+            cuda::narrow<T>(sums[j] * matrices_[m].factor);
+      }
     }
   }
 
