@@ -323,11 +323,12 @@ struct QuadOffsets {
   }
 };
 
-/// How many quads windows have. The numbers of segments become those of the window's segments
-/// before.
+/// How many quads and columns windows have. The numbers of segments become those of the window's
+/// segments before.
 __global__ __launch_bounds__(block_threads) void count_quads(const SetsView view,
                                                              std::int32_t* quads_of_segments,
                                                              std::int32_t* quads_of_windows,
+                                                             std::int32_t* columns_of_windows,
                                                              EdgeOffset* offsets) {
   const std::int64_t window = cuda::thread_number();
   if (window >= view.num_windows) return;
@@ -341,6 +342,7 @@ __global__ __launch_bounds__(block_threads) void count_quads(const SetsView view
     quads += of_segment;
   }
   quads_of_windows[window] = quads;
+  columns_of_windows[window] = view.order(window).num_columns;
   offsets[window] = QuadOffsets::of_window(quads);
 }
 
@@ -352,6 +354,7 @@ struct QuadsView {
   std::int64_t num_tiles = 0;
   const EdgeOffset* offsets = nullptr;  ///< see `QuadOffsets`
   const std::int32_t* quads_of_windows = nullptr;
+  const std::int32_t* columns_of_windows = nullptr;
   const std::int32_t* quads_before = nullptr;  ///< in the window, by segments
   const QuadNote* notes = nullptr;
   VertexId* columns = nullptr;
@@ -362,7 +365,7 @@ struct QuadsView {
 struct NotedQuad {
   __device__ NotedQuad(const SetsView& view, const QuadsView& quads, std::int64_t window,
                        std::int32_t quad) {
-    const QuadOrder order = view.order(window);
+    const QuadOrder order{quads.columns_of_windows[window]};
     const auto before = [&](std::int32_t segment) {
       return quads.quads_before[view.segment_number(window, segment)];
     };
@@ -383,13 +386,14 @@ struct NotedQuad {
   std::int32_t columns[quad_columns];
 };
 
-/// What stands for the entries of a quad (tiles/quad_fragment.hpp), a bit for each of 16 rows: the
-/// low bits of both indices, the high bits, and whether the entries are there; the first entry's in
-/// the low half.
-struct QuadPlanes {
-  std::uint32_t low;
-  std::uint32_t high;
+/// What stands for the entries of a quad (tiles/quad_fragment.hpp), for 16 rows: a bit for each
+/// that says whether the entry is there, the first entry's in the low half, and two for its index,
+/// where the bits of even rows are, or of odd ones and the next.
+struct alignas(16) QuadPlanes {
+  std::uint32_t even_digits;
   std::uint32_t present;
+  std::uint32_t odd_digits;
+  std::uint32_t present_again;
 };
 
 /// From the rows that use each column.
@@ -402,51 +406,64 @@ __device__ QuadPlanes planes_of(const std::uint32_t (&rows)[quad_columns]) {
   // is not d.
   const std::uint32_t second_is_b = a & b;
   const std::uint32_t second_is_c = c & (a | b);
-  return {both(b & ~a, ~second_is_c), both(c & ~(a | b), ~second_is_b),
-          both(a | b | c, d | second_is_b | second_is_c)};
+  const std::uint32_t low = both(b & ~a, ~second_is_c);
+  const std::uint32_t high = both(c & ~(a | b), ~second_is_b);
+  const std::uint32_t present = both(a | b | c, d | second_is_b | second_is_c);
+  constexpr std::uint32_t even = 0x55555555u;
+  return {(low & even) | (high & even) << 1, present, (low >> 1 & even) | (high & ~even), present};
 }
 
-/// The words of 16 rows and a tile. Lane q has the planes of quad q, from `first_lane` on.
-__device__ void write_strip(const QuadPlanes& planes, int first_lane, std::uint32_t* words) {
+/// The words of 16 rows and a tile, from its 16 quads.
+__device__ void write_strip(const QuadPlanes* quads, std::uint32_t* words) {
   const int lane = lane_number();
   const int group = lane / 4;
   const int step = lane % 4 / 2;
   const int half = lane % 2;
-  // Rows `group` and `group + 8` of both entries: bits 0, 8, 16 and 24.
-  const auto row_bits = [&](std::uint32_t plane, int quad) {
-    return __shfl_sync(all_lanes, plane, first_lane + quad) >> group & 0x01010101u;
-  };
-  std::uint32_t indices = 0;
-  std::uint32_t present[2] = {};
+  // Of rows `group` and `group + 8`, of the first entry and the second: a byte for each.
+  std::uint32_t digits[4];
+  std::uint32_t present[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const int quad = 8 * step + 4 * half + i;
-    const std::uint32_t digits = row_bits(planes.low, quad) | row_bits(planes.high, quad) << 1;
-    const std::uint32_t both = digits | digits >> 14;  // four bits for each row
-    indices |= (both & 0xfu) << 4 * i | (both & 0xf00u) << (8 + 4 * i);
-    const std::uint32_t there = row_bits(planes.present, quad);
-    const std::uint32_t rows = there | there >> 7;  // two bits for each entry
-    present[i / 2] |= ((rows & 3u) | (rows >> 8 & 0x300u)) << (16 * (i % 2));
+    const auto* const of_rows = reinterpret_cast<const uint2*>(quads + 8 * step + 4 * half + i);
+    const uint2 planes = of_rows[group % 2];
+    const std::uint32_t entries = planes.x >> (group & ~1) & 0x03030303u;
+    digits[i] = (entries | entries >> 14) & 0x0f0fu;  // four bits for each row
+    const std::uint32_t there = planes.y >> group & 0x01010101u;
+    present[i] = there | there >> 7;  // two bits for each entry
   }
-  words[lane] = indices;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    present[i] <<= 4 * step + 2 * half;
-    present[i] |= __shfl_xor_sync(all_lanes, present[i], 1);
-    present[i] |= __shfl_xor_sync(all_lanes, present[i], 2);
-    if (lane % 4 == i) words[32 + 2 * group + i] = present[i];
+  words[lane] = __byte_perm(digits[0] | digits[1] << 4, digits[2] | digits[3] << 4, 0x5140);
+  // Four lanes have bits of both words: each keeps one and gives the other away.
+  const std::uint32_t first = __byte_perm(present[0], present[1], 0x6420) << (2 * (lane % 4));
+  const std::uint32_t second = __byte_perm(present[2], present[3], 0x6420) << (2 * (lane % 4));
+  std::uint32_t kept = half == 0 ? first : second;
+  kept |= __shfl_xor_sync(all_lanes, half == 0 ? second : first, 1);
+  kept |= __shfl_xor_sync(all_lanes, kept, 2);
+  if (step == 0) words[32 + 2 * group + half] = kept;
+}
+
+/// `cuda::lower_bound` by all lanes of a warp, which look at 32 values at once.
+__device__ std::int64_t find_in_warp(const EdgeOffset* values, std::int64_t end,
+                                     EdgeOffset wanted) {
+  std::int64_t begin = 0;
+  while (begin < end) {
+    const std::int64_t stride = (end - begin + 31) / 32;
+    const std::int64_t at = begin + (lane_number() + 1) * stride - 1;
+    const bool below = at < end && values[at] < wanted;
+    begin = min(end, begin + __popc(__ballot_sync(all_lanes, below)) * stride);
+    end = min(end, begin + stride - 1);
   }
+  return begin;
 }
 
 /// A warp for each tile. Half of its lanes have the quads for 32 rows, the others for the next 32,
 /// as often as there are 64.
 __global__ __launch_bounds__(block_threads) void write_tiles(const SetsView view,
                                                              const QuadsView quads) {
+  __shared__ QuadPlanes planes[block_warps][2][32];
   const std::int64_t tile = warp_number();
   if (tile >= quads.num_tiles) return;
   const EdgeOffset tiles_to_here = (tile + 1) << QuadOffsets::tile_shift;
-  const std::int64_t window =
-      cuda::lower_bound(quads.offsets, 0, view.num_windows + 1, tiles_to_here) - 1;
+  const std::int64_t window = find_in_warp(quads.offsets, view.num_windows + 1, tiles_to_here) - 1;
   const std::int32_t num_quads = quads.quads_of_windows[window];
   const auto in_window =
       static_cast<std::int32_t>(tile - QuadOffsets::tiles(quads.offsets[window]));
@@ -472,12 +489,15 @@ __global__ __launch_bounds__(block_threads) void write_tiles(const SetsView view
     }
 #pragma unroll
     for (int upper = 0; upper < 2; ++upper) {
-      const QuadPlanes planes = planes_of(rows);
+      // The other half was read before all lanes came here.
+      QuadPlanes* const of_rows = planes[threadIdx.x / 32][upper];
+      of_rows[lane_number()] = planes_of(rows);
+      __syncwarp();
 #pragma unroll
       for (int of_warp = 0; of_warp < 2; ++of_warp) {
         const int strip = first_strip + 2 * of_warp + upper;
         if (strip < strips)
-          write_strip(planes, tile_quads * of_warp, words + strip * quad_strip_words);
+          write_strip(of_rows + tile_quads * of_warp, words + strip * quad_strip_words);
       }
 #pragma unroll
       for (int i = 0; i < quad_columns; ++i) rows[i] >>= 16;
@@ -552,9 +572,11 @@ DeviceQuads arrange_quads(const DeviceTiles& sets, const Place& place) {
   start_arranging(row_set_words(sets.host.height), view, notes.data(), of_segments.data(),
                   place.stream);
   Buffer<std::int32_t> of_windows(num_windows, place);
+  Buffer<std::int32_t> columns_of_windows(num_windows, place);
   Buffer<EdgeOffset> offsets(num_windows + 1, place);
   cuda::launch(count_quads, dim3(cuda::num_blocks(num_windows, block_threads)), block_threads,
-               place.stream, view, of_segments.data(), of_windows.data(), offsets.data());
+               place.stream, view, of_segments.data(), of_windows.data(), columns_of_windows.data(),
+               offsets.data());
   // The last number counts nothing, and is whatever memory held.
   cuda::exclusive_scan(offsets.data(), offsets.size(), place);
 
@@ -575,6 +597,7 @@ DeviceQuads arrange_quads(const DeviceTiles& sets, const Place& place) {
   quads.words = Buffer<std::uint32_t>(tiles.num_tiles * quads.host.words_per_tile(), place);
   tiles.offsets = offsets.data();
   tiles.quads_of_windows = of_windows.data();
+  tiles.columns_of_windows = columns_of_windows.data();
   tiles.quads_before = of_segments.data();
   tiles.notes = notes.data();
   tiles.columns = quads.columns.data();
