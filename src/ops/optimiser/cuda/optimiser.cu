@@ -206,10 +206,13 @@ __device__ cuda::Elements<width, aligned> place_of(const Target& target, unsigne
   return place;
 }
 
+/// Which parameter and where is known from the launch, and waits for nothing.
 template <bool aligned>
 __device__ void step_chunk(const StepRule& rule, const Target& target, unsigned block,
-                           const PresentStep& present) {
+                           PresentStep& present) {
   const auto place = place_of<aligned>(target, block);
+  cuda::wait_for_previous();
+  if (threadIdx.x == 0) present = present_step(rule);
   if (rule.kind == OptimiserKind::sgd) {
     descend(rule, target, place, present);
   } else {
@@ -228,8 +231,7 @@ struct Advance {
 __global__ __launch_bounds__(cuda::element_threads) void step_targets(
     const StepRule rule, const __grid_constant__ Targets targets, const Advance advance) {
   __shared__ PresentStep present;
-  cuda::begin_overlapped();
-  if (threadIdx.x == 0) present = present_step(rule);
+  cuda::let_next_begin();
   int index = 0;
   while (blockIdx.x >= targets.ends[index]) ++index;
   const Target& target = targets.all[index];
