@@ -250,6 +250,37 @@ TEST_P(NarrowGatV2Kernels, NeighboursOfOtherLengths) {
   });
 }
 
+/// More rows than a GPU has warps for, of up to `most` edges, with a stretch of empty ones and some
+/// long ones among them.
+Graph graph_of_many_rows(VertexId most) {
+  std::vector<EdgeOffset> offsets = {0};
+  std::vector<VertexId> columns;
+  constexpr VertexId num_rows = 40000, num_columns = 3001;
+  for (VertexId row = 0; row < num_rows; ++row) {
+    const VertexId degree = row > 9000 && row < 9100 ? 0
+                            : row % 4999 == 7        ? 300
+                                                     : row * 7 % (most + 1);
+    for (VertexId k = 0; k < degree; ++k) columns.push_back(row % 37 + k * 9);
+    offsets.push_back(static_cast<EdgeOffset>(columns.size()));
+  }
+  return Graph(num_rows, num_columns, SharedArray<EdgeOffset>(std::move(offsets)),
+               SharedArray<VertexId>(std::move(columns)));
+}
+
+/// A warp takes many rows one after another, what belongs to the next while these are computed.
+TEST_P(NarrowGatV2Kernels, ManyRowsOfAWarp) {
+  for (const auto& [most, width] : {std::pair{8, 32}, std::pair{8, 64}, std::pair{19, 64}}) {
+    const Graph graph = graph_of_many_rows(most);
+    for_instruction_sets([&, width = width](const std::string& kernel) {
+      SCOPED_TRACE("width " + std::to_string(width));
+      const AttentionOptions options = options_of(kernel, AttentionForm::gatv2, 1, width, 0);
+      AttentionCase<Bfloat16> run = modest_case<Bfloat16>(graph, options, 3695);
+      run.run_all();
+      expect_matches_reference(run);
+    });
+  }
+}
+
 TEST_P(NarrowGatV2Kernels, HubsOnBothSides) {
   const Graph graph = testing::star_graph(20000);
   for_instruction_sets([&](const std::string& kernel) {
