@@ -59,6 +59,21 @@ FITTED = set(
     "erdos_renyi?vertices=500000&edges=4000000&seed=21",
     "rmat?scale=17&edges=3000000&a=0.55&b=0.2&c=0.15&seed=21",
     "sbm?vertices=120000&communities=3000&mean_degree=15&inside=0.6&seed=21",
+    "blogcatalog-attr", "coauthor-cs", "gowalla-lightgcn", "twin proteins", "twin reddit",
+    "chung_lu?vertices=250000&edges=3000000&seed=41",
+    "chung_lu?vertices=300000&edges=5000000&seed=303",
+    "chung_lu?vertices=90000&edges=2200000&seed=77",
+    "erdos_renyi?vertices=200000&edges=3500000&seed=41",
+    "molecules?graphs=30000&mean_vertices=25&mean_degree=2.3&seed=41",
+    "rmat?scale=16&edges=2500000&a=0.5&b=0.2&c=0.2&seed=402",
+    "rmat?scale=16&edges=2500000&a=0.6&b=0.15&c=0.15&seed=41",
+    "rmat?scale=17&edges=4000000&a=0.57&b=0.19&c=0.19&seed=302",
+    "sbm?vertices=130000&communities=2600&mean_degree=22&inside=0.75&seed=301",
+    "sbm?vertices=130000&communities=2600&mean_degree=22&inside=0.75&seed=401",
+    "sbm?vertices=160000&communities=8000&mean_degree=14&inside=0.9&seed=77",
+    "sbm?vertices=30000&communities=30&mean_degree=90&inside=0.5&seed=77",
+    "sbm?vertices=400000&communities=8000&mean_degree=12&inside=0.8&seed=304",
+    "sbm?vertices=90000&communities=900&mean_degree=30&inside=0.8&seed=41",
 }
 
 

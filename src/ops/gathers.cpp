@@ -21,16 +21,22 @@ double edges_of_most_used(const DegreeStatistics& degrees, double share) {
   return edges / static_cast<double>(degrees.num_edges);
 }
 
-/// Edges that share their column with no other of their window count once each, others less.
-double distinct_share(const Graph& graph, tiles::Side side, int height) {
+/// Edges that share their column with no other of their window count once each, others less: as far
+/// as the columns of a window are no more than `kept`.
+double distinct_share(const Graph& graph, tiles::Side side, int height,
+                      double kept = std::numeric_limits<double>::infinity()) {
   const double columns = tiles::sample_windows(graph, height, side).columns;
-  return std::min(1.0, columns / static_cast<double>(graph.num_edges()));
+  const auto targets =
+      static_cast<double>(side == tiles::Side::forward ? graph.num_rows() : graph.num_cols());
+  const double of_window = columns / std::max(1.0, targets / height);
+  const double shared = 1 - std::min(1.0, columns / static_cast<double>(graph.num_edges()));
+  return 1 - shared * std::min(1.0, kept / std::max(1.0, of_window));
 }
 
 }  // namespace
 
 GatherShares gather_shares(const Graph& graph, tiles::Side side, double near_rows,
-                           double cached_rows) {
+                           double cached_rows, double window_rows) {
   if (graph.num_edges() == 0) return {};
   const bool forward = side == tiles::Side::forward;
   const auto sources = static_cast<double>(forward ? graph.num_cols() : graph.num_rows());
@@ -39,13 +45,13 @@ GatherShares gather_shares(const Graph& graph, tiles::Side side, double near_row
     return 1 - edges_of_most_used(*degrees, std::min(1.0, rows / sources));
   };
   const double first_times = sources / static_cast<double>(graph.num_edges());
-  return {1 - distinct_share(graph, side, 64) * unpopular(near_rows),
+  return {1 - distinct_share(graph, side, 64, window_rows) * unpopular(near_rows),
           std::max(0.0, distinct_share(graph, side, 256) * unpopular(cached_rows) - first_times)};
 }
 
 double GatherRates::us_per_byte(const Graph& graph, tiles::Side side, double part_bytes) const {
-  const GatherShares shares =
-      gather_shares(graph, side, near_bytes / part_bytes, cached_bytes / part_bytes);
+  const GatherShares shares = gather_shares(graph, side, near_bytes / part_bytes,
+                                            cached_bytes / part_bytes, window_bytes / part_bytes);
   return shares.near / near_bytes_per_us + (1 - shares.near) / cached_bytes_per_us +
          shares.missed / missed_bytes_per_us;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
+
 #include "tessera/tiles/tiled_graph.hpp"
 
 namespace tessera::ops {
@@ -16,9 +18,12 @@ struct GatherShares {
 };
 
 /// Estimated from windows of the graph and from the degrees of its rows; columns are taken to be
-/// used as unevenly as rows. So many rows of X, or parts of rows, fit into the caches.
+/// used as unevenly as rows. So many rows of X, or parts of rows, fit into the caches: popular ones
+/// in the first-level cache, all of them in the second, and in the first those that 64 targets ask
+/// for, which share the less the more do not fit.
 GatherShares gather_shares(const Graph& graph, tiles::Side side, double near_rows,
-                           double cached_rows);
+                           double cached_rows,
+                           double window_rows = std::numeric_limits<double>::infinity());
 
 /// How fast rows of X that edges ask for come, or parts of rows.
 struct GatherRates {
@@ -27,10 +32,15 @@ struct GatherRates {
   double missed_bytes_per_us;  ///< what those from memory take more
   double near_bytes;           ///< that the first-level cache of a processor keeps of popular rows
   double cached_bytes;         ///< that the second-level cache does
+  double window_bytes;         ///< that the first-level cache keeps of what 64 targets ask for
 
   GatherRates scaled(double processors, double memory) const {
-    return {near_bytes_per_us * processors, cached_bytes_per_us * processors,
-            missed_bytes_per_us * memory, near_bytes, cached_bytes};
+    return {near_bytes_per_us * processors,
+            cached_bytes_per_us * processors,
+            missed_bytes_per_us * memory,
+            near_bytes,
+            cached_bytes,
+            window_bytes};
   }
   /// Microseconds per byte, where rows come in parts of `part_bytes`.
   double us_per_byte(const Graph& graph, tiles::Side side, double part_bytes) const;

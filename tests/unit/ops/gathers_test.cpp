@@ -48,6 +48,17 @@ TEST(GathersTest, ColumnsThatNobodyNearbySharesComeFromMemoryUnlessTheCacheHasTh
   EXPECT_DOUBLE_EQ(gather_shares(graph, Side::forward, 0, 1e9).missed, 0);
 }
 
+TEST(GathersTest, RowsShareAsMuchAsFitsIntoTheCacheNearby) {
+  // All 64 rows of a window ask for the same four rows of X.
+  const Graph graph = graph_of(1024, 4, [](VertexId) { return std::vector<VertexId>{0, 1, 2, 3}; });
+  const auto near = [&](double window_rows) {
+    return gather_shares(graph, Side::forward, 0, 0, window_rows).near;
+  };
+  EXPECT_DOUBLE_EQ(near(4), 1 - 1.0 / 64);
+  EXPECT_DOUBLE_EQ(near(1), near(4) / 4);
+  EXPECT_DOUBLE_EQ(near(0), 0);
+}
+
 TEST(GathersTest, TheCacheKeepsWhatIsUsedMost) {
   // One of 65 rows has half of all edges, and no two rows of 64 share a column.
   const Graph graph = graph_of(65, 1024, [](VertexId row) {
@@ -67,7 +78,7 @@ TEST(GathersTest, AGraphWithoutEdgesAsksForNothing) {
 }
 
 TEST(GathersTest, RowsTakeLongerTheFartherTheyComeFrom) {
-  constexpr GatherRates rates = {20e6, 10e6, 4e6, 1e5, 1e6};
+  constexpr GatherRates rates = {20e6, 10e6, 4e6, 1e5, 1e6, 3e5};
   const Graph scattered = generate::build(generate::ErdosRenyi{.vertices = 20000, .edges = 80000});
   const Graph local = generate::build(
       generate::BlockModel{.vertices = 20000, .communities = 1000, .mean_degree = 8, .inside = 1});

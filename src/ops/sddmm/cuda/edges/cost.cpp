@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "ops/gathers.hpp"
 #include "ops/tuning.hpp"
@@ -54,17 +55,17 @@ struct EdgesCoefficients {
 constexpr std::array<Fitted<EdgesCoefficients>, 1> coefficients = {
     {{fitted_on_h200(
           "2026-11-17",
-          "58 graphs of 34 to 1.8 M vertices at 32 and 128 features, streams to twelve of them at "
-          "32 to 256 features on 2026-11-17"),
+          "58 graphs of 34 to 1.8 M vertices at 32 and 128 features; what caches give, and "
+          "streams, to 24 of 12,000 to 980,000 vertices at 32 to 256"),
       {.launch_us = 7.1,
        .memory_bytes_per_us = 4.1e6,
        .latency_us = 0.558,
        .kept_latency_us = 0.553,
-       .round_us = 0.809,
-       .kept_round_us = 0.738,
+       .round_us = 0.672,
+       .kept_round_us = 0.554,
        .half_round = 0.949,
-       .both_ends = 0.329,
-       .chunks_of_both = 0.641,
+       .both_ends = 1.47,
+       .chunks_of_both = 1.43,
        .first_wave = 0.998,
        .last_wave = 0.732,
        .instructions_per_us = 1830,
@@ -72,27 +73,29 @@ constexpr std::array<Fitted<EdgesCoefficients>, 1> coefficients = {
        .per_kept_vector = 5.549,
        .per_edge = 8.669,
        .per_tile = 82.984,
-       .gathers = {.near_bytes_per_us = 27.1e6,
-                   .cached_bytes_per_us = 11.71e6,
-                   .missed_bytes_per_us = 3.31e6,
+       .gathers = {.near_bytes_per_us = 15.2e6,
+                   .cached_bytes_per_us = 9.38e6,
+                   .missed_bytes_per_us = 4.33e6,
                    .near_bytes = 147e3,
-                   .cached_bytes = 44.6e6},
+                   .cached_bytes = 44.6e6,
+                   .window_bytes = std::numeric_limits<double>::infinity()},
        .moved_share = 0.956,
        .power = 1.973,
        .sums_per_us = 4e5,
        .stream_start_us = 1.5,
-       .stream_gathers = {.near_bytes_per_us = 22e6,
-                          .cached_bytes_per_us = 10.07e6,
-                          .missed_bytes_per_us = 4.02e6,
+       .stream_gathers = {.near_bytes_per_us = 13.3e6,
+                          .cached_bytes_per_us = 8.74e6,
+                          .missed_bytes_per_us = 5.35e6,
                           .near_bytes = 147e3,
-                          .cached_bytes = 44.6e6},
-       .stream_edge = 18.977,
-       .stream_feature = 2.216,
+                          .cached_bytes = 44.6e6,
+                          .window_bytes = std::numeric_limits<double>::infinity()},
+       .stream_edge = 14.14,
+       .stream_feature = 1.266,
        .stream_power = 1.663,
        .stream_factors = {{0.97, 0.982, 0.949, 0.992, 0.995, 0.95, 0.952},
                           {1.039, 1.086, 1.134, 1.03, 1.03, 1.032, 1}},
        .factors = {{1,     1,     1.2,   1.011, 0.968, 1.122, 0.856, 1.085, 0.767, 0.94,  1.187,
-                    0.846, 1.088, 0.985, 0.958, 0.929, 1.069, 1.091, 0.751, 0.833, 0.907, 0.92},
+                    0.846, 1.088, 0.985, 0.958, 0.96,  1.069, 1.091, 0.8,   0.833, 0.907, 0.92},
                    {1,     1.14, 1.05,  1.022, 0.816, 1.251, 0.889, 0.958, 0.856, 1.084, 1.21,
                     0.824, 1.14, 1.039, 0.864, 1,     1,     1,     0.987, 0.888, 1.007, 1}}}}}};
 

@@ -83,16 +83,14 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_quads = {
        .missed_bytes_per_us = 3.67e6}}}};
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_valued_quads = {
-    {{fitted_on_h200(
-          "2026-11-16",
-          "expected, as an upper bound from that of 2:4 patterns: twice the products, and "
-          "a kilobyte of values per step"),
+    {{fitted_on_h200("2026-11-17",
+                     "DD and NCI-balanced-union at 64 features in bf16, steps as of patterns"),
       {.start_us = 9.0,
        .moved_bytes_per_us = 3.1e6,
-       .step_us = 0.2,
-       .step_us_per_byte = 0.002,
-       .window_us = 0.0065,
-       .window_us_per_byte = 0.000134,
+       .step_us = 0.006,
+       .step_us_per_byte = 0.00063,
+       .window_us = 0.007,
+       .window_us_per_byte = 0.0005,
        .warp_step_us = 0.36,
        .warp_piece_us = 0.57,
        .second_launch_us = 1.1,
