@@ -25,7 +25,8 @@ import sys
 # of a kernel has one of these numbers of loads by their bits, and no others: who changes what is read ahead, or takes another
 # compiler, looks at the new loads and writes their numbers here.
 READS_AHEAD = {
-    "attend_rows": [{128: 2, 64: 2, 32: 2}],  # an item of the schedule, or the offsets of a row
+    # An item of the schedule, or the offsets of a row; and the columns of its first one, two or four edges.
+    "attend_rows": [{128: 1, 64: 2, 32: 2 + edges} for edges in (1, 2, 4)],
     # Edges in the order of the plan, and where their rows begin.
     "edge_dots": [{64: 2, 32: 2}, {64: 2, 32: 1}, {64: 1, 32: 1}, {64: 1}],
     "edge_stream": [{64: 2, 32: 2}, {64: 2, 32: 1}],

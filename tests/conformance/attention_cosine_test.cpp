@@ -14,6 +14,7 @@
 #include "support/errors.hpp"
 #include "support/gradients.hpp"
 #include "support/matrices.hpp"
+#include "support/many_rows.hpp"
 #include "support/odd_graphs.hpp"
 #include "support/placed.hpp"
 #include "support/placed_matrix.hpp"
@@ -199,6 +200,16 @@ TEST_P(CosineKernels, Hubs) {
   const Graph graph = testing::star_graph(100000);
   check<float>(graph, options(8), 3200);
   check<float>(graph, options(33, 0.5), 3210);
+}
+
+TEST_P(CosineKernels, ManyRowsOfDifferentLengths) {
+  if (GetParam() != "attention/cuda/rows") GTEST_SKIP() << "takes no rows one after another";
+  const Graph graph = testing::many_rows_of_different_lengths(42);
+  check<float>(graph, options(8), 3220);
+  check<Bfloat16>(graph, options(16, 0.3), 3221);
+  const Graph both_ways = symmetrised(graph);
+  check<float>(both_ways, options(8), 3222);
+  check<Bfloat16>(both_ways, options(32), 3223);
 }
 
 /// Edges at random; with all of their twins where they go both ways.

@@ -14,6 +14,7 @@
 #include "support/errors.hpp"
 #include "support/gradients.hpp"
 #include "support/kernel_names.hpp"
+#include "support/many_rows.hpp"
 #include "support/odd_graphs.hpp"
 #include "support/placed.hpp"
 
@@ -86,6 +87,19 @@ TEST_P(AttentionKernels, HubsOnBothSides) {
       check<Bfloat16>(graph, options_of(kernel, form, 2, 8, 0), 503);
     }
   });
+}
+
+TEST_P(AttentionKernels, ManyRowsOfDifferentLengths) {
+  if (GetParam() != "attention/cuda/rows") GTEST_SKIP() << "takes no rows one after another";
+  const std::string& kernel = GetParam();
+  const Graph graph = testing::many_rows_of_different_lengths(41);
+  check<Bfloat16>(graph, options_of(kernel, AttentionForm::gat, 8, 8, 0), 510);
+  check<float>(graph, options_of(kernel, AttentionForm::gat, 8, 2, 0.3), 511);
+  check<Float16>(graph, options_of(kernel, AttentionForm::gat, 1, 32, 0), 512);
+  check<float>(graph, options_of(kernel, AttentionForm::dot, 4, 4, 0), 513);
+  check<Bfloat16>(graph, options_of(kernel, AttentionForm::dot, 2, 8, 0.3), 514);
+  check<float>(graph, options_of(kernel, AttentionForm::gatv2, 2, 5, 0), 515);
+  check<Bfloat16>(graph, options_of(kernel, AttentionForm::gatv2, 1, 16, 0), 516);
 }
 
 TEST_P(AttentionKernels, SameBitsForAnyNumberOfThreads) {

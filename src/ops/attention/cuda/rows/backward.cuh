@@ -11,7 +11,8 @@
 ///     dV[j] = sum over i of f P dO[i]
 namespace tessera::ops {
 
-template <class Lanes, class Form, bool by_rows>
+/// `may_drop`: weights were dropped where the launch says so.
+template <class Lanes, class Form, bool by_rows, bool may_drop>
 class BackwardRow {
  public:
   static constexpr int batch = Lanes::vectors > 2                       ? 1
@@ -24,24 +25,19 @@ class BackwardRow {
         form_(form),
         others_(lanes.features_of(launch.gathered_values)) {}
 
-  __device__ void run(const GroupEdges& edges) {
+  __device__ bool wants_edges() const { return !by_rows || !launch_.state_only; }
+
+  __device__ void begin(const GroupEdges& edges) {
     scores_ = {};
     clear(values_);
     own_ = form_.own(edges.row, edges.has_edges());
     lanes_.load_widened(launch_.own_values, edges.row, edges.row >= 0, own_values_);
     if constexpr (by_rows) state_ = make_state(edges);
-    if (!by_rows || !launch_.state_only) {
-      for_batches<batch>(launch_, edges, *this);
-      form_.finish(own_, edges.has_edges() ? edges.row : -1, scores_);
-    }
-    __syncwarp();
-    if (edges.num_groups > 1) join_groups();
   }
 
-  /// A whole batch, or less than one: then edges that do not exist cost little more than a look.
   template <bool whole>
   __device__ void step(EdgeOffset position, int num_edges, const BatchVertices<batch>& vertices) {
-    constexpr int size = whole || batch == 1 ? batch : batch - 1;
+    constexpr int size = batch;
     typename Form::Gathered gathered[size];
     typename Lanes::Loaded values[size];
     AttentionRowState states[size];
@@ -72,7 +68,7 @@ class BackwardRow {
       weights[u] = exponential(form_.value(raw[u]) - states[u].log_sum);
       kept[u] = 1;
     }
-    if (launch_.drops) {
+    if (may_drop && launch_.drops) {
 #pragma unroll
       for (int u = 0; u < size; ++u) {
         if (whole || u < num_edges) kept[u] = dropped(launch_, position + u, lanes_.head());
@@ -89,6 +85,14 @@ class BackwardRow {
         add_values(weights[u] * kept[u], values[u]);
       }
     }
+  }
+
+  __device__ void finish(const GroupEdges& edges) {
+    form_.finish(own_, edges.has_edges() ? edges.row : -1, scores_);
+  }
+  __device__ void join_groups() {
+    add_over_groups(scores_.sums);
+    if constexpr (!by_rows) add_over_groups(values_);
   }
 
   __device__ void store(const GroupEdges& edges) {
@@ -114,11 +118,11 @@ class BackwardRow {
   }
 
   /// Every group takes some pieces of the row, then the groups put theirs together.
-  __device__ void join_pieces(const GroupEdges& edges) {
+  __device__ void join_pieces(const RowPiece& piece, int group) {
     scores_ = {};
     clear(values_);
-    for (int i = edges.group; i < edges.piece.num_slots; i += edges.num_groups) {
-      const float* const slot = slot_at(edges.piece.first_slot + i);
+    for (int i = group; i < piece.num_slots; i += launch_.shape.groups()) {
+      const float* const slot = slot_at(piece.first_slot + i);
 #pragma unroll
       for (int k = 0; k < Form::Gradient::size; ++k) {
         if (form_.has(k)) scores_.sums[k] += __ldcg(slot + form_.column(k));
@@ -178,17 +182,15 @@ class BackwardRow {
     state.dot = dot[0];
     if (!exists || !lanes_.has_head()) return state;
     state.log_sum = launch_.log_sum[edges.row * launch_.log_sum_stride + lanes_.head()];
-    const bool first = !edges.is_cut() || edges.piece.slot == edges.piece.first_slot;
-    if (edges.stores() && first && lanes_.speaks_for_head()) {
+    if (edges.leads && lanes_.speaks_for_head()) {
       launch_.row_state[edges.row * launch_.heads + lanes_.head()] = {state.log_sum, state.dot};
     }
     return state;
   }
   __device__ AttentionRowState state_at(VertexId row, bool exists) const {
-    if (!exists) return {};
     const auto* const from = launch_.row_state + row * launch_.heads + lanes_.head();
-    const float2 state = __ldg(reinterpret_cast<const float2*>(from));
-    return {state.x, state.y};
+    const auto state = cuda::Vector<float, 8>::load_if(exists, from);
+    return {__uint_as_float(state.raw.x), __uint_as_float(state.raw.y)};
   }
 
   __device__ float product(const typename Lanes::Loaded& loaded) const {
@@ -224,10 +226,6 @@ class BackwardRow {
       for (float& sum : sums) sum += __shfl_xor_sync(~0u, sum, distance);
     }
   }
-  __device__ void join_groups() {
-    add_over_groups(scores_.sums);
-    if constexpr (!by_rows) add_over_groups(values_);
-  }
 
   __device__ std::int64_t features() const { return launch_.heads * launch_.width; }
   __device__ std::int64_t score_cols() const {
@@ -249,42 +247,38 @@ class BackwardRow {
 };
 
 /// Blocks that an SM should hold, by what a lane holds of features and scores.
-template <AttentionForm form, int held, bool by_rows>
-inline constexpr int backward_blocks = held > 8 ? 1
-                                                : (form == AttentionForm::gat ? 5 : 4) +
-                                                      (by_rows ? 1 : 0);
+constexpr int backward_blocks(AttentionForm form, int held, bool by_rows, bool may_drop) {
+  if (held > 8) return 1;
+  const int of_dropout = may_drop && (by_rows || form == AttentionForm::gat) ? 1 : 0;
+  return (form == AttentionForm::gat ? 5 : 4) + (by_rows ? 1 : 0) - of_dropout;
+}
 
-template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_name, bool by_rows>
+template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_name, bool by_rows,
+          bool may_drop>
 __global__ __launch_bounds__(
     rows_attention_threads,
-    (backward_blocks<form_name, count * vectors,
-                     by_rows>)) void differentiate_rows(const RowsAttentionLaunch launch) {
+    (backward_blocks(form_name, count* vectors, by_rows,
+                     may_drop))) void differentiate_rows(const RowsAttentionLaunch launch) {
   using Lanes = VertexLanes<T, count, vectors, loads>;
   using Form = typename FormOf<form_name, Lanes>::Type;
   cuda::begin_overlapped();
   const Lanes lanes(launch);
   const Form form(launch, lanes);
-  using Row = BackwardRow<Lanes, Form, by_rows>;
+  using Row = BackwardRow<Lanes, Form, by_rows, may_drop>;
   Row row(launch, lanes, form);
-#pragma unroll 1
-  for (unsigned item = warp_of_grid(); item < num_items(launch); item += num_warps()) {
-    const GroupEdges edges = edges_of<Row::batch>(launch, item);
-    row.run(edges);
-    if (edges.is_cut()) {
-      if (edges.group == 0) row.store_piece(edges.piece);
-      if (!is_last_piece(launch, edges.piece)) continue;
-      row.join_pieces(edges);
-    }
-    if (edges.stores()) row.store(edges);
-  }
+  RowWalk<Row>(launch).go(row);
   if constexpr (by_rows) row.store_shared();
 }
 
 template <class T, int count, int vectors, LaneLoads loads, AttentionForm form, bool by_rows>
 void launch_differentiate_rows(const RowsAttentionLaunch& launch, Stream stream) {
-  cuda::launch_overlapped(differentiate_rows<T, count, vectors, loads, form, by_rows>,
-                          dim3(launch.num_blocks, launch.shape.num_slices), rows_attention_threads,
-                          stream, launch);
+  constexpr bool always_may = !has_undropped({count, vectors, loads});
+  const auto dropped = differentiate_rows<T, count, vectors, loads, form, by_rows, true>;
+  const auto kernel = launch.drops
+                          ? dropped
+                          : differentiate_rows<T, count, vectors, loads, form, by_rows, always_may>;
+  cuda::launch_overlapped(kernel, dim3(launch.num_blocks, launch.shape.num_slices),
+                          rows_attention_threads, stream, launch);
 }
 
 template <class T, AttentionForm form, bool by_rows>

@@ -59,11 +59,14 @@ struct WeightedFeatures {
     }
   }
 
-  /// The log of the sum of exponentials.
-  __device__ float log_sum() const { return base + logf(sum); }
+  /// The log of the sum of exponentials. Weights of 16 bits have errors of their own.
+  __device__ float log_sum() const {
+    return base + (sizeof(typename Lanes::Type) == 2 ? __logf(sum) : logf(sum));
+  }
 };
 
-template <class Lanes, class Form>
+/// `may_drop`: weights are dropped where the launch says so.
+template <class Lanes, class Form, bool may_drop>
 class ForwardRow {
  public:
   static constexpr int batch = Lanes::vectors > 2 ? (Form::gathers_once&& Lanes::held <= 16 ? 2 : 1)
@@ -76,35 +79,25 @@ class ForwardRow {
         form_(form),
         values_(lanes.features_of(launch.gathered_values)) {}
 
-  __device__ void attend(const GroupEdges& edges) {
-    run(edges);
-    if (edges.is_cut()) {
-      if (edges.group == 0) store_piece(edges.piece);
-      if (!is_last_piece(launch_, edges.piece)) return;
-      join_pieces(edges);
-    }
-    if (edges.stores()) store(edges);
-  }
+  __device__ static constexpr bool wants_edges() { return true; }
 
-  __device__ void run(const GroupEdges& edges) {
+  __device__ void begin(const GroupEdges& edges) {
     sums_ = {};
     own_ = form_.own(edges.row, edges.has_edges());
-    for_batches<batch>(launch_, edges, *this);
-    __syncwarp();
-    if (edges.num_groups > 1) sums_.join_groups(launch_.shape.lanes);
   }
 
-  /// A whole batch, or less than one: then edges that do not exist cost little more than a look.
   template <bool whole>
   __device__ void step(EdgeOffset position, int num_edges, const BatchVertices<batch>& vertices) {
-    constexpr int size = whole || batch == 1 ? batch : batch - 1;
+    constexpr int size = batch;
     typename Form::Gathered gathered[size];
     typename Lanes::Loaded values[size];
 #pragma unroll
     for (int u = 0; u < size; ++u) {
-      const bool exists = whole || u < num_edges;
-      values[u] = lanes_.load(values_, vertices.ids[u], exists);
-      gathered[u] = form_.gathered_with(values[u], vertices.ids[u], exists);
+      values[u] = lanes_.load(values_, vertices.ids[u], whole || u < num_edges);
+    }
+#pragma unroll
+    for (int u = 0; u < size; ++u) {
+      gathered[u] = form_.gathered_with(values[u], vertices.ids[u], whole || u < num_edges);
     }
     float weights[size];
 #pragma unroll
@@ -122,7 +115,7 @@ class ForwardRow {
       weights[u] = sums_.weight_of(weights[u]);
       sums_.sum += weights[u];
     }
-    if (launch_.drops) {
+    if (may_drop && launch_.drops) {
 #pragma unroll
       for (int u = 0; u < size; ++u) {
         if (whole || u < num_edges) weights[u] *= dropped(launch_, position + u, lanes_.head());
@@ -134,8 +127,11 @@ class ForwardRow {
     }
   }
 
+  __device__ static void finish(const GroupEdges&) {}
+  __device__ void join_groups() { sums_.join_groups(launch_.shape.lanes); }
+
   __device__ void store(const GroupEdges& edges) {
-    const float reciprocal = edges.has_edges() ? __frcp_rn(sums_.sum) : 0.0f;
+    const float reciprocal = edges.has_edges() ? __fdividef(1.0f, sums_.sum) : 0.0f;
     float features[Lanes::held];
 #pragma unroll
     for (int i = 0; i < Lanes::held; ++i) features[i] = sums_.features[i] * reciprocal;
@@ -158,10 +154,10 @@ class ForwardRow {
   }
 
   /// Every group takes some pieces of the row, then the groups put theirs together.
-  __device__ void join_pieces(const GroupEdges& edges) {
+  __device__ void join_pieces(const RowPiece& piece, int group) {
     sums_ = {};
-    for (int i = edges.group; i < edges.piece.num_slots; i += edges.num_groups) {
-      const float* const slot = slot_at(edges.piece.first_slot + i);
+    for (int i = group; i < piece.num_slots; i += launch_.shape.groups()) {
+      const float* const slot = slot_at(piece.first_slot + i);
       float others[Lanes::held];
 #pragma unroll
       for (int k = 0; k < Lanes::held; ++k) {
@@ -170,7 +166,7 @@ class ForwardRow {
       sums_.join(__ldcg(slot + features() + lanes_.head()),
                  __ldcg(slot + features() + launch_.heads + lanes_.head()), others);
     }
-    sums_.join_groups(launch_.shape.lanes);
+    join_groups();
   }
 
  private:
@@ -200,35 +196,27 @@ constexpr int forward_blocks(const LaneVectors& held, AttentionForm form, bool s
   return held.vectors > 1 || (form == AttentionForm::gatv2 && held.count > 4) ? 5 : 6;
 }
 
-/// `several`: items per warp, which costs registers. `shares`: values are what scores are made of.
-template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_name, bool several,
-          bool shares>
+/// `shares`: values are what scores are made of.
+template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_name, bool shares,
+          bool may_drop>
 __global__ __launch_bounds__(
     rows_attention_threads,
-    (forward_blocks({count, vectors, loads}, form_name,
-                    shares))) void attend_rows(const RowsAttentionLaunch launch) {
+    (forward_blocks({count, vectors, loads}, form_name, shares) -
+     (may_drop && vectors == 1 ? 1 : 0))) void attend_rows(const RowsAttentionLaunch launch) {
   using Lanes = VertexLanes<T, count, vectors, loads>;
   using Form = ForwardFormOf<form_name, shares, Lanes>;
-  using Row = ForwardRow<Lanes, Form>;
+  using Row = ForwardRow<Lanes, Form, may_drop>;
   cuda::let_next_begin();
-  unsigned item = warp_of_grid();
-  if (item >= num_items(launch)) return;
-  const Lanes lanes(launch);
   // Read-only loads may move ahead of a wait that they follow straight away, as those of GATv2 did.
   constexpr bool waits_first = form_name == AttentionForm::gatv2;
   if constexpr (waits_first) cuda::wait_for_previous();
-  GroupEdges edges = edges_of<Row::batch>(launch, item);
+  RowWalk<Row> walk(launch);
+  if (!walk.has_item()) return;
+  const Lanes lanes(launch);
   if constexpr (!waits_first) cuda::wait_for_previous();
   const Form form(launch, lanes);
   Row row(launch, lanes, form);
-#pragma unroll 1
-  while (true) {
-    row.attend(edges);
-    if (!several) return;
-    item += num_warps();
-    if (item >= num_items(launch)) return;
-    edges = edges_of<Row::batch>(launch, item);
-  }
+  walk.go(row);
 }
 
 template <class T, int count, int vectors, LaneLoads loads, AttentionForm form, bool shares>
@@ -240,12 +228,12 @@ void launch_attend_rows(const RowsAttentionLaunch& launch, Stream stream) {
       return;
     }
   }
-  const auto of_one = attend_rows<T, count, vectors, loads, form, false, shares>;
-  const auto of_several =
-      attend_rows<T, count, vectors, loads, form, may_take_several(held), shares>;
-  cuda::launch_overlapped(launch.several_items ? of_several : of_one,
-                          dim3(launch.num_blocks, launch.shape.num_slices), rows_attention_threads,
-                          stream, launch);
+  const auto dropped = attend_rows<T, count, vectors, loads, form, shares, true>;
+  const auto kernel =
+      launch.drops ? dropped
+                   : attend_rows<T, count, vectors, loads, form, shares, !has_undropped(held)>;
+  cuda::launch_overlapped(kernel, dim3(launch.num_blocks, launch.shape.num_slices),
+                          rows_attention_threads, stream, launch);
 }
 
 template <class T, AttentionForm form>

@@ -57,24 +57,23 @@ std::size_t LaneChoice::choose_from(const List& list, const LaneBoundaries& boun
                                     int most_vectors, RowsAttentionLaunch& launch) const {
   const std::size_t which = *choose_lane_vectors(list, width_, boundaries, most_vectors);
   launch.shape = *LaneShape::of(heads_, width_, list[which]);
-  const std::int64_t groups = launch.shape.groups();
-  const std::int64_t items =
-      launch.num_pieces + (std::int64_t{launch.num_rows} + groups - 1) / groups;
-  const std::int64_t per_warp =
-      may_take_several(list[which]) ? items_per_warp(items, launch.num_pieces) : 1;
-  const std::int64_t per_block = rows_attention_warps * per_warp;
-  launch.several_items = per_warp > 1;
-  launch.num_blocks = static_cast<unsigned>((items + per_block - 1) / per_block);
+  launch.log_item_rows = log_item_rows(launch.num_rows, launch.shape.log_groups());
+  const std::int64_t item_rows = std::int64_t{1} << launch.log_item_rows;
+  const std::int64_t items = launch.num_pieces + (launch.num_rows + item_rows - 1) / item_rows;
+  launch.num_blocks =
+      static_cast<unsigned>((items + rows_attention_warps - 1) / rows_attention_warps);
   return which;
 }
 
-/// Where there are many more warps of short rows than a GPU holds at once, a warp takes several:
-/// what it finds out before its first row serves the others.
-std::int64_t LaneChoice::items_per_warp(std::int64_t items, std::int64_t num_pieces) const {
-  constexpr std::int64_t most = 4, resident_warps = 24;
-  if (num_pieces > items / 8) return 1;
-  const std::int64_t processors = device_traits(device_).processors;
-  return std::clamp<std::int64_t>(items / (processors * resident_warps), 1, most);
+/// A warp takes one row for each of its groups where there are few; else as many as leave twice the
+/// warps that a GPU holds: what it finds out before its first row serves the others, and it puts
+/// rows of about the same length side by side.
+int LaneChoice::log_item_rows(std::int64_t num_rows, int log_groups) const {
+  constexpr std::int64_t wanted_warps = 48;
+  const std::int64_t warps = device_traits(device_).processors * wanted_warps;
+  int log_rows = log_groups;
+  while (log_rows < 5 && num_rows >> (log_rows + 1) >= warps) ++log_rows;
+  return log_rows;
 }
 
 /// The most features at once, a power of two, for which all groups of `width` features (0: all

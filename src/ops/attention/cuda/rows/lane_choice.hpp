@@ -25,7 +25,7 @@ class LaneChoice {
   template <class List>
   std::size_t choose_from(const List& list, const LaneBoundaries& boundaries, int most_vectors,
                           RowsAttentionLaunch& launch) const;
-  std::int64_t items_per_warp(std::int64_t items, std::int64_t num_pieces) const;
+  int log_item_rows(std::int64_t num_rows, int log_groups) const;
   std::int64_t boundary_of(const ConstOperand& operand, std::int64_t width) const;
 
   AttentionForm form_;

@@ -33,8 +33,8 @@ inline constexpr std::array<LaneVectors, 7> lane_vectors_32 = {
 inline constexpr std::array<LaneVectors, 7> lane_vectors_16 = {
     {{1, 1}, {2, 1}, {4, 1}, {8, 1}, {8, 4}, {8, 1, LaneLoads::padded}, {8, 4, LaneLoads::single}}};
 
-/// Whether there is a forward kernel whose warps take several items.
-constexpr bool may_take_several(const LaneVectors& held) {
+/// Whether there is a kernel without dropout, which takes registers even where it is not done.
+constexpr bool has_undropped(const LaneVectors& held) {
   return held.loads == LaneLoads::whole && held.vectors <= 2;
 }
 

@@ -48,14 +48,14 @@ struct alignas(8) AttentionRowState {
 
 /// Everything a launch needs; passed to the GPU by value.
 struct RowsAttentionLaunch {
-  // Work: pieces first, one per warp, then the short rows, one per team of lanes.
+  // Work: pieces first, one per warp, then the short rows, some per warp.
   const RowPiece* pieces = nullptr;
   std::uint32_t num_pieces = 0;
   VertexId num_rows = 0;
   EdgeOffset short_row = 0;  ///< rows of more edges are among the pieces
   LaneShape shape;
   unsigned num_blocks = 0;
-  bool several_items = false;  ///< per warp
+  int log_item_rows = 0;  ///< short rows of a warp: as many as it has groups, or more, up to 32
 
   // Matrix.
   cuda::Offsets offsets;

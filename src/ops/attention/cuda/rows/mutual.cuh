@@ -30,17 +30,9 @@ class MutualRow {
         gradients_(lanes.features_of(launch.grad_output)),
         factor_(cuda::widen(*static_cast<const typename Lanes::Type*>(launch.vector))) {}
 
-  __device__ void differentiate(const GroupEdges& edges) {
-    run(edges);
-    if (edges.is_cut()) {
-      if (edges.group == 0) store_piece(edges.piece);
-      if (!is_last_piece(launch_, edges.piece)) return;
-      join_pieces(edges);
-    }
-    if (edges.stores()) lanes_.store(launch_.value_gradient, edges.row, sums_);
-  }
+  __device__ static constexpr bool wants_edges() { return true; }
 
-  __device__ void run(const GroupEdges& edges) {
+  __device__ void begin(const GroupEdges& edges) {
     const bool has_edges = edges.has_edges();
     state_ = state_at(edges.row, has_edges);
     lanes_.load_widened(launch_.value, edges.row, has_edges, unit_);
@@ -51,16 +43,11 @@ class MutualRow {
       unit_sums_[i] = 0;
       sums_[i] = 0;
     }
-    for_batches<batch>(launch_, edges, *this);
-    add_unit_sums();
-    __syncwarp();
-    if (edges.num_groups > 1) join_groups();
   }
 
-  /// A whole batch, or less than one: then edges that do not exist cost little more than a look.
   template <bool whole>
   __device__ void step(EdgeOffset, int num_edges, const BatchVertices<batch>& vertices) {
-    constexpr int size = whole || batch == 1 ? batch : batch - 1;
+    constexpr int size = batch;
     typename Lanes::Loaded values[size], gradients[size];
     MutualState states[size];
 #pragma unroll
@@ -97,6 +84,31 @@ class MutualRow {
     }
   }
 
+  /// A row of fixed length changes at right angles alone. Rows that are taken for longer than they
+  /// are have their gradients whole.
+  __device__ void finish(const GroupEdges&) {
+    float along[1] = {0};
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) along[0] = fmaf(unit_[i], unit_sums_[i], along[0]);
+    lanes_.add_over_head(along);
+    if (state_.inverse_length >= longest_inverse) along[0] = 0;
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) {
+      sums_[i] = fmaf(state_.inverse_length, fmaf(-along[0], unit_[i], unit_sums_[i]), sums_[i]);
+    }
+  }
+
+  __device__ void join_groups() {
+    for (int distance = launch_.shape.lanes; distance < 32; distance *= 2) {
+#pragma unroll
+      for (float& sum : sums_) sum += __shfl_xor_sync(~0u, sum, distance);
+    }
+  }
+
+  __device__ void store(const GroupEdges& edges) const {
+    lanes_.store(launch_.value_gradient, edges.row, sums_);
+  }
+
   __device__ void store_piece(const RowPiece& piece) const {
     float* const slot = slot_at(piece.slot);
 #pragma unroll
@@ -106,11 +118,11 @@ class MutualRow {
   }
 
   /// Every group takes some pieces of the row, then the groups put theirs together.
-  __device__ void join_pieces(const GroupEdges& edges) {
+  __device__ void join_pieces(const RowPiece& piece, int group) {
 #pragma unroll
     for (float& sum : sums_) sum = 0;
-    for (int i = edges.group; i < edges.piece.num_slots; i += edges.num_groups) {
-      const float* const slot = slot_at(edges.piece.first_slot + i);
+    for (int i = group; i < piece.num_slots; i += launch_.shape.groups()) {
+      const float* const slot = slot_at(piece.first_slot + i);
 #pragma unroll
       for (int k = 0; k < Lanes::held; ++k) {
         if (lanes_.exists(k)) sums_[k] += __ldcg(slot + lanes_.feature(k));
@@ -148,27 +160,6 @@ class MutualRow {
     Lanes::widen(loaded, values);
 #pragma unroll
     for (int i = 0; i < Lanes::held; ++i) sums[i] = fmaf(weight, values[i], sums[i]);
-  }
-
-  /// A row of fixed length changes at right angles alone. Rows that are taken for longer than they
-  /// are have their gradients whole.
-  __device__ void add_unit_sums() {
-    float along[1] = {0};
-#pragma unroll
-    for (int i = 0; i < Lanes::held; ++i) along[0] = fmaf(unit_[i], unit_sums_[i], along[0]);
-    lanes_.add_over_head(along);
-    if (state_.inverse_length >= longest_inverse) along[0] = 0;
-#pragma unroll
-    for (int i = 0; i < Lanes::held; ++i) {
-      sums_[i] = fmaf(state_.inverse_length, fmaf(-along[0], unit_[i], unit_sums_[i]), sums_[i]);
-    }
-  }
-
-  __device__ void join_groups() {
-    for (int distance = launch_.shape.lanes; distance < 32; distance *= 2) {
-#pragma unroll
-      for (float& sum : sums_) sum += __shfl_xor_sync(~0u, sum, distance);
-    }
   }
 
   __device__ float* slot_at(int slot) const { return launch_.slots + slot * launch_.slot_size; }
@@ -222,10 +213,7 @@ __global__ __launch_bounds__(rows_attention_threads,
   cuda::begin_overlapped();
   const Lanes lanes(launch);
   Row row(launch, lanes);
-#pragma unroll 1
-  for (unsigned item = warp_of_grid(); item < num_items(launch); item += num_warps()) {
-    row.differentiate(edges_of<Row::batch>(launch, item));
-  }
+  RowWalk<Row>(launch).go(row);
   if (launch.factor_gradient == nullptr) return;
   store_factor_gradient<T>(launch, row.scale_sum());
 }

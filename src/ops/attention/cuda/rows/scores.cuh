@@ -33,13 +33,13 @@ class GatScore {
   static constexpr bool of_values = false;
   static constexpr bool gathers_once = false;
   using Own = float;
-  using Gathered = float;
+  using Gathered = typename Lanes::Type;
 
   __device__ GatScore(const RowsAttentionLaunch& launch, const Lanes& lanes)
       : launch_(launch), lanes_(lanes), others_(lanes.numbers_of(launch.gathered_scores)) {}
 
   __device__ Own own(VertexId vertex, bool wanted) const {
-    return Lanes::load_number(lanes_.numbers_of(launch_.own_scores), vertex, wanted);
+    return cuda::widen(Lanes::load_number(lanes_.numbers_of(launch_.own_scores), vertex, wanted));
   }
   __device__ Gathered gathered(VertexId vertex, bool wanted) const {
     return Lanes::load_number(others_, vertex, wanted);
@@ -48,7 +48,7 @@ class GatScore {
                                     bool wanted) const {
     return gathered(vertex, wanted);
   }
-  __device__ float partial(Own own, Gathered gathered) const { return own + gathered; }
+  __device__ float partial(Own own, Gathered gathered) const { return own + cuda::widen(gathered); }
   __device__ float value(float raw) const { return leaky_relu_at(raw, launch_.slope); }
 
   /// A number per head.

@@ -35,8 +35,6 @@ class VertexLanes {
     has_head_ = in_slice < launch.shape.heads && head < launch.heads;
     head_ = has_head_ ? static_cast<int>(head) : 0;
     first_ = head_ * width_;
-    const unsigned lanes = launch.shape.lanes == 32 ? ~0u : (1u << launch.shape.lanes) - 1;
-    edge_mask_ = lanes << (threadIdx.x % 32 & ~static_cast<unsigned>(launch.shape.lanes - 1));
     if constexpr (loads_ == LaneLoads::padded) find_live_bits();
   }
 
@@ -104,9 +102,26 @@ class VertexLanes {
     widen(load(features_of(rows), vertex, wanted), values);
   }
 
-  /// This lane's head's number of a row of `heads` numbers.
-  __device__ static float load_number(const Reader& reader, VertexId vertex, bool wanted) {
-    return wanted ? cuda::widen(__ldg(reader.at(vertex))) : 0.0f;
+  /// This lane's head's number of a row of `heads` numbers, as it lies in memory; 0 unless
+  /// `wanted`. One load with a condition and no branch, so that several of them are in flight
+  /// together.
+  __device__ static T load_number(const Reader& reader, VertexId vertex, bool wanted) {
+    const T* const from = reader.at(vertex);
+    T number = cuda::narrow<T>(0.0f);
+    if constexpr (sizeof(T) == 4) {
+      asm("{ .reg .pred p; setp.ne.s32 p, %1, 0;\n"
+          "  @p ld.global.nc.f32 %0, [%2]; }"
+          : "+f"(number)
+          : "r"(static_cast<int>(wanted)), "l"(from));
+    } else {
+      std::uint16_t bits = 0;
+      asm("{ .reg .pred p; setp.ne.s32 p, %1, 0;\n"
+          "  @p ld.global.nc.u16 %0, [%2]; }"
+          : "+h"(bits)
+          : "r"(static_cast<int>(wanted)), "l"(from));
+      memcpy(&number, &bits, sizeof number);
+    }
+    return number;
   }
 
   __device__ void store(const AttentionSums& to, VertexId row, const float (&values)[held]) const {
@@ -131,28 +146,17 @@ class VertexLanes {
     static_cast<T*>(to.data)[row * to.stride + head_] = cuda::narrow<T>(value);
   }
 
-  /// Adds each of some numbers over the lanes of a head; all of these get the same bits. The lanes
-  /// of one edge must call together.
+  /// Adds each of some numbers over the lanes of a head; all of these get the same bits. All lanes
+  /// of a warp must call together.
   template <int size>
   __device__ void add_over_head(float (&numbers)[size]) const {
-    // Exchanges among lanes that are not known when this is compiled take ten instructions more to
-    // find out whether these have come: mostly all lanes of the warp have.
-    if (__activemask() == ~0u) {
-      add_over_head(numbers, ~0u);
-    } else {
-      add_over_head(numbers, edge_mask_);
+    for (int distance = head_lanes_ / 2; distance >= 1; distance /= 2) {
+#pragma unroll
+      for (float& number : numbers) number += __shfl_xor_sync(~0u, number, distance);
     }
   }
 
  private:
-  template <int size>
-  __device__ void add_over_head(float (&numbers)[size], unsigned lanes) const {
-    for (int distance = head_lanes_ / 2; distance >= 1; distance /= 2) {
-#pragma unroll
-      for (float& number : numbers) number += __shfl_xor_sync(lanes, number, distance);
-    }
-  }
-
   /// Feature by feature; zeros unless `wanted`, and for features that do not exist.
   __device__ Vector load_single(const T* from, int k, bool wanted) const {
     T elements[count];
@@ -205,7 +209,6 @@ class VertexLanes {
   int width_;
   int head_;
   int first_;  ///< feature of the head
-  unsigned edge_mask_;
   bool has_head_;
   std::uint32_t live_bits_[loads_ == LaneLoads::padded ? words : 1];
 };
