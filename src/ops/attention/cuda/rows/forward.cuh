@@ -191,9 +191,11 @@ class ForwardRow {
 };
 
 /// Blocks that an SM should hold, as registers allow.
-constexpr int forward_blocks(const LaneVectors& held, AttentionForm form, bool shares) {
+constexpr int forward_blocks(const LaneVectors& held, AttentionForm form, bool shares,
+                             bool may_drop) {
   if (held.vectors > 2) return shares && held.count * held.vectors <= 16 ? 4 : 2;
-  return held.vectors > 1 || (form == AttentionForm::gatv2 && held.count > 4) ? 5 : 6;
+  if (held.vectors > 1 || (form == AttentionForm::gatv2 && held.count > 4)) return 5;
+  return may_drop ? 5 : form == AttentionForm::gat ? 7 : 6;
 }
 
 /// `shares`: values are what scores are made of.
@@ -201,8 +203,8 @@ template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_n
           bool may_drop>
 __global__ __launch_bounds__(
     rows_attention_threads,
-    (forward_blocks({count, vectors, loads}, form_name, shares) -
-     (may_drop && vectors == 1 ? 1 : 0))) void attend_rows(const RowsAttentionLaunch launch) {
+    (forward_blocks({count, vectors, loads}, form_name, shares,
+                    may_drop))) void attend_rows(const RowsAttentionLaunch launch) {
   using Lanes = VertexLanes<T, count, vectors, loads>;
   using Form = ForwardFormOf<form_name, shares, Lanes>;
   using Row = ForwardRow<Lanes, Form, may_drop>;

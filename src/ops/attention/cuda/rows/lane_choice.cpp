@@ -65,14 +65,14 @@ std::size_t LaneChoice::choose_from(const List& list, const LaneBoundaries& boun
   return which;
 }
 
-/// A warp takes one row for each of its groups where there are few; else as many as leave twice the
-/// warps that a GPU holds: what it finds out before its first row serves the others, and it puts
-/// rows of about the same length side by side.
+/// A warp takes one row for each of its groups where there are few, else up to 16 of which it puts
+/// those of about the same length side by side. More warps than a GPU holds at once are to be left,
+/// so that they end together.
 int LaneChoice::log_item_rows(std::int64_t num_rows, int log_groups) const {
-  constexpr std::int64_t wanted_warps = 48;
+  constexpr std::int64_t wanted_warps = 64;
   const std::int64_t warps = device_traits(device_).processors * wanted_warps;
   int log_rows = log_groups;
-  while (log_rows < 5 && num_rows >> (log_rows + 1) >= warps) ++log_rows;
+  while (log_rows < 4 && num_rows >> (log_rows + 1) >= warps) ++log_rows;
   return log_rows;
 }
 

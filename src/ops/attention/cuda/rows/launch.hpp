@@ -55,7 +55,7 @@ struct RowsAttentionLaunch {
   EdgeOffset short_row = 0;  ///< rows of more edges are among the pieces
   LaneShape shape;
   unsigned num_blocks = 0;
-  int log_item_rows = 0;  ///< short rows of a warp: as many as it has groups, or more, up to 32
+  int log_item_rows = 0;  ///< short rows of a warp: one for each of its groups, or more, up to 32
 
   // Matrix.
   cuda::Offsets offsets;

@@ -13,7 +13,7 @@ namespace tessera::ops {
 namespace {
 
 struct ShortCoefficients {
-  double launch_us;
+  double launch_us;          ///< as long as by rows
   double window_us;          ///< per window and head
   double feature_window_us;  ///< per window and feature
   double head_step_us;       ///< per step and head
@@ -34,24 +34,24 @@ struct ShortCoefficients {
 };
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> dot_coefficients = {
-    {{fitted_on_h200("2026-11-17", "64 and 128 features in bf16 on six graphs"),
-      {.launch_us = 6,
-       .window_us = 8.6e-4,
-       .feature_window_us = 1.7e-5,
+    {{fitted_on_h200("2026-11-17", "64 and 128 features in bf16 on three large graphs"),
+      {.launch_us = 13.2,
+       .window_us = 0,
+       .feature_window_us = 1.73e-5,
        .head_step_us = 0,
-       .feature_step_us = 5.8e-6,
-       .last_step_us = 1.4,
+       .feature_step_us = 7.9e-6,
+       .last_step_us = 0.89,
        .most_last_steps = 64,
        .moved_bytes_per_us = 4.2e6}}}};
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> gat_coefficients = {
     {{fitted_on_h200("2026-11-17", "64 and 128 features on four large graphs"),
-      {.launch_us = 6,
-       .window_us = 1.46e-3,
-       .feature_window_us = 0,
+      {.launch_us = 13.2,
+       .window_us = 1.4e-4,
+       .feature_window_us = 9.5e-6,
        .head_step_us = 0,
-       .feature_step_us = 5.85e-6,
-       .last_step_us = 1.27,
+       .feature_step_us = 5.73e-6,
+       .last_step_us = 0.92,
        .most_last_steps = 64,
        .moved_bytes_per_us = 4.2e6}}}};
 
@@ -59,19 +59,19 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> gat_coefficients = {
 /// read, and long ones for less.
 constexpr std::array<Fitted<ShortCoefficients>, 1> gat_backward_coefficients = {
     {{fitted_on_h200("2026-11-17", "64 and 128 features on four graphs"),
-      {.launch_us = 6,
-       .window_us = 3e-3,
-       .feature_window_us = 3.4e-5,
+      {.launch_us = 13.2,
+       .window_us = 0,
+       .feature_window_us = 6.3e-5,
        .head_step_us = 0,
-       .feature_step_us = 1.33e-5,
-       .last_step_us = 1.7,
+       .feature_step_us = 1.5e-5,
+       .last_step_us = 1.37,
        .most_last_steps = 64,
        .moved_bytes_per_us = 4.2e6}}}};
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> gatv2_coefficients = {
     {{fitted_on_h200("2026-11-17",
                      "heads of 32, 64 and 128 features in bf16 on three large graphs"),
-      {.launch_us = 6,
+      {.launch_us = 13.2,
        .window_us = 1e-3,
        .feature_window_us = 1.5e-5,
        .head_step_us = 2.6e-4,

@@ -11,49 +11,49 @@ namespace {
 constexpr std::array<Fitted<WindowCoefficients>, 1> gat_coefficients = {
     {{fitted_on_h200("2026-11-17",
                      "one head of 64 features in bf16 on three graphs, 8 heads of 8 on one"),
-      {.launch_us = 1,
+      {.launch_us = 13.2,
        .tile_us = 1e-3,
        .head_tile_us = 2.45e-3,
        .feature_tile_us = 2.9e-5,
-       .last_tile_us = 2.1,
+       .last_tile_us = 1,
        .moved_bytes_per_us = 4.2e6}}}};
 
 constexpr std::array<Fitted<WindowCoefficients>, 1> dot_coefficients = {
     {{fitted_on_h200(
           "2026-11-17",
           "one head of 64 and 128 features in bf16 on three graphs, 8 heads of 8 on one"),
-      {.launch_us = 1,
+      {.launch_us = 13.2,
        .head_tile_us = 2.35e-3,
        .feature_tile_us = 4.4e-5,
-       .last_tile_us = 2.1,
+       .last_tile_us = 1,
        .moved_bytes_per_us = 4.2e6}}}};
 
 /// Of heads of 32 features and more in bf16, which have blocks of their own.
 constexpr std::array<Fitted<WindowCoefficients>, 1> wide_gat_coefficients = {
     {{fitted_on_h200("2026-11-17", "one head of 64 and 128 features on three graphs"),
-      {.launch_us = 8,
-       .head_tile_us = 2.18e-3,
-       .feature_tile_us = 3.5e-5,
-       .last_tile_us = 1.2,
+      {.launch_us = 13.2,
+       .head_tile_us = 2.66e-3,
+       .feature_tile_us = 3.1e-5,
+       .last_tile_us = 0,
        .moved_bytes_per_us = 4.2e6}}}};
 
 /// Of heads of 64 features and more in 16 bits, by groups of warps.
 constexpr std::array<Fitted<WindowCoefficients>, 1> wide_dot_coefficients = {
     {{fitted_on_h200("2026-11-17", "one head of 64 and 128 features in bf16 on three graphs"),
-      {.launch_us = 1,
-       .head_tile_us = 7.5e-4,
-       .feature_tile_us = 3.9e-5,
-       .last_tile_us = 2.1,
+      {.launch_us = 13.2,
+       .head_tile_us = 1.16e-3,
+       .feature_tile_us = 3.66e-5,
+       .last_tile_us = 0,
        .moved_bytes_per_us = 4.2e6}}}};
 
 /// Twice the bytes, and two or three products for one.
 constexpr std::array<Fitted<WindowCoefficients>, 1> fp32_coefficients = {
     {{fitted_on_h200("2026-11-16", "dot products of three shapes on COLLAB, one on ego-twitter"),
-      {.launch_us = 8,
+      {.launch_us = 13.2,
        .tile_us = 4.4e-3,
        .head_tile_us = 2.4e-3,
        .feature_tile_us = 9.2e-5,
-       .last_tile_us = 2.1,
+       .last_tile_us = 1.4,
        .moved_bytes_per_us = 4.2e6}}}};
 
 }  // namespace
