@@ -34,7 +34,7 @@ constexpr std::array<Fitted<WindowCoefficients>, 1> wide_gat_coefficients = {
       {.launch_us = 13.2,
        .head_tile_us = 2.66e-3,
        .feature_tile_us = 3.1e-5,
-       .last_tile_us = 0,
+       .last_tile_us = 0.5,
        .moved_bytes_per_us = 4.2e6}}}};
 
 /// Of heads of 64 features and more in 16 bits, by groups of warps.
@@ -43,7 +43,7 @@ constexpr std::array<Fitted<WindowCoefficients>, 1> wide_dot_coefficients = {
       {.launch_us = 13.2,
        .head_tile_us = 1.16e-3,
        .feature_tile_us = 3.66e-5,
-       .last_tile_us = 0,
+       .last_tile_us = 0.5,
        .moved_bytes_per_us = 4.2e6}}}};
 
 /// Twice the bytes, and two or three products for one.
