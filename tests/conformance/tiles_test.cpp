@@ -24,7 +24,7 @@ std::vector<Device> devices() {
   return list;
 }
 
-class TranslatingDevice : public ::testing::TestWithParam<Device> {
+class TranslatingOnDevice : public ::testing::TestWithParam<Device> {
  protected:
   void expect_same(const Graph& graph) {
     for (const int height : window_heights) {
@@ -75,14 +75,14 @@ class TranslatingDevice : public ::testing::TestWithParam<Device> {
   }
 };
 
-TEST_P(TranslatingDevice, MakesTheSameBytesOfOddGraphs) {
+TEST_P(TranslatingOnDevice, MakesTheSameBytesOfOddGraphs) {
   for (const testing::NamedGraph& named : testing::odd_patterns()) {
     SCOPED_TRACE(named.name);
     expect_same(named.graph);
   }
 }
 
-TEST_P(TranslatingDevice, MakesTheSameBytesAtTheEdgesOfTiles) {
+TEST_P(TranslatingOnDevice, MakesTheSameBytesAtTheEdgesOfTiles) {
   for (const VertexId n : {63, 64, 65, 127, 128, 129, 255, 256, 257}) {
     SCOPED_TRACE(n);
     expect_same(testing::random_graph(n, 300, 9 * n, 3, false));
@@ -91,13 +91,13 @@ TEST_P(TranslatingDevice, MakesTheSameBytesAtTheEdgesOfTiles) {
 }
 
 /// More columns than a bitmap of shared memory holds at once.
-TEST_P(TranslatingDevice, MakesTheSameBytesOfManyColumns) {
+TEST_P(TranslatingOnDevice, MakesTheSameBytesOfManyColumns) {
   expect_same(testing::random_graph(300, 2'000'003, 30000, 5, false));
 }
 
 /// Windows of several segments, with rows that use most of their columns and many that use few, and
 /// dense ones, in which open quads make way.
-TEST_P(TranslatingDevice, ArrangesLongWindowsIntoTheSameBytes) {
+TEST_P(TranslatingOnDevice, ArrangesLongWindowsIntoTheSameBytes) {
   for (const Graph& graph :
        {testing::random_graph(300, 9001, 200'000, 6, false),
         testing::random_graph(40, 20'000, 300'000, 7, false),
@@ -114,7 +114,7 @@ TEST_P(TranslatingDevice, ArrangesLongWindowsIntoTheSameBytes) {
 
 /// One row alone in its window has columns at the edges of parts and segments; the windows around
 /// it are empty.
-TEST_P(TranslatingDevice, ArrangesWindowsAtTheEdgesOfSegmentsIntoTheSameBytes) {
+TEST_P(TranslatingOnDevice, ArrangesWindowsAtTheEdgesOfSegmentsIntoTheSameBytes) {
   for (const VertexId columns : {1, 63, 64, 65, 511, 512, 513, 1023, 1024, 1025, 1537}) {
     SCOPED_TRACE(columns);
     std::vector<EdgeOffset> offsets(1001, 0);
@@ -136,19 +136,19 @@ TEST_P(TranslatingDevice, ArrangesWindowsAtTheEdgesOfSegmentsIntoTheSameBytes) {
   }
 }
 
-TEST_P(TranslatingDevice, MakesTheSameBytesOfASkewedGraph) {
+TEST_P(TranslatingOnDevice, MakesTheSameBytesOfASkewedGraph) {
   expect_same(generate::build(generate::Rmat{}));
 }
 
 /// Little enough for compute-sanitizer: strips without edges, with one and with several blocks of
 /// codes.
-TEST_P(TranslatingDevice, MakesTheSameBytesOfSmallGraphs) {
+TEST_P(TranslatingOnDevice, MakesTheSameBytesOfSmallGraphs) {
   expect_same(testing::random_graph(65, 300, 900, 12, false));
   expect_same(testing::random_graph(70, 130, 6000, 13, false));
 }
 
 /// Little enough for compute-sanitizer.
-TEST_P(TranslatingDevice, SplitsASmallGraphIntoTheSameBytes) {
+TEST_P(TranslatingOnDevice, SplitsASmallGraphIntoTheSameBytes) {
   const Graph graph = testing::random_graph(65, 300, 900, 12, false);
   for (const int height : {8, 64}) {
     for (const Side side : {Side::forward, Side::transposed}) {
@@ -160,14 +160,14 @@ TEST_P(TranslatingDevice, SplitsASmallGraphIntoTheSameBytes) {
   }
 }
 
-TEST_P(TranslatingDevice, SplitsOddGraphsIntoTheSameBytes) {
+TEST_P(TranslatingOnDevice, SplitsOddGraphsIntoTheSameBytes) {
   for (const testing::NamedGraph& named : testing::odd_patterns()) {
     SCOPED_TRACE(named.name);
     expect_same_split(named.graph);
   }
 }
 
-TEST_P(TranslatingDevice, SplitsIntoTheSameBytesAtTheEdgesOfTiles) {
+TEST_P(TranslatingOnDevice, SplitsIntoTheSameBytesAtTheEdgesOfTiles) {
   for (const VertexId n : {0, 1, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129}) {
     SCOPED_TRACE(n);
     expect_same_split(testing::random_graph(n, 90, 20 * n, 13, false));
@@ -177,15 +177,15 @@ TEST_P(TranslatingDevice, SplitsIntoTheSameBytesAtTheEdgesOfTiles) {
 }
 
 /// Counts need bitmaps of their own, so that rounds are shorter; rows go on through several.
-TEST_P(TranslatingDevice, SplitsManyColumnsIntoTheSameBytes) {
+TEST_P(TranslatingOnDevice, SplitsManyColumnsIntoTheSameBytes) {
   expect_same_split(testing::random_graph(300, 700'003, 30000, 16, false));
 }
 
-TEST_P(TranslatingDevice, SplitsASkewedGraphIntoTheSameBytes) {
+TEST_P(TranslatingOnDevice, SplitsASkewedGraphIntoTheSameBytes) {
   expect_same_split(generate::build(generate::Rmat{.scale = 11, .edges = 20000}));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TranslatingDevice, ::testing::ValuesIn(devices()),
+INSTANTIATE_TEST_SUITE_P(All, TranslatingOnDevice, ::testing::ValuesIn(devices()),
                          [](const auto& device) {
                            return device.param.kind == DeviceKind::cpu ? "cpu" : "cuda";
                          });
