@@ -28,7 +28,8 @@ import plan_loss
 
 # A kernel belongs to the kind of core that it runs on.
 KINDS = {"rows": "CUDA cores", "tall": "tensor cores", "short": "tensor cores", "nm_split": "both, by columns", "nm": "tensor cores",
-         "split": "both, by columns", "mixed": "both, by columns", "hybrid": "both, by windows", "ordered": "both, by windows in another order"}
+         "split": "both, by columns", "mixed": "both, by columns", "hybrid": "both, by windows", "ordered": "both, by windows in another order",
+         "vectors": "CUDA cores", "stream": "CUDA cores", "panels": "CUDA cores", "scalars": "CUDA cores", "tiles": "tensor cores"}
 PURE = ("CUDA cores", "tensor cores")
 BOTH = 0.05  # of a graph's edges, from which on a kind of cores occurs in it
 HYBRID = ("both, by columns", "both, by windows")
