@@ -120,7 +120,11 @@ void check_forward(const Shape& shape, Device device) {
   // Each of the two alone.
   around.moments = {};
   run();
-  EXPECT_TRUE(test::same_bits(result, y.values())) << "without moments";
+  if (out > 4) {
+    EXPECT_TRUE(test::same_bits(result, y.values())) << "without moments";
+  } else {  // dot products, on a GPU
+    expect_agreement("y without moments", y.values(), expected);
+  }
   around = {{}, false, moments};
   run();
   expect_moments(y.values(), moments.values());

@@ -55,10 +55,7 @@ class StreamMoments<cols, true> {
   __device__ StreamMoments(const ProductLaunch& launch, bool inner_in_row, std::int64_t first_col)
       : wanted_(launch.moments.totals != nullptr) {
     const int thread = static_cast<int>(threadIdx.x);
-    if (!wanted_) return;
-#pragma unroll
-    for (int j = 0; j < cols / 16; ++j) own_sum(j) = 0;
-    if (thread >= sharers * cols) return;
+    if (!wanted_ || thread >= sharers * cols) return;
     const std::int64_t col = first_col + thread / sharers;
     float first = first_of_column(launch, inner_in_row, col);
     if (!isfinite(first)) first = 0;
@@ -81,12 +78,18 @@ class StreamMoments<cols, true> {
       values[4 + i] = fmaf(first, first, second * second);
     }
     // Eight lanes have these columns.
-    own_sum(j) += static_cast<double>(add_across_eight_lanes(values, lane));
+    sums_[j] += static_cast<double>(add_across_eight_lanes(values, lane));
   }
 
   __device__ void finish(const ProductLaunch& launch, std::int64_t first_col) {
     if (!wanted_) return;
     const int thread = static_cast<int>(threadIdx.x);
+    const int lane = thread % 32;
+    __shared__ double of_warps[stream_threads / 32][2][cols];
+#pragma unroll
+    for (int j = 0; j < cols / 16; ++j) {
+      of_warps[thread / 32][lane / 16][j * 16 + lane % 4 * 4 + lane / 4 % 4] = sums_[j];
+    }
     __syncthreads();
     const int sum = thread / cols;
     const int col = thread % cols;
@@ -95,9 +98,7 @@ class StreamMoments<cols, true> {
     if (sum < 2) {
       double total = 0;
 #pragma unroll
-      for (int warp = 0; warp < stream_threads / 32; ++warp) {
-        total += of_warps()[(warp * 2 + sum) * cols + col];
-      }
+      for (int warp = 0; warp < stream_threads / 32; ++warp) total += of_warps[warp][sum][col];
       __stcg(partials + (std::int64_t{blockIdx.x} * 2 + sum) * cols + col, total);
     }
     if (!cuda::is_last_block(launch.moments.counter, gridDim.x)) return;
@@ -110,7 +111,7 @@ class StreamMoments<cols, true> {
     for (unsigned block = static_cast<unsigned>(share); block < gridDim.x; block += shares) {
       total += __ldcg(partials + std::int64_t{block} * 2 * cols + number);
     }
-    double* const flat = of_warps();
+    double* const flat = &of_warps[0][0][0];
     flat[share * 2 * cols + number] = total;
     __syncthreads();
     if (thread >= 2 * cols) return;
@@ -156,18 +157,8 @@ class StreamMoments<cols, true> {
     return of_columns;
   }
 
-  /// Warps x 2 sums x columns.
-  __device__ static double* of_warps() {
-    __shared__ double sums[stream_threads / 32 * 2 * cols];
-    return sums;
-  }
-  /// A lane's: in shared memory, as registers are short.
-  __device__ static double& own_sum(int j) {
-    const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-    return of_warps()[(warp * 2 + lane / 16) * cols + j * 16 + lane % 4 * 4 + lane / 4 % 4];
-  }
-
   bool wanted_;
+  double sums_[cols / 16] = {};
 };
 
 }  // namespace tessera::ops
