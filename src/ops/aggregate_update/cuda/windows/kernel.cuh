@@ -241,7 +241,7 @@ class WindowUpdate {
 /// The sums of a piece are complete. `sum_stages` finds this in place of the store.
 template <class Loader>
 requires(Loader::update_cols > 0) __device__
-    void finish(const TallLaunch& launch, const tiles::Stage& stage,
+    void finish(const TallLaunch& launch, const tiles::Stage& stage, char*,
                 float (&sums)[Loader::width / 2]) {
   VertexId first_row = stage.target;
   if (stage.end == tiles::StageEnd::slot) {
