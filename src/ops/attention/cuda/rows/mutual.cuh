@@ -141,9 +141,9 @@ class MutualRow {
 
  private:
   __device__ MutualState state_at(VertexId vertex, bool exists) const {
-    if (!exists) return {};
-    const float4 state = __ldg(reinterpret_cast<const float4*>(launch_.states + vertex));
-    return {state.x, state.y, state.z, state.w};
+    const auto found = cuda::Vector<float, 16>::load_if(exists, launch_.states + vertex).raw;
+    return {__uint_as_float(found.x), __uint_as_float(found.y), __uint_as_float(found.z),
+            __uint_as_float(found.w)};
   }
   __device__ static float product(const float (&own)[Lanes::held],
                                   const typename Lanes::Loaded& loaded) {
