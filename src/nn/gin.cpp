@@ -127,9 +127,8 @@ const Tensor& Gin::forward_pair(const Input& sources, const Input& targets,
 ops::LinearSurroundings Gin::after_first(const Context& context) {
   ops::LinearSurroundings around;
   if (!moments_ || !context.training) return around;
-  moments_->known =
-      ops::linear_finds_moments(device(), storage_of(placement().precision), combined_.rows(),
-                                options_.in, hidden_width(options_));
+  moments_->known = ops::linear_fuses(device(), storage_of(placement().precision), combined_.rows(),
+                                      options_.in, hidden_width(options_));
   if (moments_->known) around.moments = moments_->values;
   return around;
 }

@@ -68,8 +68,8 @@ const Tensor& Linear::forward_dense(const Tensor& x, const Context& context) {
   const Parameter* const bias = epilogue_.only_bias(context);
   if (moments_) {
     moments_->known = context.training && epilogue_.is_linear(context) &&
-                      ops::linear_finds_moments(device(), storage_of(placement().precision),
-                                                x.rows(), input_width(), output_width());
+                      ops::linear_fuses(device(), storage_of(placement().precision), x.rows(),
+                                        input_width(), output_width());
     if (moments_->known) around.moments = moments_->values;
   }
   projection_.forward_dense(x, bias, product_, context, around);

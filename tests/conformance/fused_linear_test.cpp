@@ -284,10 +284,6 @@ TEST(FusedLinearErrors, say_what_does_not_fit) {
   testing::expect_error(ErrorCode::invalid_argument, {"linear", "linear_fuses"}, [&] {
     linear(x, weight, {}, y, {}, {}, nullptr, Precision::fp32, {columns, true, {}});
   });
-  Matrix<double> moments(3, 4, 0.0);
-  testing::expect_error(ErrorCode::invalid_argument, {"linear", "linear_finds_moments"}, [&] {
-    linear(x, weight, {}, y, {}, {}, nullptr, Precision::fp32, {{}, false, moments});
-  });
   LinearSurroundings ends_in_relu;
   ends_in_relu.relu_behind = true;
   testing::expect_error(ErrorCode::invalid_argument, {"linear", "linear_activates"}, [&] {
@@ -296,31 +292,6 @@ TEST(FusedLinearErrors, say_what_does_not_fit) {
   Matrix<float> narrow(16, 3, 0.0f), normal(100, 16);
   testing::expect_error(ErrorCode::invalid_argument, {"batch_norm", "columns"}, [&] {
     batch_norm(x, {}, {}, {}, {}, normal, {}, {}, {}, {}, nullptr, {}, {}, {{}, narrow});
-  });
-}
-
-/// Longer than those whose columns a product reads.
-TEST_P(FusedLinear, finds_moments_of_products_of_longer_rows) {
-  constexpr Shape longer[] = {
-      {32900, 74, 64, false, 2}, {33001, 96, 22, false, 3}, {32769, 256, 5, false, 0}};
-  with_type_of(precision(), [&]<class T>() {
-    for (const auto& [rows, in, out, relu, margin] : longer) {
-      SCOPED_TRACE(::testing::Message() << rows << " x " << in << " -> " << out);
-      if (!linear_finds_moments(device(), storage_of(precision()), rows, in, out)) continue;
-      const auto x = normal_matrix<T>(rows, in, 1);
-      const auto weight = normal_matrix<T>(out, in, 2);
-      DeviceMatrix<T> from(x, device(), margin), w(weight, device(), margin);
-      DeviceMatrix<T> y(rows, out, device(), margin), plain(rows, out, device(), margin);
-      DeviceMatrix<double> moments(3, out, device(), margin);
-      const auto run = [&](DeviceMatrix<T>& to, const LinearSurroundings& around) {
-        linear(from, w, {}, to, device(), {}, test::workspace_on(device()), Precision::fp32,
-               around);
-      };
-      run(y, {{}, false, moments});
-      run(plain, {});
-      EXPECT_TRUE(test::same_bits(y.values(), plain.values()));
-      expect_moments(y.values(), moments.values());
-    }
   });
 }
 

@@ -54,12 +54,9 @@ struct LinearSurroundings {
 bool linear_fuses(Device device, ElementType type, std::int64_t rows, std::int64_t in,
                   std::int64_t out);
 
-/// The same of moments alone (`LinearSurroundings::moments`), for which rows of `x` may be longer.
-bool linear_finds_moments(Device device, ElementType type, std::int64_t rows, std::int64_t in,
-                          std::int64_t out);
-
 /// Whether a dense layer ends in ReLU (`LinearSurroundings::relu_behind`), so that no pass of its
-/// own reads and writes `y`: on GPUs with matrix units that read shared memory, as above.
+/// own reads and writes `y`: on GPUs with matrix units that read shared memory, where rows are many
+/// and not long.
 bool linear_activates(Device device, ElementType type, std::int64_t rows, std::int64_t in,
                       std::int64_t out);
 

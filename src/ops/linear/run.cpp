@@ -10,8 +10,9 @@
 namespace tessera::ops {
 namespace {
 
-/// Columns of matrices whose every row is read and written by a few lanes.
-constexpr std::int64_t widest = 64;
+/// Layers of more rows than `few_rows` go over them at the speed of memory, where rows have so many
+/// columns that a few lanes read and write them.
+constexpr std::int64_t few_rows = 32768, narrowest = 8, widest = 64;
 
 bool may_use_tf32(const ConstOperand& x, Precision arithmetic) {
   return arithmetic == Precision::tf32 && x.type == ElementType::fp32;
@@ -23,11 +24,9 @@ ColumnReading checked_reading(const Checker& check, const ConstOperand& x, std::
   const ElementType wide = x.type == ElementType::fp64 ? ElementType::fp64 : ElementType::fp32;
   check.optional_matrix(around.columns, "columns", {wide, x.cols, 4});
   check.optional_matrix(around.moments, "moments", {ElementType::fp64, 3, out});
-  if (!around.columns.absent() && !linear_fuses(x.device, x.type, x.rows, x.cols, out)) {
-    check.fail("columns are for many short rows: ask linear_fuses");
-  }
-  if (!around.moments.absent() && !linear_finds_moments(x.device, x.type, x.rows, x.cols, out)) {
-    check.fail("moments are for many short rows: ask linear_finds_moments");
+  const bool fuses = !around.columns.absent() || !around.moments.absent();
+  if (fuses && !linear_fuses(x.device, x.type, x.rows, x.cols, out)) {
+    check.fail("columns and moments are for many short rows: ask linear_fuses");
   }
   if (around.relu_behind) {
     check.that(linear_activates(x.device, x.type, x.rows, x.cols, out),
@@ -93,23 +92,18 @@ void check_norm_sums(const Checker& check, const ConstOperand& x, const ConstOpe
 
 bool linear_fuses(Device device, ElementType type, std::int64_t rows, std::int64_t in,
                   std::int64_t out) {
-  return in <= widest && linear_finds_moments(device, type, rows, in, out);
-}
-
-bool linear_finds_moments(Device device, ElementType type, std::int64_t rows, std::int64_t in,
-                          std::int64_t out) {
-  constexpr std::int64_t few_rows = 32768, narrowest = 8;
-  // The weight lies in shared memory, twice on a processor.
-  constexpr std::int64_t longest = 256;
   const bool is_one =
-      rows > few_rows && in >= narrowest && in <= longest && out > 0 && out <= widest;
+      rows > few_rows && in >= narrowest && in <= widest && out > 0 && out <= widest;
   if (device.kind == DeviceKind::cpu) return is_one;
   return is_one && cuda_linear_fuses(device, type);
 }
 
 bool linear_activates(Device device, ElementType type, std::int64_t rows, std::int64_t in,
                       std::int64_t out) {
-  return device.kind != DeviceKind::cpu && linear_finds_moments(device, type, rows, in, out);
+  // The weight lies in shared memory, twice on a processor.
+  constexpr std::int64_t longest = 256;
+  return device.kind != DeviceKind::cpu && rows > few_rows && in >= narrowest && in <= longest &&
+         out > 0 && out <= widest && cuda_linear_fuses(device, type);
 }
 
 bool linear_gradient_fuses(Device device, ElementType type, std::int64_t rows, std::int64_t in,
