@@ -197,12 +197,16 @@ class CudaShort final : public PreparedSpmm {
   WorkspacePart<std::byte> x_units_;  ///< a copy of X
 };
 
-/// Why rows cannot be gathered and stored where they lie, or copied ahead; empty if they can.
+/// Why rows cannot be gathered and stored where they lie, or copied ahead; empty if they can. Sums
+/// are multiplied by what one over the degree is in fp32, which is not always the quotient's last
+/// digit: means of odd widths are left to kernels that divide.
 std::string why_not_rows(const SpmmProblem& problem, ShortEncoding encoding) {
-  if (copies_x(problem)) {
-    return encoding == ShortEncoding::bits ? "rows of features that do not fill 16 bytes" : "";
+  if (!copies_x(problem)) return problem.aligned ? "" : "rows on 16-byte boundaries only";
+  const bool full = bytes_per_element(problem.precision) == 4;
+  if (encoding == ShortEncoding::bits || (full && problem.reduction == Reduction::mean)) {
+    return "rows of features that do not fill 16 bytes";
   }
-  return problem.aligned ? "" : "rows on 16-byte boundaries only";
+  return "";
 }
 
 /// Why 2:4 windows without values cannot solve a problem; empty if they can.
