@@ -16,7 +16,7 @@ inline constexpr int open_quads = 32;
 inline constexpr int order_parts = 8;
 
 /// At most, in a segment: a GPU takes the columns of one after the other.
-inline constexpr int segment_columns = 512;
+inline constexpr int segment_columns = 384;
 
 struct QuadOrder {
   std::int32_t num_columns = 0;
