@@ -39,7 +39,7 @@ struct PanelCoefficients {
 
 constexpr std::array<Fitted<PanelCoefficients>, 1> coefficients = {
     {{fitted_on_h200("2026-11-17", "15 graphs of 13,752 to 982,289 vertices at 64 to 256 features"),
-      {.start_us = 8.95,
+      {.start_us = 10.5,
        .memory_bytes_per_us = 4.1e6,
        .gathered_bytes_per_us = 31.9e6,
        .missed_bytes_per_us = 3.25e6,
