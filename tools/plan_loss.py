@@ -59,7 +59,7 @@ FITTED = set(
     "erdos_renyi?vertices=500000&edges=4000000&seed=21",
     "rmat?scale=17&edges=3000000&a=0.55&b=0.2&c=0.15&seed=21",
     "sbm?vertices=120000&communities=3000&mean_degree=15&inside=0.6&seed=21",
-    "blogcatalog-attr", "coauthor-cs", "gowalla-lightgcn", "twin proteins", "twin reddit",
+    "blogcatalog-attr", "ca-AstroPh-cc1", "cit-HepTh", "coauthor-cs", "flickr-attr", "gowalla-lightgcn", "twin proteins", "twin reddit",
     "chung_lu?vertices=250000&edges=3000000&seed=41",
     "chung_lu?vertices=300000&edges=5000000&seed=303",
     "chung_lu?vertices=90000&edges=2200000&seed=77",
