@@ -327,7 +327,7 @@ TEST(CudaCostTest, SmallGraphsOfFewEdgesAreLeftToRowsIn16Bits) {
 }
 
 /// A step of GATv2 took 417 microseconds by rows on fb100-Cornell5, which has 85 edges a row, and
-/// 270 by pairs; 71 and 83 on pubmed, which has 4.5.
+/// 270 by pairs; 71 and 85 on pubmed, which has 4.5.
 TEST(CudaCostTest, PairsOfRowsPayWhereRowsAreLong) {
   const auto pairs_over_rows = [](EdgeOffset edges) {
     AttentionProblem problem{

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "ops/attention/cuda/pairs/ahead/backward.cuh"
 #include "ops/attention/cuda/pairs/launch.hpp"
 #include "ops/attention/cuda/pairs/scores.cuh"
 #include "ops/attention/cuda/pairs/shares.cuh"
@@ -278,7 +279,7 @@ class PairGradient {
   }
 
   const RowsAttentionLaunch& launch_;
-  PairScores<T, width> scores_;
+  EdgeScores<T, width> scores_;
   FeatureRows met_score_rows_, met_value_rows_;
   MetFeatures own_values_[2][Row::chunks];
   State states_[2];  ///< by rows
@@ -323,7 +324,7 @@ constexpr PairGradients make_pair_gradients() {
     return PairGradients{[](const RowsAttentionLaunch& launch, Stream stream) {
       constexpr int width = pair_widths[i];
       static_assert(may_take_four_rows(width));
-      (takes_four_rows(launch) ? launch_differentiate_pairs<T, width, 4, by_rows>
+      (takes_four_rows(launch) ? ahead::launch_differentiate_pairs<T, width, 4, by_rows>
                                : launch_differentiate_pairs<T, width, 8, by_rows>)(launch, stream);
     }...};
   }

@@ -21,11 +21,16 @@ struct PairsCoefficients {
   double moved_bytes_per_us;
   double backward_launch_us;
   ByWidth backward;  ///< as many forward passes, but for the launch; none where rows go back
+  // Where a warp takes four rows.
+  ByWidth four_row_us;
+  double four_backward_launch_us;
+  ByWidth four_backward;
 
   PairsCoefficients scaled(DeviceRatio ratio) const {
     PairsCoefficients scaled = *this;
     for (double& us : scaled.step_us) us /= ratio.processors;
     for (double& us : scaled.row_us) us /= ratio.processors;
+    for (double& us : scaled.four_row_us) us /= ratio.processors;
     scaled.moved_bytes_per_us *= ratio.memory;
     return scaled;
   }
@@ -34,11 +39,14 @@ struct PairsCoefficients {
 constexpr std::array<Fitted<PairsCoefficients>, 1> coefficients = {
     {{fitted_on_h200("2026-11-17", "one head of 64 features on seven graphs, two shapes on three"),
       {.launch_us = 11,
-       .step_us = {2.55e-4, 3.95e-4, 8.9e-4},
-       .row_us = {1.5e-4, 2.1e-4, 8.3e-4},
+       .step_us = {2.55e-4, 3.95e-4, 7.6e-4},
+       .row_us = {1.5e-4, 2.1e-4, 4.7e-4},
        .moved_bytes_per_us = 4.2e6,
        .backward_launch_us = 18,
-       .backward = {2.9, 3.2, 0}}}}};
+       .backward = {2.9, 3.2, 0},
+       .four_row_us = {1.2e-4, 1.2e-4, 0},
+       .four_backward_launch_us = 24,
+       .four_backward = {2.7, 3.75, 0}}}}};
 
 /// Steps of all rows: those that a warp takes together have as many as the longest needs. Long rows
 /// have warps of their own.
@@ -86,8 +94,9 @@ double predict_pairs_attention_us(const AttentionProblem& problem, const DeviceT
   const auto cols = static_cast<double>(problem.graph.num_cols());
   const double steps =
       num_steps(*row_degrees(problem.graph), static_cast<std::size_t>(rows_of_warp(problem)));
+  const ByWidth& row_us = rows_of_warp(problem) == 4 ? fit.four_row_us : fit.row_us;
   const double working =
-      static_cast<double>(options.heads) * (steps * fit.step_us[width] + rows * fit.row_us[width]);
+      static_cast<double>(options.heads) * (steps * fit.step_us[width] + rows * row_us[width]);
   const double row_bytes = static_cast<double>(options.features) *
                            static_cast<double>(bytes_per_element(options.precision));
   const double moving = (2 * rows + 2 * cols) * row_bytes / fit.moved_bytes_per_us;
@@ -96,8 +105,11 @@ double predict_pairs_attention_us(const AttentionProblem& problem, const DeviceT
 
 double predict_pairs_backward_us(const AttentionProblem& problem, const DeviceTraits& traits) {
   const PairsCoefficients fit = coefficients_for(coefficients, traits);
-  return fit.backward_launch_us + fit.backward[*pair_width_index(problem.options)] *
-                                      (predict_pairs_attention_us(problem, traits) - fit.launch_us);
+  const bool four = rows_of_warp(problem) == 4;
+  const ByWidth& passes = four ? fit.four_backward : fit.backward;
+  return (four ? fit.four_backward_launch_us : fit.backward_launch_us) +
+         passes[*pair_width_index(problem.options)] *
+             (predict_pairs_attention_us(problem, traits) - fit.launch_us);
 }
 
 }  // namespace tessera::ops

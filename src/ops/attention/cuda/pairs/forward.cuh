@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cuda/softmax.cuh"
+#include "ops/attention/cuda/pairs/ahead/forward.cuh"
 #include "ops/attention/cuda/pairs/launch.hpp"
 #include "ops/attention/cuda/pairs/scores.cuh"
 #include "ops/attention/cuda/pairs/shares.cuh"
@@ -180,7 +181,7 @@ class PairForward {
   }
 
   const RowsAttentionLaunch& launch_;
-  PairScores<T, width> scores_;
+  EdgeScores<T, width> scores_;
   FeatureRows own_rows_, met_rows_, value_rows_;
   bool begins_, raised_;  ///< the same in all lanes
   // Of this lane's edges.
@@ -221,9 +222,11 @@ constexpr PairForwards make_pair_forwards() {
     return PairForwards{[](const RowsAttentionLaunch& launch, Stream stream) {
       constexpr int width = pair_widths[i];
       if constexpr (may_take_four_rows(width)) {
-        if (takes_four_rows(launch)) return launch_attend_pairs<T, width, 4>(launch, stream);
+        takes_four_rows(launch) ? ahead::launch_attend_pairs<T, width, 4>(launch, stream)
+                                : launch_attend_pairs<T, width, 8>(launch, stream);
+      } else {
+        ahead::launch_attend_pairs<T, width, 8>(launch, stream);
       }
-      launch_attend_pairs<T, width, 8>(launch, stream);
     }...};
   }
   (std::make_index_sequence<pair_widths.size()>{});

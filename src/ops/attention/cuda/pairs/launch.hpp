@@ -20,6 +20,12 @@ inline bool takes_four_rows(const RowsAttentionLaunch& launch) {
   return launch.shape.groups() == 4;
 }
 
+/// Whether what a warp reads comes ahead (ahead/feed.cuh): where an item is over after a step or
+/// two, and where registers allow few warps.
+inline bool comes_ahead(std::int64_t width, const LaneShape& shape) {
+  return shape.groups() == 4 || !may_take_four_rows(static_cast<int>(width));
+}
+
 extern const PairForwards pair_forward_bf16, pair_forward_fp16;
 /// Over rows for targets, then over columns.
 extern const PairGradients pair_by_rows_bf16, pair_by_rows_fp16, pair_by_columns_bf16,

@@ -180,7 +180,8 @@ class CudaPairsAttention final : public PreparedAttention {
   /// Items of a warp: what it finds out before its first serves the others, as long as the GPU has
   /// warps enough.
   std::int64_t forward_items() const {
-    constexpr std::int64_t most = 4, resident_warps = 16;
+    constexpr std::int64_t resident_warps = 16;
+    const std::int64_t most = comes_ahead(options_.features / options_.heads, shape_) ? 8 : 4;
     const std::int64_t warps =
         device_traits(options_.device).processors * resident_warps * options_.heads;
     return std::clamp<std::int64_t>(items_of(row_side_) * options_.heads / warps, 1, most);

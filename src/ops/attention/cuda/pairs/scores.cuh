@@ -62,11 +62,11 @@ __device__ inline uint4 minus(const uint4& unit) {
 }
 
 template <class T, int width>
-class PairScores {
+class EdgeScores {
  public:
   using Row = LaneRow<T, width>;
 
-  __device__ PairScores(const void* vector, float slope)
+  __device__ EdgeScores(const void* vector, float slope)
       : factor_((1 - slope) * log2_of_e), met_factor_(slope * log2_of_e) {
     const T* const from = static_cast<const T*>(vector) + std::int64_t{blockIdx.y} * width;
 #pragma unroll
