@@ -167,9 +167,11 @@ class Multiply {
 };
 
 /// The sums of a piece are complete. `rows` are those of the stage, which nobody needs any more.
+/// Sums that are multiplied on end elsewhere (aggregate_update/cuda/windows), never here.
 template <class Loader>
-__device__ void finish(const TallLaunch& launch, const tiles::Stage& stage, char* rows,
-                       float (&sums)[Loader::width / 2]) {
+requires(!requires { Loader::update_cols; }) __device__
+    void finish(const TallLaunch& launch, const tiles::Stage& stage, char* rows,
+                float (&sums)[Loader::width / 2]) {
   VertexId first_row = stage.target;
   if (stage.end == tiles::StageEnd::slot) {
     const tiles::CutWindow window = launch.work.slot_windows[stage.target];
