@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "ops/attention/cuda/pairs/ahead/feed.cuh"
+#include "ops/attention/cuda/pairs/ahead/sums.cuh"
 #include "ops/attention/cuda/pairs/launch.hpp"
 #include "ops/attention/cuda/pairs/scores.cuh"
-#include "ops/attention/cuda/pairs/ahead/sums.cuh"
 
 /// The backward pass of GATv2: with P the weights, which come again from the scores and `log_sum`,
 /// D = dO . O of a target and z = x[i] + y[j],

@@ -6,9 +6,9 @@
 
 #include "cuda/softmax.cuh"
 #include "ops/attention/cuda/pairs/ahead/feed.cuh"
+#include "ops/attention/cuda/pairs/ahead/sums.cuh"
 #include "ops/attention/cuda/pairs/launch.hpp"
 #include "ops/attention/cuda/pairs/scores.cuh"
-#include "ops/attention/cuda/pairs/ahead/sums.cuh"
 #include "ops/attention/cuda/tall/window.cuh"
 
 /// The forward pass of GATv2: a lane finds the weights of its edges, and the features of all of
