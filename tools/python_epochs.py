@@ -9,6 +9,7 @@ beside those that are kept, and writes the tables of docs/results/python.md anew
 A new record without losses keeps none of the old one: what is in a row was measured together.
 """
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -109,7 +110,9 @@ def with_table(page, head, rows):
 
 
 def main():
-    new = [record for path in sys.argv[1:] for record in json.loads(Path(path).read_text())]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=Path, metavar="NEW.json")
+    new = [record for path in parser.parse_args().files for record in json.loads(path.read_text())]
     page = PAGE.read_text()
     for kind, (head, row) in TABLES.items():
         records = merged(kind, new)
