@@ -48,11 +48,11 @@ constexpr std::array<Fitted<RowsAttentionCoefficients>, 1> coefficients = {
        .moved_bytes_per_us = 4.2e6,
        .gathered_bytes_per_us = 5.6e7,
        .narrow_score = 1.5,
-       .narrow_gatv2 = 2.1,
+       .narrow_gatv2 = 1.6,
        .backward = 2.65,
        .dot_backward = 2.6,
        .narrow_dot_backward = 3.2,
-       .gatv2_backward = 3.5}}}};
+       .gatv2_backward = 4.0}}}};
 
 /// Rows are expected to begin on boundaries.
 template <class List>
