@@ -11,9 +11,11 @@ steps (Figures 5 and 11 to 15, Tables 3 to 6) are in hygnn_parts.py; `--parts` n
     --machine "NVIDIA H200" -o docs/results/hygnn
 
 writes hygnn.json (every candidate, predicted and measured), hygnn.md and a picture of each graph before and after LOA. With --from hygnn.json, which may be given
-several times, nothing is measured: the page and what all of them have together are written.
+several times, nothing is measured: the page and what all of them have together are written, each record with the
+commit that it was measured at.
 """
 import argparse
+import itertools
 import json
 import math
 import pathlib
@@ -290,9 +292,12 @@ def main():
     problems = []
     if arguments.earlier:
         read = [json.loads(pathlib.Path(name).read_text(encoding="utf-8")) for name in arguments.earlier]
-        commits = sorted({commit for one in read for commit in one["commit"].split(", ")})
+        for one in read:
+            for record in itertools.chain(one["records"], *one.get("parts", {}).values()):
+                record.setdefault("commit", one["commit"])
         records = [record for one in read for record in one["records"]]
         parts = {part: [record for one in read for record in one.get("parts", {}).get(part, [])] for part in hygnn_parts.PARTS}
+        commits = sorted({record["commit"] for record in itertools.chain(records, *parts.values())})
         out.with_suffix(".json").write_text(json.dumps({"commit": ", ".join(commits), "records": records, "parts": parts}, indent=0), encoding="utf-8")
     else:
         unknown = set(filter(None, arguments.parts.split(","))) - set(hygnn_parts.PARTS)
