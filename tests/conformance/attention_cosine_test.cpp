@@ -203,7 +203,8 @@ TEST_P(CosineKernels, Hubs) {
 }
 
 TEST_P(CosineKernels, ManyRowsOfDifferentLengths) {
-  if (GetParam() != "attention/cuda/rows") GTEST_SKIP() << "takes no rows one after another";
+  if (GetParam() != "attention/cuda/rows")
+    GTEST_SKIP() << "of attention/cuda/rows alone, where it runs";
   const Graph graph = testing::many_rows_of_different_lengths(42);
   check<float>(graph, options(8), 3220);
   check<Bfloat16>(graph, options(16, 0.3), 3221);

@@ -90,7 +90,8 @@ TEST_P(AttentionKernels, HubsOnBothSides) {
 }
 
 TEST_P(AttentionKernels, ManyRowsOfDifferentLengths) {
-  if (GetParam() != "attention/cuda/rows") GTEST_SKIP() << "takes no rows one after another";
+  if (GetParam() != "attention/cuda/rows")
+    GTEST_SKIP() << "of attention/cuda/rows alone, where it runs";
   const std::string& kernel = GetParam();
   const Graph graph = testing::many_rows_of_different_lengths(41);
   check<Bfloat16>(graph, options_of(kernel, AttentionForm::gat, 8, 8, 0), 510);

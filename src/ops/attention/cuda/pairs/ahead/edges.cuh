@@ -3,13 +3,8 @@
 
 #include "ops/attention/cuda/pairs/edges.cuh"
 
-/// Who takes which edges. A matrix instruction has 16 rows, and here they are edges: of two rows of
-/// the graph eight each, or of four rows four each, so that a lane has edges in both halves of
-/// them; a long row takes all 16, its pieces as in rows/walk.cuh. A lane 4 g + q has to do with
-/// edge g of either half and, of every 32 features, with eight from 8 q on.
-///
-///     part_edges 8:   part 0 | part 1            part_edges 4:   part 0, part 1 | part 2, part 3
-///                     half 0 | half 1                            half 0         | half 1
+/// Who takes which edges, as in pairs/edges.cuh, with what must be known a step or an item ahead:
+/// where a lane's own edges begin, and offsets before anybody waits for them.
 namespace tessera::ops::ahead {
 
 template <int part_edges>

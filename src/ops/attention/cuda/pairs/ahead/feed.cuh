@@ -13,16 +13,6 @@
 /// nobody looks at what was asked for just now.
 namespace tessera::ops::ahead {
 
-/// What an item is, after its edges.
-struct PairResult {
-  VertexId row = -1;  ///< of the part whose sums this lane has; < 0: none, or another stores it
-  bool has_edges = false;
-  bool one_row = false;
-  RowPiece piece;
-
-  __device__ bool is_cut() const { return piece.slot >= 0; }
-};
-
 /// What a pass reads.
 struct PairReads {
   int num_own;  ///< matrices: scores, values, outputs

@@ -3,6 +3,7 @@
 
 #include "cuda/mma.cuh"
 #include "ops/attention/cuda/pairs/ahead/edges.cuh"
+#include "ops/attention/cuda/pairs/shares.cuh"
 #include "ops/attention/cuda/tall/packed.cuh"
 
 /// Sums over the edges of each part, of a number per edge times features: products of matrices. The
@@ -27,26 +28,6 @@ struct PartLanes {
     return part() / parts_of_half % 2 == 0 ? early : late;
   }
 };
-
-/// The largest number over the edges of this lane's part of each half, or of all parts where they
-/// are one row, in all of their lanes.
-template <int part_edges>
-__device__ void largest_over_edges(float (&numbers)[2], bool one_row) {
-#pragma unroll
-  for (float& number : numbers) {
-#pragma unroll
-    for (int distance = 4; distance < 4 * part_edges; distance *= 2) {
-      number = fmaxf(number, __shfl_xor_sync(~0u, number, distance));
-    }
-  }
-  if (!one_row) return;
-  float joint = fmaxf(numbers[0], numbers[1]);
-#pragma unroll
-  for (int distance = 4 * part_edges; distance < 32; distance *= 2) {
-    joint = fmaxf(joint, __shfl_xor_sync(~0u, joint, distance));
-  }
-  numbers[0] = numbers[1] = joint;
-}
 
 /// Numbers of the edges of a step as the second operand. All lanes together.
 template <class T>
