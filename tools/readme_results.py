@@ -5,8 +5,8 @@
     python3 tools/readme_results.py            # writes both
     python3 tools/readme_results.py --check    # fails where one is not what the records say
 
-Every figure comes from the records in docs/results, which `tessera bench --json` and bench/baselines wrote. A
-case counts with the fastest way that the other side has. Nothing but the standard library is needed.
+Every figure comes from the records in docs/results, which `tessera bench --json`, bench/baselines and bench/python
+wrote. A case counts with the fastest way that the other side has. Nothing but the standard library is needed.
 """
 import argparse
 import collections
@@ -15,6 +15,8 @@ import json
 import math
 import pathlib
 import sys
+
+import attention_peers
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -76,16 +78,40 @@ def compare(what, op, precision, against, machine, page, ours, others):
     ratios = {case: rival[case] / own[case] for case in own if case in rival}
     if not ratios:
         sys.exit(f"readme_results.py: error: nothing to compare for {what}")
-    return Row(what, against, machine, page, commits(ours), ratios)
+    return Row(what, against, machine, page, commits(ours),
+               {case_name(*case, on_cpu=machine != "H200"): ratio for case, ratio in ratios.items()})
+
+
+def case_name(graph, features, threads, on_cpu):
+    return f"{graph}, {features} features" + (f", {threads} thread{'s' * (threads > 1)}" if on_cpu else "")
+
+
+def fused_attention(direction, what):
+    """Of every case the fastest right public kernel."""
+    document = json.loads((RESULTS / "attention_peers.json").read_text())
+    own = attention_peers.own_times(document["records"])
+    ratios, found = {}, set()
+    for row in document["peers"]:
+        case = attention_peers.peer_key(row)
+        form, *_, where, _ = case
+        if where == direction and not form.startswith("layer"):
+            time, _, commit = own[case]
+            ratios[attention_peers.says(case)] = float(row["kernel_us"]) / time
+            found.add(f"`{commit}`")
+    return Row(what, "fastest public kernel", "H200", "attention_peers.md", sorted(found), ratios)
+
+
+def pyg_epochs(graph, what):
+    """Models of two layers, plain PyG and after `tessera.accelerate`."""
+    cells = [cell for cell in json.loads((RESULTS / "python_cuda.json").read_text())
+             if cell["graph"] == graph and cell["mode"] == "eager"]
+    return Row(what, "PyG", "H200", "python.md", sorted({f"`{cell['commit']}`" for cell in cells}),
+               {f"{cell['model']}, {cell['precision']}": cell["pyg"]["median_ms"] / cell["tessera"]["median_ms"]
+                for cell in cells if cell["pyg"].get("median_ms")})
 
 
 def mean(ratios):
     return math.exp(sum(map(math.log, ratios.values())) / len(ratios))
-
-
-def case_name(case):
-    graph, features, _ = case
-    return f"{graph}, {features} features"
 
 
 def table(rows):
@@ -94,7 +120,7 @@ def table(rows):
     for row in rows:
         worst, best = min(row.ratios, key=row.ratios.get), max(row.ratios, key=row.ratios.get)
         lines.append(f"| {row.what} | {row.against} | [{row.machine}](docs/results/{row.page}) | {len(row.ratios)} "
-                     f"| **{mean(row.ratios):.1f} x** | {row.ratios[worst]:.2f} x ({case_name(worst)}) "
+                     f"| **{mean(row.ratios):.1f} x** | {row.ratios[worst]:.2f} x ({worst}) "
                      f"| {row.ratios[best]:.1f} x | {', '.join(row.commits)} |")
     return "\n".join(lines)
 
@@ -102,7 +128,7 @@ def table(rows):
 def svg(rows):
     """A bar for every mean and a line from the worst to the best case, over a logarithmic axis."""
     left, right, top, step = 330, 860, 46, 34
-    low, high = 0.5, 60.0
+    low, high = 0.5, 150.0
     at = lambda ratio: left + (right - left) * math.log(ratio / low) / math.log(high / low)
     height = top + step * len(rows) + 50
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="900" height="{height}" viewBox="0 0 900 {height}" '
@@ -111,7 +137,7 @@ def svg(rows):
            '<text x="20" y="26" font-size="14" fill="#222222">How many times as fast as others: mean, and worst to '
            'best case</text>']
     bottom = top + step * len(rows)
-    for tick in [0.5, 1, 2, 5, 10, 20, 50]:
+    for tick in [0.5, 1, 2, 5, 10, 20, 50, 100]:
         colour = "#222222" if tick == 1 else "#dddddd"
         out.append(f'<line x1="{at(tick):.1f}" y1="{top}" x2="{at(tick):.1f}" y2="{bottom}" stroke="{colour}"/>')
         out.append(f'<text x="{at(tick):.1f}" y="{bottom + 18}" text-anchor="middle" fill="#777777">{tick:g} x</text>')
@@ -138,7 +164,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing, fail where something is not up to date")
     check = parser.parse_args().check
-    rows = [compare(*comparison) for comparison in COMPARISONS]
+    compared = [compare(*comparison) for comparison in COMPARISONS]
+    on_gpu = [row for row in compared if row.machine == "H200"]
+    rows = on_gpu + [
+        fused_attention("fwd", "attention, all forms, forward"),
+        fused_attention("fwd+bwd", "attention, all forms, both passes"),
+        pyg_epochs("arxiv", "epoch in Python, 169 k vertices"),
+        pyg_epochs("reddit", "epoch in Python, 233 k vertices, 115 M edges"),
+    ] + [row for row in compared if row not in on_gpu]
     readme, picture = ROOT / "README.md", RESULTS / "summary.svg"
     before, rest = readme.read_text().split(BEGIN)
     after = rest.split(END)[1]
