@@ -144,6 +144,40 @@ __device__ void multiply_lines(std::uint32_t left, std::uint32_t right, int firs
   cuda::wgmma_commit();
 }
 
+/// Where two groups of warps have 64 columns of the same result, each of its own lines, the first
+/// gets all sums of the first 32 columns and the second those of the others: one block adds up what
+/// the others found, and takes half as long with twice as many threads. `shared` has room for 32
+/// numbers of 128 threads each.
+__device__ inline void share_columns(const float (&sums)[32], float* shared, int group,
+                                     float (&own)[16]) {
+  const int place = static_cast<int>(threadIdx.x) % 128;
+#pragma unroll
+  for (int i = 0; i < 16; ++i) {
+    shared[(i + group * 16) * 128 + place] = group == 0 ? sums[i + 16] : sums[i];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 16; ++i) {
+    own[i] = (group == 0 ? sums[i] : sums[i + 16]) + shared[(i + (1 - group) * 16) * 128 + place];
+  }
+}
+
+/// Calls visit(row, column, sum) for the sums of this thread: each group has 32 columns, or the
+/// first has 64 and the second `more`.
+template <int more, class Launch, int num_sums, class Visit>
+__device__ void for_inner_sums(const Launch& launch, int group, float (&sums)[num_sums],
+                               Visit&& visit) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t row = static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane / 4;
+  const std::int64_t col = group * (more > 0 ? 64 : 32) + lane % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < num_sums; ++i) {
+    if (more > 0 && group == 1 && i >= more / 2) break;
+    const std::int64_t at_row = row + i / 2 % 2 * 8, at_col = col + i / 4 * 8 + i % 2;
+    if (at_row < launch.rows && at_col < launch.cols) visit(at_row, at_col, sums[i]);
+  }
+}
+
 /// Of a block whose result has 64 columns, or `more` than that.
 template <int more>
 constexpr int stream_inner_bytes() {
@@ -206,39 +240,23 @@ __global__ __launch_bounds__(inner_threads,
     }
     __syncthreads();
   }
-  if constexpr (!has_more) {
-    float* const of_second = reinterpret_cast<float*>(memory);
-    const int place = static_cast<int>(threadIdx.x) % 128;
-#pragma unroll
-    for (int i = 0; i < 32; ++i) {
-      if (group == 1) of_second[i * 128 + place] = sums[i];
-    }
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < 32; ++i) sums[i] += group == 0 ? of_second[i * 128 + place] : 0.0f;
-  }
-
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t row = static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane / 4;
-  const std::int64_t col = (has_more ? group * 64 : 0) + lane % 4 * 2;
-  const auto each = [&](auto&& visit) {
-    if (!has_more && group == 1) return;
-#pragma unroll
-    for (int i = 0; i < 32; ++i) {
-      const std::int64_t at_row = row + i / 2 % 2 * 8;
-      if (has_more && group == 1 && i >= rest_cols / 2) break;
-      const std::int64_t at_col = col + i / 4 * 8 + i % 2;
-      if (at_row < launch.rows && at_col < launch.cols) visit(at_row, at_col, sums[i]);
-    }
+  const auto finish = [&](auto& own) {
+    const auto each = [&](auto&& visit) { for_inner_sums<more>(launch, group, own, visit); };
+    each([&](std::int64_t row, std::int64_t col, float& sum) {
+      if (!isfinite(sum)) sum = plain_sum<false, false>(launch, row, col, begin, end);
+    });
+    if (!add_across_splits(launch.split, {0, 0, 0, static_cast<int>(blockIdx.x)}, own)) return;
+    each([&](std::int64_t row, std::int64_t col, float sum) {
+      write_result(launch, row, col, sum);
+    });
   };
-  each([&](std::int64_t at_row, std::int64_t at_col, float& sum) {
-    if (!isfinite(sum)) sum = plain_sum<false, false>(launch, at_row, at_col, begin, end);
-  });
-  const TilePlace place{0, 0, 0, static_cast<int>(blockIdx.x)};
-  if (!add_across_splits(launch.split, place, sums)) return;
-  each([&](std::int64_t at_row, std::int64_t at_col, float sum) {
-    write_result(launch, at_row, at_col, sum);
-  });
+  if constexpr (has_more) {
+    finish(sums);
+  } else {
+    float own[16];
+    share_columns(sums, reinterpret_cast<float*>(memory), group, own);
+    finish(own);
+  }
 #endif
 }
 

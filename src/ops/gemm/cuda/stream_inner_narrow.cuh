@@ -124,29 +124,18 @@ __global__ __launch_bounds__(inner_threads, 2) void stream_inner_narrow(
   }
   cuda::wait_for_copies<0>();
   __syncthreads();
-  if constexpr (!has_more) {
-    float* const of_second = reinterpret_cast<float*>(shared + (address - unaligned));
-    const int place = static_cast<int>(threadIdx.x) % 128;
-#pragma unroll
-    for (int i = 0; i < 32; ++i) {
-      if (group == 1) of_second[i * 128 + place] = sums[i];
-    }
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < 32; ++i) sums[i] += group == 0 ? of_second[i * 128 + place] : 0.0f;
-  }
-  if (!add_across_splits(launch.split, {0, 0, 0, static_cast<int>(blockIdx.x)}, sums)) return;
-  if (!has_more && group == 1) return;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t row = static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane / 4;
-  const std::int64_t col = (has_more ? group * 64 : 0) + lane % 4 * 2;
-#pragma unroll
-  for (int i = 0; i < 32; ++i) {
-    const std::int64_t at_row = row + i / 2 % 2 * 8, at_col = col + i / 4 * 8 + i % 2;
-    if (has_more && group == 1 && i >= rest_cols / 2) break;
-    if (at_row < launch.rows && at_col < launch.cols) {
-      write_result(launch, at_row, at_col, sums[i]);
-    }
+  const auto finish = [&](auto& own) {
+    if (!add_across_splits(launch.split, {0, 0, 0, static_cast<int>(blockIdx.x)}, own)) return;
+    for_inner_sums<more>(launch, group, own, [&](std::int64_t row, std::int64_t col, float sum) {
+      write_result(launch, row, col, sum);
+    });
+  };
+  if constexpr (has_more) {
+    finish(sums);
+  } else {
+    float own[16];
+    share_columns(sums, reinterpret_cast<float*>(shared + (address - unaligned)), group, own);
+    finish(own);
   }
 #endif
 }
