@@ -121,9 +121,14 @@ def made_before(source, folder):
     return str(file) if folder and file.exists() else source
 
 
+def name_of(source):
+    file = pathlib.Path(source)
+    return file.stem if file.suffix and file.exists() else source.replace("twin:", "twin ").replace("generate:", "")
+
+
 def sources_of(arguments):
     """The sources that were named, then the files of the folder."""
-    named = [(source.replace("twin:", "twin ").replace("generate:", ""), made_before(source, arguments.made)) for source in arguments.source]
+    named = [(name_of(source), made_before(source, arguments.made)) for source in arguments.source]
     files = sorted(pathlib.Path(arguments.data_folder).glob("*/*.npz")) if arguments.data_folder else []
     return named + [(path.stem, str(path)) for path in files]
 
