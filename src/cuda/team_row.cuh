@@ -80,7 +80,7 @@ class TeamRow {
     return place;
   }
 
-  const Team& team_;
+  Team team_;
   Rows<const T> rows_;
   float values_[kept > 0 ? kept : 1][width];
 };

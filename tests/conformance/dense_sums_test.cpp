@@ -473,6 +473,13 @@ std::vector<std::int64_t> some_rows(std::int64_t rows) {
   return chosen;
 }
 
+/// Rows one after the other, beside gaps, and with as much at their end as takes them to the next
+/// boundary.
+std::int64_t margin_of(std::int64_t shape, std::int64_t cols) {
+  const std::int64_t kind = shape % 4;
+  return kind < 3 ? margins[kind] : (8 - cols % 8) % 8;
+}
+
 /// The loss and its gradient; then the same in place.
 template <class T>
 void check_loss(const Matrix<T>& logits, const LossTargets& targets, double expected_loss,
@@ -508,7 +515,7 @@ void check_loss(const Matrix<T>& logits, const LossTargets& targets, double expe
 TEST_P(DenseSums, cross_entropy_agrees_with_the_reference) {
   with_type_of(precision(), [&]<class T>() {
     for (const std::int64_t rows : {0, 1, 17, 33, 800, 20000}) {
-      for (const std::int64_t classes : {1, 7, 16, 64, 257}) {
+      for (const std::int64_t classes : {1, 2, 3, 7, 16, 22, 41, 47, 64, 100, 257, 1000, 1025}) {
         SCOPED_TRACE(::testing::Message() << rows << " x " << classes);
         if (rows * classes > 2000000) continue;
         auto logits = normal_matrix<T>(rows, classes, 1);
@@ -519,8 +526,10 @@ TEST_P(DenseSums, cross_entropy_agrees_with_the_reference) {
         Matrix<double> expected(rows, classes);
         const double expected_loss =
             reference::cross_entropy(to_double(logits), labels, chosen, expected);
-        check_loss(logits, LossTargets::classes(labels, chosen, classes, device()), expected_loss,
-                   expected, margins[(rows + classes) % 3], device());
+        for (const std::int64_t shape : {rows + classes, std::int64_t{3}}) {
+          check_loss(logits, LossTargets::classes(labels, chosen, classes, device()), expected_loss,
+                     expected, margin_of(shape, classes), device());
+        }
       }
     }
   });
@@ -529,7 +538,7 @@ TEST_P(DenseSums, cross_entropy_agrees_with_the_reference) {
 TEST_P(DenseSums, binary_cross_entropy_agrees_with_the_reference) {
   with_type_of(precision(), [&]<class T>() {
     for (const std::int64_t rows : {0, 1, 17, 33, 800}) {
-      for (const std::int64_t cols : {1, 7, 16, 121}) {
+      for (const std::int64_t cols : {1, 7, 16, 22, 44, 121, 1025}) {
         SCOPED_TRACE(::testing::Message() << rows << " x " << cols);
         auto logits = normal_matrix<T>(rows, cols, 1);
         Matrix<float> wanted(rows, cols);
@@ -542,7 +551,7 @@ TEST_P(DenseSums, binary_cross_entropy_agrees_with_the_reference) {
         const double expected_loss =
             reference::binary_cross_entropy(to_double(logits), wanted, chosen, expected);
         check_loss(logits, LossTargets::binary(wanted, chosen, device()),
-                   rows == 0 ? 0 : expected_loss, expected, margins[(rows + cols) % 3], device());
+                   rows == 0 ? 0 : expected_loss, expected, margin_of(rows + cols, cols), device());
       }
     }
   });
@@ -563,6 +572,49 @@ TEST_P(DenseSums, losses_pass_on_not_a_number_from_chosen_rows_only) {
         binary_cross_entropy(x, none, all, {}, device(), {}, test::workspace_on(device()))));
     EXPECT_TRUE(std::isfinite(
         binary_cross_entropy(x, none, good, {}, device(), {}, test::workspace_on(device()))));
+  });
+}
+
+TEST_P(DenseSums, losses_of_no_row_are_nothing) {
+  with_type_of(precision(), [&]<class T>() {
+    for (const std::int64_t classes : {1, 3, 22, 41, 1025}) {
+      SCOPED_TRACE(classes);
+      const std::int64_t rows = 300;
+      const auto logits = normal_matrix<T>(rows, classes, 1);
+      const std::vector<std::int64_t> labels(rows, -1), none;
+      const Matrix<double> zeros(rows, classes, 0.0);
+      check_loss(logits, LossTargets::classes(labels, none, classes, device()), 0, zeros,
+                 margin_of(3, classes), device());
+      check_loss(logits, LossTargets::binary(Matrix<float>(rows, classes, 1.0f), none, device()), 0,
+                 zeros, margin_of(0, classes), device());
+    }
+  });
+}
+
+/// What a row that is not finite gives, whichever lane of a team has the number.
+TEST_P(DenseSums, losses_of_logits_that_are_not_finite) {
+  with_type_of(precision(), [&]<class T>() {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    for (const std::int64_t classes : {2, 7, 22, 41, 47, 100, 1025}) {
+      for (const std::int64_t place : {std::int64_t{0}, classes / 2, classes - 1}) {
+        SCOPED_TRACE(::testing::Message() << classes << " classes, number " << place);
+        const auto finite = normal_matrix<T>(5, classes, 1);
+        const std::vector<std::int64_t> all = {0, 1, 2, 3, 4};
+        const auto loss_with = [&](float number, std::int64_t label) {
+          auto logits = finite;
+          logits(3, place) = static_cast<T>(number);
+          const std::vector<std::int64_t> labels = {0, 1, 0, label, 1};
+          DeviceMatrix<T> x(logits, device(), margin_of(3, classes));
+          return cross_entropy(x, labels, all, x, device(), {}, test::workspace_on(device()));
+        };
+        const std::int64_t other = place == 0 ? 1 : 0;
+        EXPECT_TRUE(std::isfinite(loss_with(-infinity, other)));
+        EXPECT_EQ(loss_with(-infinity, place), static_cast<double>(infinity));
+        EXPECT_TRUE(std::isnan(loss_with(infinity, other)));
+        EXPECT_TRUE(std::isnan(loss_with(infinity, place)));
+        EXPECT_TRUE(std::isnan(loss_with(std::nanf(""), other)));
+      }
+    }
   });
 }
 

@@ -73,34 +73,36 @@ __device__ int2 count_answers(const TeamRow<T, width, aligned, kept>& row,
 constexpr int num_sums = 7;
 
 template <bool is_binary, class T, int width, bool aligned, int kept>
-__global__ __launch_bounds__(cuda::sum_threads) void add_answers(const Known known, int lanes,
-                                                                 cuda::Rows<const T> logits,
-                                                                 EvaluationNumbers* numbers,
-                                                                 const cuda::Workspace workspace) {
+__global__ __launch_bounds__(cuda::sum_threads,
+                             row_blocks) void add_answers(const Known known, int lanes,
+                                                          cuda::Rows<const T> logits,
+                                                          EvaluationNumbers* numbers,
+                                                          const cuda::Workspace workspace) {
   cuda::begin_overlapped();
   double totals[num_sums] = {};
   const cuda::Rows<const float> targets{known.targets, known.cols};
-  for_team_rows<width, aligned>(
-      known.rows, known.cols, lanes, [&](std::int64_t row) { return known.choices[row]; },
-      [&](cuda::RowTeam<width, aligned>& team, const EvaluatedRow& chosen) {
-        const bool counts_at_all = chosen.train + chosen.validation + chosen.test > 0;
-        if (!__any_sync(~0u, counts_at_all)) return;
-        team.end = counts_at_all ? known.cols : 0;
-        const TeamRow<T, width, aligned, kept> row(team, logits);
-        const bool speaks = is_binary || team.lane == 0;  // for its team, or for itself
-        int2 counts = make_int2(0, 0);
+  const auto counts = [](const EvaluatedRow& row) {
+    return row.train + row.validation + row.test > 0;
+  };
+  for_team_rows<T, width, aligned, kept>(
+      known.rows, known.cols, lanes, logits, [&](std::int64_t row) { return known.choices[row]; },
+      counts,
+      [&](const TeamRow<T, width, aligned, kept>& row, const EvaluatedRow& chosen) {
+        if (!__any_sync(~0u, counts(chosen))) return;
+        const bool speaks = is_binary || row.team().lane == 0;  // for its team, or for itself
+        int2 answers = make_int2(0, 0);
         if constexpr (is_binary) {
-          counts = count_answers(row, targets);
+          answers = count_answers(row, targets);
         } else {
           const bool right = predicts(row, chosen.label);
-          counts = make_int2(right ? 1 : 0, right ? 0 : 1);
+          answers = make_int2(right ? 1 : 0, right ? 0 : 1);
         }
         if (speaks) {
           const int times[] = {chosen.train, chosen.validation, chosen.test};
 #pragma unroll
           for (int part = 0; part < 3; ++part) {
-            totals[2 * part] += static_cast<double>(times[part]) * counts.x;
-            totals[2 * part + 1] += static_cast<double>(times[part]) * counts.y;
+            totals[2 * part] += static_cast<double>(times[part]) * answers.x;
+            totals[2 * part + 1] += static_cast<double>(times[part]) * answers.y;
           }
         }
         if (!__any_sync(~0u, chosen.validation > 0)) return;
@@ -109,7 +111,7 @@ __global__ __launch_bounds__(cuda::sum_threads) void add_answers(const Known kno
         if constexpr (is_binary) {
           loss = row_binary<T>(row, 0, targets, {}, no_sums);
         } else {
-          loss = row_cross_entropy<T>(row, chosen.label, 0, {}, no_sums);
+          loss = static_cast<double>(row_cross_entropy<T>(row, chosen.label, 0, {}, no_sums));
         }
         if (speaks && chosen.validation > 0) totals[6] += chosen.validation * loss;
       });
@@ -129,8 +131,8 @@ void run(const Known& known, const cuda::Extent& extent, cuda::Rows<const T> log
   with_row_shape<T>(extent, [&](auto width, auto aligned, auto kept, int lanes) {
     cuda::launch_overlapped(add_answers<is_binary, T, decltype(width)::value,
                                         decltype(aligned)::value, decltype(kept)::value>,
-                            cuda::sum_grid(known.rows, cuda::sum_threads / lanes),
-                            cuda::sum_threads, stream, known, lanes, logits, numbers, workspace);
+                            row_grid(known.rows, lanes), cuda::sum_threads, stream, known, lanes,
+                            logits, numbers, workspace);
   });
 }
 
@@ -147,7 +149,8 @@ void CudaDenseOps::evaluate(ConstOperand logits, const EvaluationTargets::State&
   cuda::visit_type(logits.type, [&](auto element) {
     using T = decltype(element);
     const auto x = rows_of<T>(logits);
-    const auto extent = cuda::Extent{logits.rows, logits.cols}.with(x);
+    const cuda::Rows<const float> wanted{known.targets, known.cols};
+    const auto extent = cuda::Extent{logits.rows, logits.cols}.with(x).with(wanted);
     const auto chosen = targets.is_binary ? run<true, T> : run<false, T>;
     chosen(known, extent, x, numbers, parts, stream);
   });

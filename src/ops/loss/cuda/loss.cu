@@ -27,7 +27,8 @@ struct Chosen {
 };
 
 template <class T, int width, bool aligned>
-__device__ void clear_row(const cuda::RowTeam<width, aligned>& team, cuda::Rows<T> gradient) {
+__device__ void clear_row(cuda::RowTeam<width, aligned> team, cuda::Rows<T> gradient) {
+  team.end = team.cols;
   const float zeros[width] = {};
   team.each([&](const cuda::Elements<width, aligned>& place) { place.store(zeros, gradient); });
 }
@@ -93,36 +94,32 @@ __device__ void add_results(const Wanted& wanted, int lanes, double loss,
 }
 
 template <bool is_binary, class T, int width, bool aligned, int kept>
-__global__ __launch_bounds__(cuda::sum_threads) void add_losses(const Wanted wanted, int lanes,
-                                                                cuda::Rows<const T> logits,
-                                                                cuda::Rows<T> gradient,
-                                                                const LossResults<T> results,
-                                                                const cuda::Workspace workspace) {
+__global__ __launch_bounds__(cuda::sum_threads, row_blocks) void add_losses(
+    const Wanted wanted, int lanes, cuda::Rows<const T> logits, cuda::Rows<T> gradient,
+    const LossResults<T> results, const cuda::Workspace workspace) {
   cuda::begin_overlapped();
   double total = 0;
   GradientSums<T, width, kept> sums;
   const auto chosen = [&](std::int64_t row) {
     return Chosen{__ldg(wanted.times + row), is_binary ? 0 : __ldg(wanted.labels + row)};
   };
-  for_team_rows<width, aligned>(
-      wanted.rows, wanted.cols, lanes, chosen,
-      [&](cuda::RowTeam<width, aligned>& team, const Chosen& row) {
-        const bool counts = row.times > 0;
-        if (!counts && gradient.data != nullptr && team.row < wanted.rows) {
-          team.end = wanted.cols;
-          clear_row(team, gradient);
+  const auto counts = [](const Chosen& chosen) { return chosen.times > 0; };
+  for_team_rows<T, width, aligned, kept>(
+      wanted.rows, wanted.cols, lanes, logits, chosen, counts,
+      [&](const TeamRow<T, width, aligned, kept>& row, const Chosen& of_row) {
+        const bool has_part = counts(of_row);
+        if (!has_part && gradient.data != nullptr && row.team().row < wanted.rows) {
+          clear_row(row.team(), gradient);
         }
-        if (!__any_sync(~0u, counts)) return;
-        team.end = counts ? wanted.cols : 0;
-        const auto share = static_cast<float>(row.times / wanted.count);
-        const TeamRow<T, width, aligned, kept> values(team, logits);
+        if (!__any_sync(~0u, has_part)) return;
+        const auto share = static_cast<float>(of_row.times / wanted.count);
         double loss = 0;
         if constexpr (is_binary) {
-          loss = row_binary(values, share, {wanted.targets, wanted.cols}, gradient, sums);
+          loss = row_binary(row, share, {wanted.targets, wanted.cols}, gradient, sums);
         } else {
-          loss = row_cross_entropy(values, row.label, share, gradient, sums);
+          loss = static_cast<double>(row_cross_entropy(row, of_row.label, share, gradient, sums));
         }
-        if (counts && (is_binary || team.lane == 0)) total += row.times * loss;
+        if (has_part && (is_binary || row.team().lane == 0)) total += of_row.times * loss;
       });
   add_results(wanted, lanes, total, sums, results, workspace);
 }
@@ -137,9 +134,8 @@ bool run(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T> l
     finds_sums = decltype(kept)::value > 0;
     cuda::launch_overlapped(add_losses<is_binary, T, decltype(width)::value,
                                        decltype(aligned)::value, decltype(kept)::value>,
-                            cuda::sum_grid(wanted.rows, cuda::sum_threads / lanes),
-                            cuda::sum_threads, stream, wanted, lanes, logits, gradient, results,
-                            workspace);
+                            row_grid(wanted.rows, lanes), cuda::sum_threads, stream, wanted, lanes,
+                            logits, gradient, results, workspace);
   });
   return finds_sums;
 }
@@ -162,7 +158,9 @@ void CudaDenseOps::loss(ConstOperand logits, const LossTargets::State& targets, 
       using T = decltype(element);
       const auto x = rows_of<T>(logits);
       const auto gradient = rows_of<T>(grad_logits);
-      const auto extent = cuda::Extent{logits.rows, logits.cols}.with(x).with(gradient);
+      const cuda::Rows<const float> wanted_rows{wanted.targets, wanted.cols};
+      const auto extent =
+          cuda::Extent{logits.rows, logits.cols}.with(x).with(gradient).with(wanted_rows);
       const auto chosen = targets.is_binary ? run<true, T> : run<false, T>;
       finds_sums =
           chosen(wanted, extent, x, gradient, {value, values_of<T>(grad_sums)}, parts, stream);

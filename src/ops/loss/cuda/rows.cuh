@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -15,6 +16,16 @@ namespace tessera::ops {
 static_assert(cuda::sum_threads == cuda::team_threads);
 
 using cuda::TeamRow;
+
+/// Blocks on a multiprocessor: what a lane keeps of its rows and columns takes registers.
+inline constexpr int row_blocks = 3;
+
+/// A grid that fills a large GPU with them. It does not depend on the GPU, as sums must not.
+inline dim3 row_grid(std::int64_t rows, int lanes) {
+  const std::int64_t teams = cuda::sum_threads / lanes;
+  return dim3(static_cast<unsigned>(std::clamp<std::int64_t>(
+      (rows + teams - 1) / teams, 1, cuda::wanted_blocks / 4 * row_blocks)));
+}
 
 /// The sums of the gradient's columns that a lane has, over its rows; of what is stored.
 template <class T, int width, int kept>
@@ -52,11 +63,12 @@ __device__ void for_gradients(const TeamRow<T, width, aligned, kept>& row, cuda:
   }
 }
 
-/// -log softmax(logits)[label], and its gradient times `share`.
+/// -log softmax(logits)[label], and its gradient times `share`. Chunks are added in double, so that
+/// long rows keep their digits; what is done once for a row is done in fp32.
 template <class T, int width, bool aligned, int kept>
-__device__ double row_cross_entropy(const TeamRow<T, width, aligned, kept>& row, std::int32_t label,
-                                    float share, cuda::Rows<T> gradient,
-                                    GradientSums<T, width, kept>& sums) {
+__device__ float row_cross_entropy(const TeamRow<T, width, aligned, kept>& row, std::int32_t label,
+                                   float share, cuda::Rows<T> gradient,
+                                   GradientSums<T, width, kept>& sums) {
   using Place = cuda::Elements<width, aligned>;
   float largest = -INFINITY;
   float of_label = 0;
@@ -71,16 +83,18 @@ __device__ double row_cross_entropy(const TeamRow<T, width, aligned, kept>& row,
   largest = row.team().largest(largest);
   double sum = 0;
   row.each([&](const Place& place, const float(&values)[width]) {
+    float of_chunk = 0;
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      if (i < place.count) sum += static_cast<double>(expf(values[i] - largest));
+      if (i < place.count) of_chunk += expf(values[i] - largest);
     }
+    sum += static_cast<double>(of_chunk);
   });
-  sum = row.team().sum(sum);
+  const auto whole = static_cast<float>(row.team().sum(sum));
   // One lane has the label's logit, the others 0.
   of_label = row.team().sum(of_label);
   if (gradient.data != nullptr) {
-    const auto factor = static_cast<float>(1 / sum);
+    const float factor = 1 / whole;
     for_gradients(row, gradient, sums,
                   [&](const Place& place, const float(&values)[width], float(&gradients)[width]) {
 #pragma unroll
@@ -90,7 +104,7 @@ __device__ double row_cross_entropy(const TeamRow<T, width, aligned, kept>& row,
                     }
                   });
   }
-  return log(sum) + static_cast<double>(largest) - static_cast<double>(of_label);
+  return logf(whole) + (largest - of_label);
 }
 
 /// The sum over the row of the binary cross-entropies, this lane's part of it, and their gradients.
@@ -125,11 +139,13 @@ __device__ double row_binary(const TeamRow<T, width, aligned, kept>& row, float 
   return sum;
 }
 
-/// Calls `visit(team, target)` for rows that are a grid apart, so that the number of sums does not
+/// Calls `visit(row, target)` for rows that are a grid apart, so that the number of sums does not
 /// grow with them. `target(row)` is what is known of a row, of which nothing means that it has no
-/// part: it is read a row ahead. All lanes of a warp leave together.
-template <int width, bool aligned, class Target, class Visit>
-__device__ void for_team_rows(std::int64_t rows, std::int64_t cols, int lanes, Target&& target,
+/// part: it is read two rows ahead, and the row itself, where it `counts(target)`, one ahead. Rows
+/// that do not count end before they begin. All lanes of a warp leave together.
+template <class T, int width, bool aligned, int kept, class Target, class Counts, class Visit>
+__device__ void for_team_rows(std::int64_t rows, std::int64_t cols, int lanes,
+                              cuda::Rows<const T> logits, Target&& target, Counts&& counts,
                               Visit&& visit) {
   const int teams = cuda::sum_threads / lanes;
   const std::int64_t step = std::int64_t{gridDim.x} * teams;
@@ -140,34 +156,55 @@ __device__ void for_team_rows(std::int64_t rows, std::int64_t cols, int lanes, T
   std::int64_t first = std::int64_t{blockIdx.x} * teams;
   team.row = first + static_cast<int>(threadIdx.x) / lanes;
   using Known = decltype(target(team.row));
-  Known next = team.row < rows ? target(team.row) : Known{};
-  for (; first < rows; first += step, team.row += step) {
-    const Known known = next;
-    next = team.row + step < rows ? target(team.row + step) : Known{};
-    visit(team, known);
+  const auto known_of = [&](std::int64_t row) { return row < rows ? target(row) : Known{}; };
+  const auto row_of = [&](const Known& known) {
+    team.end = counts(known) ? cols : 0;
+    return TeamRow<T, width, aligned, kept>(team, logits);
+  };
+  Known known = known_of(team.row);
+  Known next = known_of(team.row + step);
+  auto row = row_of(known);
+  for (; first < rows; first += step) {
+    team.row += step;
+    const Known after = known_of(team.row + step);
+    const auto row_after = row_of(next);
+    visit(row, known);
+    row = row_after;
+    known = next;
+    next = after;
   }
 }
 
-/// Calls `run(width, aligned, kept, lanes)`, three of them as types, with what suits such rows. A
-/// lane that keeps several single values needs fewer others to add with.
+/// Calls `run(width, aligned, kept, lanes)`, three of them as types, with what suits such rows: as
+/// few lanes as can keep a row among them, for what is done once for a row each of them does.
 template <class T, class Run>
 void with_row_shape(const cuda::Extent& extent, Run&& run) {
   constexpr int chunk = cuda::chunk<T>;
   constexpr int singles = 4;
-  const auto choose = [&](auto width, auto aligned, auto kept) {
-    constexpr int most = decltype(width)::value * decltype(kept)::value;
-    if (extent.cols <= 32 * most) {
-      run(width, aligned, kept, cuda::team_lanes((extent.cols + most - 1) / most));
-    } else {
-      run(width, aligned, std::integral_constant<int, 0>{}, 32);
+  constexpr int most_chunks = 8 / chunk;
+  const auto with_chunks = [&](auto self, auto kept, std::int64_t chunks, int lanes) {
+    constexpr int count = decltype(kept)::value;
+    if constexpr (count < most_chunks) {
+      if (chunks > std::int64_t{count} * lanes) {
+        return self(self, std::integral_constant<int, count + 1>{}, chunks, lanes);
+      }
     }
+    run(std::integral_constant<int, chunk>{}, std::true_type{}, kept, lanes);
   };
-  if (extent.aligned && extent.cols % chunk == 0) {
-    choose(std::integral_constant<int, chunk>{}, std::true_type{},
-           std::integral_constant<int, 1>{});
+  constexpr std::integral_constant<int, 0> none;
+  if (extent.in_chunks(chunk, true)) {
+    const std::int64_t chunks = (extent.cols + chunk - 1) / chunk;
+    const int lanes = cuda::team_lanes((chunks + most_chunks - 1) / most_chunks);
+    if (chunks > std::int64_t{most_chunks} * lanes) {
+      run(std::integral_constant<int, chunk>{}, std::true_type{}, none, lanes);
+    } else {
+      with_chunks(with_chunks, std::integral_constant<int, 1>{}, chunks, lanes);
+    }
+  } else if (extent.cols <= 32 * singles) {
+    run(std::integral_constant<int, 1>{}, std::false_type{}, std::integral_constant<int, singles>{},
+        cuda::team_lanes((extent.cols + singles - 1) / singles));
   } else {
-    choose(std::integral_constant<int, 1>{}, std::false_type{},
-           std::integral_constant<int, singles>{});
+    run(std::integral_constant<int, 1>{}, std::false_type{}, none, 32);
   }
 }
 
