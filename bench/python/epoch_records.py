@@ -4,7 +4,7 @@
 LOSS_BOUNDS = {"fp32": 1e-4, "bf16": 2e-2}
 WHO = ("pyg", "tessera")
 WHY = {"OutOfMemory": "memory", "out of memory": "memory", "allocate memory": "memory", "cannot be captured": "waits",
-       "not ready": "not ready"}  # by a part of the error
+       "not ready": "not ready", "no end": "no end"}  # by a part of the error
 
 
 def milliseconds(result, shortest=False):
