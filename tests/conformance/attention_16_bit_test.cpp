@@ -141,7 +141,8 @@ void check_cut_windows(const std::string& kernel, const Heads& heads) {
 
 TEST_P(NarrowAttentionKernels, CutWindows) {
   for_instruction_sets([](const std::string& kernel) {
-    for (const Heads& heads : {Heads{4, 8}, Heads{3, 32}, Heads{2, 64}}) {
+    for (const Heads& heads :
+         {Heads{4, 8}, Heads{9, 8}, Heads{5, 16}, Heads{3, 32}, Heads{2, 64}}) {
       check_cut_windows<float>(kernel, heads);
       check_cut_windows<Bfloat16>(kernel, heads);
     }
@@ -235,7 +236,7 @@ void check_slopes(const std::string& kernel, const Heads& heads) {
 
 TEST_P(NarrowAttentionKernels, AnySlope) {
   for_instruction_sets([](const std::string& kernel) {
-    for (const Heads& heads : {Heads{4, 16}, Heads{2, 64}}) {
+    for (const Heads& heads : {Heads{4, 16}, Heads{8, 8}, Heads{2, 64}}) {
       check_slopes<float>(kernel, heads);
       check_slopes<Bfloat16>(kernel, heads);
     }
@@ -336,11 +337,38 @@ TEST_P(NarrowAttentionKernels, FeaturesOfAnySize) {
   });
 }
 
+/// The same of the gradient: all of it, or of the rows from the middle of a window on, which then
+/// are the largest or the smallest there are.
+TEST_P(NarrowAttentionKernels, GradientsOfAnySize) {
+  const Graph graph = testing::random_graph(300, 200, 6000, 26, false);
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const Heads& heads : {Heads{8, 8}, Heads{5, 16}, Heads{1, 64}}) {
+      if (!takes<Bfloat16>(kernel, AttentionForm::gat, heads.count, heads.width)) continue;
+      for (const std::int64_t first : {0, 130}) {
+        for (const float size : {0.0f, 1e-20f, 1e-6f, 1e6f, 1e20f}) {
+          SCOPED_TRACE(name_of(heads) + ", size " + std::to_string(size) + " from " +
+                       std::to_string(first));
+          AttentionCase<Bfloat16> run(
+              graph, options_of(kernel, AttentionForm::gat, heads.count, heads.width, 0), 2620);
+          for (std::int64_t i = first; i < run.grad_output.rows(); ++i) {
+            for (std::int64_t f = 0; f < run.grad_output.cols(); ++f) {
+              run.grad_output(i, f) =
+                  static_cast<Bfloat16>(static_cast<float>(run.grad_output(i, f)) * size);
+            }
+          }
+          run.run_all();
+          expect_matches_reference(run);
+        }
+      }
+    }
+  });
+}
+
 /// More windows than a GPU holds at once, some of which fp16 does not hold, among others.
 TEST_P(NarrowAttentionKernels, FeaturesOfOddSizeInSomeOfManyWindows) {
   const Graph graph = testing::random_graph(60000, 300, 120000, 27, false);
   for_instruction_sets([&](const std::string& kernel) {
-    for (const Heads& heads : {Heads{4, 8}, Heads{1, 64}}) {
+    for (const Heads& heads : {Heads{4, 8}, Heads{8, 8}, Heads{1, 64}}) {
       if (!takes<Bfloat16>(kernel, AttentionForm::gat, heads.count, heads.width)) continue;
       SCOPED_TRACE(name_of(heads));
       AttentionCase<Bfloat16> run(

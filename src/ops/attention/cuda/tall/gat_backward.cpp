@@ -3,6 +3,7 @@
 
 #include "ops/attention/cuda/heads/cost.hpp"
 #include "ops/attention/cuda/heads/launch.hpp"
+#include "ops/attention/cuda/packed/launch.hpp"
 #include "ops/attention/cuda/rows/cost.hpp"
 #include "ops/attention/cuda/tall/cost.hpp"
 
@@ -33,6 +34,20 @@ void set_scaled_rows(const AttentionOptions& options, WindowKernel& kernel) {
   kernel.column_slot = gat_column_slot(options);
 }
 
+/// Narrow heads in bf16 go back by factors in fp16, all of a block of many features at once.
+bool by_packed_factors(const AttentionOptions& options) {
+  return is_narrow(options) && options.precision == Precision::bf16 &&
+         options.features > packed_block_features[0];
+}
+void set_packed_factors(const AttentionOptions& options, WindowKernel& kernel) {
+  const std::size_t index = *tall_width_index(options);
+  const int heads = packed_gradient_features / tall_head_widths[index];
+  kernel.by_rows = packed_gat_by_rows_bf16[index];
+  kernel.by_columns = packed_gat_by_columns_bf16[index];
+  kernel.gradient_slices = static_cast<int>((options.heads + heads - 1) / heads);
+  kernel.finds_largest = true;
+}
+
 void set_column_factors(const AttentionOptions& options, WindowKernel& kernel) {
   const bool fp32 = bytes_per_element(options.precision) == 4;
   const std::size_t index = *tall_width_index(options);
@@ -44,6 +59,7 @@ void set_column_factors(const AttentionOptions& options, WindowKernel& kernel) {
   // Pairs of features are stored at once, so that rows are even.
   kernel.column_slot = options.features + (options.heads + 1) / 2 * 2;
   kernel.state_numbers = 4;
+  if (by_packed_factors(options)) set_packed_factors(options, kernel);
 }
 
 }  // namespace

@@ -53,12 +53,13 @@ inline constexpr int gathered_stages =
 /// `Pass` has `begin_piece`, `add`, `finish` and `end`, and may have a `cut` of its own; where own
 /// terms are brought, `take_own` comes before the first `add` of a piece. Of a column the rows of
 /// `gathered` matrices are brought, of the values alone or of sources before them. Behind the
-/// stages there is room for `own_matrices` matrices of the window's own rows.
+/// stages there is room for `own_matrices` matrices of the window's own rows. A block has
+/// `block_heads` heads.
 template <class Pass, class T, int width, int gathered, int own_matrices, class Columns,
-          int num_stages = gathered_stages<T, width>>
+          int num_stages = gathered_stages<T, width>, int block_heads = tall_block_heads(width)>
 class GatheredWindows {
  public:
-  static constexpr int heads = tall_block_heads(width);
+  static constexpr int heads = block_heads;
   static constexpr int features = width * heads;
   using Planes = PlaneRows<T, features>;
   using Rows = typename Planes::Rows;

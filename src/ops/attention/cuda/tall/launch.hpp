@@ -57,6 +57,9 @@ struct TallAttentionLaunch {
   std::int64_t score_gradient_stride = 0;
   /// Per row of A and head what the sweep over rows leaves for that over columns.
   void* row_state = nullptr;
+  /// The sizes of the largest feature of dO, in bits of bf16, and of the largest D, in bits of
+  /// fp32: found by rows and used by columns, where gradients are fp16.
+  std::uint32_t* largest = nullptr;
   double* scale_sums = nullptr;  ///< per warp of the grid: its part of the gradient of the scale
   float* vector_sums = nullptr;  ///< gatv2: a row of features per warp of the grid
 

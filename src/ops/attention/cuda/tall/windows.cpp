@@ -17,6 +17,9 @@ namespace {
 /// Windows of up to this many steps stay whole: what pieces find costs traffic.
 constexpr std::int64_t min_cut_steps = 32;
 
+/// Numbers that backward passes may leave the sizes of the largest of.
+constexpr std::size_t num_largest = 2;
+
 /// Workers come to windows without edges last, so that whoever looks for the next tile need not
 /// look at more than one piece (tile_walk.cuh).
 void put_empty_last(tiles::PieceSchedule& schedule) {
@@ -112,6 +115,10 @@ class CudaTallAttention final : public PreparedAttention {
       by_rows_->run_backward(inputs, output, log_sum, grad_output, gradients, stream, workspace);
       return;
     }
+    if (kernel_.finds_largest) {
+      fill_zero(largest_.in(workspace), num_largest * sizeof(std::uint32_t), options_.device,
+                stream);
+    }
     sweep_rows(inputs, output, log_sum, grad_output, gradients, stream, workspace);
     const bool of_vector = !gradients.vector.absent();
     if (gradients.source.absent() && gradients.value.absent() && !of_vector) return;
@@ -125,6 +132,7 @@ class CudaTallAttention final : public PreparedAttention {
     launch.own_values = inputs.value.data;
     launch.own_values_stride = inputs.value.stride;
     launch.row_state = row_state_.in(workspace);
+    if (kernel_.finds_largest) launch.largest = largest_.in(workspace);
     launch.score_gradient = gradients.source.data;
     launch.score_gradient_stride = gradients.source.stride;
     launch.output = gradients.value.data;
@@ -177,6 +185,7 @@ class CudaTallAttention final : public PreparedAttention {
     }
     row_state_ =
         need.add<float>(checked_area(graph.num_rows(), options_.heads * kernel_.state_numbers));
+    if (kernel_.finds_largest) largest_ = need.add<std::uint32_t>(num_largest);
     gradient_slots_ =
         need.add<float>(std::max(checked_area(gradient_rows().slot_rows(), kernel_.row_slot),
                                  checked_area(column_side_.slot_rows(), kernel_.column_slot)));
@@ -207,6 +216,7 @@ class CudaTallAttention final : public PreparedAttention {
     launch.log_sum = static_cast<float*>(const_cast<void*>(log_sum.data));
     launch.log_sum_stride = log_sum.stride;
     launch.row_state = row_state_.in(workspace);
+    if (kernel_.finds_largest) launch.largest = largest_.in(workspace);
     launch.score_gradient = gradients.target.data;
     launch.score_gradient_stride = gradients.target.stride;
     launch.slots = gradient_slots_.in(workspace);
@@ -277,6 +287,7 @@ class CudaTallAttention final : public PreparedAttention {
   WorkspacePart<double> scale_sums_;
   WorkspacePart<float> vector_sums_;  ///< of the warps of the sweep over rows, then of the other
   WorkspacePart<float> row_state_;
+  WorkspacePart<std::uint32_t> largest_;
   WorkspacePart<float> gradient_slots_;
 };
 

@@ -27,6 +27,8 @@ struct WindowKernel {
   std::int64_t column_slot = 0;
   /// Numbers that the sweep over rows leaves per row and head.
   int state_numbers = 2;
+  /// Whether it also leaves the sizes of the largest numbers.
+  bool finds_largest = false;
   /// Adds up what the warps of both sweeps leave of the gradient of a; null: there is none.
   void (*store_vector)(const float* sums, std::int64_t num_sums, std::int64_t features, void* to,
                        Stream stream) = nullptr;
