@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <utility>
+
 #include "cuda/precision.cuh"
 #include "ops/spmm/cuda/tall/instances.hpp"
 #include "ops/spmm/cuda/tall/kernel.cuh"
+#include "ops/spmm/cuda/tall/shift_loader.cuh"
 
 namespace tessera::ops {
 
@@ -19,7 +22,9 @@ struct TallLoader {
       CopyLoader<T, width, key.scaled, groups, key.aligned, key.valued, key.quads>>;
   using Split = std::type_identity<
       SplitLoader<own_width, key.planes, groups, key.aligned, key.valued, key.quads>>;
-  using Plain = typename std::conditional_t<sizeof(T) == 2, Copy, Split>::type;
+  using Shift = std::type_identity<ShiftLoader<T, width, key.scaled>>;
+  using Plain = typename std::conditional_t<key.shifted, Shift,
+                                            std::conditional_t<sizeof(T) == 2, Copy, Split>>::type;
   using Multiplied = typename std::conditional_t<key.warps, std::type_identity<OnWarps<Plain>>,
                                                  std::type_identity<Plain>>::type;
   using Type =
@@ -30,10 +35,11 @@ struct TallLoader {
 template <TallKey key>
 std::span<const TallFunction> TallKernels<key>::all() {
   using T = cuda::Stored<key.precision>;
-  static constexpr std::array<TallFunction, tall_widths.size()> functions = {
-      make_tall_function<typename TallLoader<T, 32, key>::Type>(),
-      make_tall_function<typename TallLoader<T, 64, key>::Type>(),
-      make_tall_function<typename TallLoader<T, 128, key>::Type>()};
+  constexpr std::size_t widths = tall_widths.size() - (key.shifted ? 1 : 0);
+  static constexpr auto functions = []<std::size_t... i>(std::index_sequence<i...>) {
+    return std::array{make_tall_function<typename TallLoader<T, tall_widths[i], key>::Type>()...};
+  }
+  (std::make_index_sequence<widths>{});
   return functions;
 }
 

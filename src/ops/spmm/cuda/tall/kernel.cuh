@@ -292,7 +292,7 @@ __global__ __launch_bounds__(Loader::threads,
 template <class Loader>
 void launch_tall(const TallLaunch& launch, Stream stream) {
   const dim3 grid(static_cast<unsigned>(launch.work.num_workers),
-                  cuda::num_blocks(launch.features.count, Loader::width));
+                  cuda::num_blocks(launch.features.count, launch.features.panel));
   const auto bytes = static_cast<std::size_t>(tall_shared_bytes<Loader>(launch.matrix.stage_units));
   cuda::launch_overlapped(sum_tall_windows<Loader>, grid, Loader::threads, bytes, stream, launch);
 }

@@ -53,6 +53,11 @@ struct TallLaunch {
     void* y = nullptr;
     std::int64_t y_stride = 0;
     std::int64_t count = 0;
+    /// Of them, those that a block takes, in whole units of 16 bytes: as many for each, so that
+    /// none is done before the others, and no more than its kernel is wide.
+    std::int64_t panel = 0;
+    /// Rows of x whose blocks of 16 bytes lie in it, where rows begin anywhere.
+    std::int64_t rows_in_blocks = 0;
   };
 
   Work work;

@@ -23,6 +23,7 @@
 #include "ops/spmm/cuda/tall/cost.hpp"
 #include "ops/spmm/cuda/tall/edge_scales.hpp"
 #include "ops/spmm/cuda/tall/instances.hpp"
+#include "ops/spmm/cuda/tall/panels.hpp"
 #include "ops/spmm/cuda/tall/policy.hpp"
 #include "ops/spmm/cuda/tall/rest_rows.hpp"
 #include "ops/spmm/cuda/tall/scales.hpp"
@@ -41,11 +42,11 @@ constexpr auto tall_keys = collect_keys<TallKey>([](auto add) {
   for (const Precision precision : kernel_precisions) {
     for (const int height : {64, 128, 256}) {
       for (const int planes : {1, 2, 3}) {
-        for (int flags = 0; flags < 64; ++flags) {
+        for (int flags = 0; flags < 128; ++flags) {
           const TallKey key = {
-              precision,        height,           planes,           (flags & 1) != 0,
-              (flags & 2) != 0, (flags & 4) != 0, (flags & 8) != 0, (flags & 16) != 0,
-              (flags & 32) != 0};
+              precision,         height,           planes,           (flags & 1) != 0,
+              (flags & 2) != 0,  (flags & 4) != 0, (flags & 8) != 0, (flags & 16) != 0,
+              (flags & 32) != 0, (flags & 64) != 0};
           if (is_compiled(key)) add(key);
         }
       }
@@ -56,8 +57,8 @@ constexpr auto tall_keys = collect_keys<TallKey>([](auto add) {
 const TallFunction& tall_function(const TallKey& key, std::int64_t features) {
   const auto kernels =
       kernels_of<tall_keys>(key, []<TallKey k>() { return TallKernels<k>::all(); });
-  const auto width = std::lower_bound(tall_widths.begin(), tall_widths.end() - 1, features);
-  return kernels[static_cast<std::size_t>(width - tall_widths.begin())];
+  const auto fits = [&](const TallFunction& kernel) { return features <= kernel.width; };
+  return *std::find_if(kernels.begin(), kernels.end() - 1, fits);
 }
 
 /// How many edges each row of a mean has, at least 1.
@@ -150,10 +151,11 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
         place);
     row_divisor_ = cuda::to_device(std::span<const float>(row_divisors(problem)), place);
     const TallKernelShape shape = kernel != nullptr ? *kernel : own_kernel(policy);
-    width_ = shape.width;
-    const int chunks = num_chunks();
+    panels_ = TallPanels(problem.features, shape.width, problem.precision);
+    padded_features_ = panels_.count * shape.width;
+    const auto panels = static_cast<int>(panels_.count);
     const tiles::PieceSchedule schedule = tiles::make_pieces(
-        windows_.steps, {.workers = std::max(1, shape.resident_blocks / std::max(1, chunks)),
+        windows_.steps, {.workers = std::max(1, shape.resident_blocks / std::max(1, panels)),
                          .min_cut_steps = policy.min_cut_steps,
                          .taken = some.taken});
     const tiles::StageLists lists = tiles::make_stages(
@@ -168,17 +170,16 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
         cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), place);
     num_slots_ = schedule.num_slots;
     slots_ = workspace_.add<float>(
-        checked_area(std::int64_t{num_slots_} * policy.height, padded_features()));
+        checked_area(std::int64_t{num_slots_} * policy.height, padded_features_));
     const bool has_stretches = std::any_of(
         lists.stages.begin(), lists.stages.end(),
         [](const tiles::Stage& stage) { return stage.end == tiles::StageEnd::stretch; });
     if (has_stretches) {
-      stretch_sums_ = workspace_.add<float>(
-          checked_area((static_cast<std::int64_t>(lists.offsets.size()) - 1) * policy.height,
-                       padded_features()));
+      stretch_sums_ = workspace_.add<float>(checked_area(
+          (static_cast<std::int64_t>(lists.offsets.size()) - 1) * policy.height, padded_features_));
     }
-    workspace_.add_counters(std::int64_t{num_slots_} * chunks);
-    if (!fills_units(problem.features, problem.precision)) {
+    workspace_.add_counters(std::int64_t{num_slots_} * panels);
+    if (!shifts_ && !fills_units(problem.features, problem.precision)) {
       x_units_ = workspace_.add<std::byte>(bytes_of_units(problem));
     }
     if (windows_.rest != nullptr) prepare_rest();
@@ -193,7 +194,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     if (layout_ != nullptr) set_values(call.edge_values, stream, workspace, launch);
     if (windows_.rest != nullptr) {
       launch.epilogue.rest = rest_sums_.in(workspace);
-      launch.epilogue.rest_stride = padded_features();
+      launch.epilogue.rest_stride = padded_features_;
       launch.matrix.rest_offsets = windows_.rest->offsets();
       sum_rest(gathered.x, stream, workspace);
     }
@@ -214,6 +215,8 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     launch.features.y = call.y.data;
     launch.features.y_stride = call.y.stride;
     launch.features.count = problem_.features;
+    if (shifts_) launch.features.rows_in_blocks = rows_in_blocks(call.x, problem_.features);
+    launch.features.panel = panels_.features;
     if (layout_ == nullptr) launch.epilogue.unit = unit_;
     launch.epilogue.row_scale = row_scale_.data();
     launch.epilogue.row_divisor = row_divisor_.data();
@@ -276,7 +279,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
   }
 
   void prepare_rest() {
-    rest_sums_ = workspace_.add<float>(checked_area(windows_.steps.num_rows, padded_features()));
+    rest_sums_ = workspace_.add<float>(checked_area(windows_.steps.num_rows, padded_features_));
     const bool forward = problem_.pass == SpmmPass::forward;
     const VertexId columns = forward ? problem_.graph.num_cols() : problem_.graph.num_rows();
     rest_width_ = rest_width(problem_.features, columns,
@@ -298,7 +301,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     launch.x_stride = x.stride;
     launch.features = problem_.features;
     launch.sums = rest_sums_.in(workspace);
-    launch.sums_stride = padded_features();
+    launch.sums_stride = padded_features_;
     launch.has_long_rows = rest_has_long_rows_;
     launch.num_blocks = rest_blocks_;
     rest_function(problem_.precision, rest_width_).launch(launch, stream);
@@ -318,6 +321,8 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     key.epilogue = !problem_.is_plain();
     key.warps = policy.warps;
     key.quads = policy.quads;
+    shifts_ = shifts_rows(problem_, policy, num_columns(), device_traits(problem_.device));
+    key.shifted = shifts_;
     function_ = &tall_function(key, problem_.features);
     if (layout_ != nullptr) {
       stage_units_ = tiles::most_stage_units(layout_->unit_offsets.span(), function_->max_steps);
@@ -325,11 +330,13 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     return {function_->width, function_->max_steps, function_->resident_blocks(stage_units_)};
   }
 
-  int num_chunks() const { return static_cast<int>((problem_.features + width_ - 1) / width_); }
-  std::int64_t padded_features() const { return std::int64_t{num_chunks()} * width_; }
+  double num_columns() const {
+    return static_cast<double>(windows_.steps.step_offsets.back()) * 16;
+  }
 
   SpmmProblem problem_;
   bool leads_;
+  bool shifts_ = false;  ///< rows of X, which begin anywhere, as they are loaded
   TallWindows windows_;
   Buffer<VertexId> row_map_;  ///< empty: windows have the rows of the problem in their order
   Buffer<std::uint32_t> scales_;
@@ -349,7 +356,8 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
   std::int64_t rest_width_ = 0;
   int rest_blocks_ = 0;
   bool rest_has_long_rows_ = false;
-  int width_ = 0;  ///< features of a block
+  TallPanels panels_;
+  std::int64_t padded_features_ = 0;  ///< what kernels compute of a row, be it more than there is
   const TallFunction* function_ = nullptr;
   Buffer<tiles::Stage> stages_;
   Buffer<std::int32_t> worker_offsets_;

@@ -42,7 +42,8 @@ class TallStore {
         last_row_(last_row),
         image_(image),
         lane_(static_cast<int>(threadIdx.x) % 32),
-        first_feature_(std::int64_t{blockIdx.y} * width) {}
+        first_feature_(blockIdx.y * launch.features.panel),
+        end_feature_(min(first_feature_ + launch.features.panel, launch.features.count)) {}
 
   __device__ void operator()(float (&sums)[width / 2]) const {
 #pragma unroll
@@ -115,9 +116,7 @@ class TallStore {
   /// The first of a thread's features; its pairs are 8 apart.
   __device__ std::int64_t feature() const { return first_feature_ + lane_ % 4 * 2; }
   /// Features from there on: pair number `block` is there if 8 * block is less.
-  __device__ int features_left() const {
-    return static_cast<int>(launch_.features.count - feature());
-  }
+  __device__ int features_left() const { return static_cast<int>(end_feature_ - feature()); }
 
   /// Each part of it once for all pairs of a row.
   __device__ void apply_epilogue(float (&sums)[width / 2], int half, VertexId row) const {
@@ -224,7 +223,7 @@ class TallStore {
     for (int block = 0; block < width / 8; block += 4) {
       const uint4 unit = traded_unit<Out>(sums, half, block);
       const std::int64_t first = first_feature_ + (block + lane_ % 4) * 8;
-      if (exists && first < launch_.features.count) {
+      if (exists && first < end_feature_) {
         __stcs(reinterpret_cast<uint4*>(y + first), unit);
       }
     }
@@ -235,10 +234,9 @@ class TallStore {
   __device__ void through_image(Out* y, const float (&sums)[width / 2], int half,
                                 bool exists) const {
     const RowImage<Out, width, image_bytes> image(image_);
-    const std::int64_t left = launch_.features.count - first_feature_;
     const bool follow = launch_.features.y_stride == launch_.features.count && gridDim.y == 1 &&
                         launch_.work.row_map == nullptr;
-    image.store(y + first_feature_, static_cast<int>(min(std::int64_t{width}, left)), follow,
+    image.store(y + first_feature_, static_cast<int>(end_feature_ - first_feature_), follow,
                 __popc(__ballot_sync(~0u, exists)) / 4, [&](int block) {
                   return make_float2(sums[place(half, block)], sums[place(half, block) + 1]);
                 });
@@ -250,6 +248,7 @@ class TallStore {
   char* image_;
   int lane_;
   std::int64_t first_feature_;
+  std::int64_t end_feature_;
 };
 
 }  // namespace tessera::ops

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/spmm/cuda/tall/instances.cuh"
+
+namespace tessera::ops {
+
+template struct TallKernels<TallKey{
+    .precision = Precision::bf16, .aligned = false, .shifted = true}>;
+template struct TallKernels<TallKey{
+    .precision = Precision::bf16, .scaled = true, .aligned = false, .shifted = true}>;
+
+}  // namespace tessera::ops
