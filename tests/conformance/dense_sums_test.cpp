@@ -598,10 +598,9 @@ TEST_P(DenseSums, losses_of_logits_that_are_not_finite) {
     for (const std::int64_t classes : {2, 7, 22, 41, 47, 100, 1025}) {
       for (const std::int64_t place : {std::int64_t{0}, classes / 2, classes - 1}) {
         SCOPED_TRACE(::testing::Message() << classes << " classes, number " << place);
-        const auto finite = normal_matrix<T>(5, classes, 1);
         const std::vector<std::int64_t> all = {0, 1, 2, 3, 4};
         const auto loss_with = [&](float number, std::int64_t label) {
-          auto logits = finite;
+          auto logits = normal_matrix<T>(5, classes, 1);
           logits(3, place) = static_cast<T>(number);
           const std::vector<std::int64_t> labels = {0, 1, 0, label, 1};
           DeviceMatrix<T> x(logits, device(), margin_of(3, classes));
