@@ -72,7 +72,8 @@ class CudaByteWindows final : public CudaBits {
     launch.tall.features.x = codes.bytes;
     launch.tall.features.x_stride = codes.stride;
     launch.tall.features.count = options_.cols;
-    launch.tall.features.panel = function_.width;
+    launch.tall.features.end = options_.cols;
+    launch.tall.features.panel_features = function_.width;
     launch.small_sums = small_sums_;
     AggregateResult& out = launch.out;
     out.rows = out.all_rows = options_.rows;

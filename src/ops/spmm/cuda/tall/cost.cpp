@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <string_view>
 
 #include "graph/degrees.hpp"
 #include "ops/gathers.hpp"
+#include "ops/spmm/cuda/tall/panels.hpp"
 #include "ops/spmm/cuda/tall/rest_rows.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
 #include "ops/spmm/cuda/units_of_x.hpp"
@@ -62,6 +62,8 @@ struct TallCoefficients {
   double rest_edge_us;
   double rest_edge_us_per_byte;
   double value_us;  ///< more for each value of a tile
+  /// What features that a kernel has room for cost where there are none, of others.
+  double unused_features;
   /// A residual is read when a window ends, which nothing hides where windows have few tiles.
   double residual_bytes_per_us;
   /// Putting values of a run in order.
@@ -72,7 +74,6 @@ struct TallCoefficients {
   double merge_us;
   double slot_bytes_per_us;
   double some_windows;
-  double shifted_units_per_us;  ///< of 16 bytes, of rows of X that begin anywhere
   Rates half;
   Rates full;
   /// How many times what the model says each policy takes, in the order of `tall_policies`.
@@ -85,7 +86,6 @@ struct TallCoefficients {
     scaled.packed_values_per_us *= ratio.memory;
     scaled.residual_bytes_per_us *= ratio.memory;
     scaled.slot_bytes_per_us *= ratio.processors;
-    scaled.shifted_units_per_us *= ratio.processors;
     scaled.half.rest_bytes_per_us *= ratio.processors;
     scaled.full.rest_bytes_per_us *= ratio.processors;
     return scaled;
@@ -100,7 +100,8 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
           "degrees and blocks of four groups on 2026-11-17, five generated graphs at 128; quads on "
           "2026-11-17, reddit- and proteins-size and their communities at 64 to 512, those of 128 "
           "rows also on 59 matrices at 128; rows that leave the cache on 2026-11-17, 95 cases of "
-          "35 graphs, most of them at 128"),
+          "35 graphs, most of them at 128; features that are not there on 2026-11-17, three graphs "
+          "at 16 to 320"),
       {.start_us = 8.655,
        .start_us_per_byte = 0.001986,
        .moved_bytes_per_us = 3.6e6,
@@ -117,16 +118,16 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
        .rest_edge_us = 0.007,
        .rest_edge_us_per_byte = 6e-5,
        .value_us = 2.1e-4,
+       .unused_features = 0.6,
        .residual_bytes_per_us = 1e6,
        .pack_launch_us = 4,
        .packed_values_per_us = 3.5e5,
        .merge_us = 1,
        .slot_bytes_per_us = 2e6,
        .some_windows = 0.32,
-       .shifted_units_per_us = 5e5,
        .half = {{0.074, 0.00079}, {0.064, 0.00246}, 9e6, 0.22},
        .full = {{0.054, 0.0012}, {0.09, 0.00261}, 9.5e6, 0.36},
-       .factors = {1.06, 1.01, 1.03, 1.06, 1.28, 1, 1.4, 1.4, 1, 0.87, 1.34, 1}}}}};
+       .factors = {1.06, 1.01, 1.03, 1.06, 1.28, 1, 1.4, 1.4, 1, 0.87, 1.34, 1, 1.5}}}}};
 
 double factor_of(const TallCoefficients& fit, const TallPolicy& policy) {
   for (std::size_t i = 0; i < tall_policies.size(); ++i) {
@@ -143,13 +144,30 @@ struct TallShape {
         element_bytes(half ? 2 : 4),
         features(static_cast<double>(problem.features)),
         groups(policy.height / 64) {
-    const double widest = policy.planes == 3 ? 64 : 128;
-    chunks = std::max(1.0, std::ceil(features / widest));
-    chunk_bytes = std::clamp(features / chunks, 32.0, widest) * element_bytes;
+    const std::int64_t widest = policy.planes == 3 ? 64 : 128;
+    const std::int64_t wide = features_of_widest(problem.features, widest);
+    add_panels(static_cast<double>(wide), widest, fit);
+    add_panels(features - static_cast<double>(wide), widest, fit);
     const double planes = policy.planes == 3 ? 1 + fit.third_plane : 1;
     tile_us = rates.tile(chunk_bytes) *
               (fit.shared_of_groups + (1 - fit.shared_of_groups) * groups) * planes;
     window_us = rates.window(chunk_bytes) * groups;
+    if (!fills_units(problem.features, problem.precision)) {
+      copy_us =
+          predicted_copy_us(static_cast<double>(bytes_of_units(problem)), fit.moved_bytes_per_us);
+    }
+  }
+
+  /// Panels of the narrowest kernel that takes so many features, or of the widest.
+  void add_panels(double some, std::int64_t widest, const TallCoefficients& fit) {
+    if (some == 0 && chunks > 0) return;
+    const auto limit = static_cast<double>(widest);
+    const double panels = std::max(1.0, std::ceil(some / limit));
+    const double used = some / panels;
+    const double width = used <= 32 ? 32 : used <= 64 ? 64 : limit;
+    const double bytes = (used + fit.unused_features * (width - used)) * element_bytes;
+    chunk_bytes = (chunks * chunk_bytes + panels * bytes) / (chunks + panels);
+    chunks += panels;
   }
 
   bool half;
@@ -157,10 +175,11 @@ struct TallShape {
   double element_bytes;
   double features;
   double groups;
-  double chunks = 1;
-  double chunk_bytes = 0;
-  double tile_us = 0;  ///< of one processor, as the next
+  double chunks = 0;
+  double chunk_bytes = 0;  ///< of a row in each of them, in the mean
+  double tile_us = 0;      ///< of one processor, as the next
   double window_us = 0;
+  double copy_us = 0;  ///< of X, where its rows fill no whole units
 };
 
 /// How many places a window has in quads for each of its columns. Columns share a quad unless three
@@ -198,30 +217,8 @@ double work_us_of(const TallShape& shape, const TallPolicy& policy, const TallWo
   return std::max(work_us, work.moved_bytes / fit.moved_bytes_per_us);
 }
 
-/// What it takes to bring rows of X to where matrix units read them, beyond what rows take that
-/// fill whole units: a copy of X first, or shifting what windows gather.
-struct UnitTimes {
-  double copying_us = 0;
-  double shifting_us = std::numeric_limits<double>::infinity();
-};
-
-UnitTimes unit_times(const SpmmProblem& problem, const TallPolicy& policy, double columns,
-                     const TallCoefficients& fit) {
-  UnitTimes times;
-  if (fills_units(problem.features, problem.precision)) return times;
-  const auto bytes = static_cast<double>(bytes_of_units(problem));
-  times.copying_us = predicted_copy_us(bytes, fit.moved_bytes_per_us);
-  // There are such kernels for these alone (instances.hpp).
-  const bool may_shift = policy.height == 64 && policy.min_uses == 1 && policy.planes == 2 &&
-                         !policy.valued && !policy.warps && !policy.quads && problem.is_plain();
-  const double units = bytes / 16 / std::max(1.0, static_cast<double>(rows_of_x(problem)));
-  if (may_shift) times.shifting_us = columns * units / fit.shifted_units_per_us;
-  return times;
-}
-
-double start_us_of(const TallShape& shape, const UnitTimes& units, const TallCoefficients& fit) {
-  return fit.start_us + fit.start_us_per_byte * shape.chunk_bytes +
-         std::min(units.copying_us, units.shifting_us);
+double start_us_of(const TallShape& shape, const TallCoefficients& fit) {
+  return fit.start_us + fit.start_us_per_byte * shape.chunk_bytes + shape.copy_us;
 }
 
 /// What gathering takes that windows leave to CUDA cores, in parts of rows that the cache has room
@@ -241,13 +238,6 @@ double rest_us_of(const TallShape& shape, double edges, double sources, const De
 
 }  // namespace
 
-bool shifts_rows(const SpmmProblem& problem, const TallPolicy& policy, double columns,
-                 const DeviceTraits& traits) {
-  const TallCoefficients fit = coefficients_for(coefficients, traits);
-  const UnitTimes times = unit_times(problem, policy, columns, fit);
-  return times.shifting_us < times.copying_us;
-}
-
 TallWindowCost tall_window_cost(const SpmmProblem& problem, const TallPolicy& policy,
                                 const DeviceTraits& traits) {
   const TallCoefficients fit = coefficients_for(coefficients, traits);
@@ -260,9 +250,9 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy, con
                        const DeviceTraits& traits) {
   const TallCoefficients fit = coefficients_for(coefficients, traits);
   const TallShape shape(problem, policy, fit);
-  return start_us_of(shape, unit_times(problem, policy, work.columns, fit), fit) +
-         factor_of(fit, policy) *
-             work_us_of(shape, policy, work, shape.tile_us, traits.processors, fit);
+  return start_us_of(shape, fit) + factor_of(fit, policy) * work_us_of(shape, policy, work,
+                                                                       shape.tile_us,
+                                                                       traits.processors, fit);
 }
 
 double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
@@ -298,9 +288,7 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
     work_us += fit.pack_launch_us + edges / fit.packed_values_per_us;
   }
   if (problem.epilogue.residual) work_us += rows * row_bytes / fit.residual_bytes_per_us;
-  const double windows_us =
-      start_us_of(shape, unit_times(problem, policy, sample.columns, fit), fit) +
-      factor_of(fit, policy) * work_us;
+  const double windows_us = start_us_of(shape, fit) + factor_of(fit, policy) * work_us;
   if (policy.min_uses == 1) return windows_us;
   // CUDA cores come first, and their sums are written and read once, of rows with such edges.
   const auto degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);

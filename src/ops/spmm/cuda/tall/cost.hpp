@@ -15,11 +15,6 @@ struct TallWindowCost {
 TallWindowCost tall_window_cost(const SpmmProblem& problem, const TallPolicy& policy,
                                 const DeviceTraits& traits);
 
-/// Whether rows of X that fill no units are shifted as windows gather `columns` of them, and not
-/// copied first.
-bool shifts_rows(const SpmmProblem& problem, const TallPolicy& policy, double columns,
-                 const DeviceTraits& traits);
-
 /// The windows of a launch, all together.
 struct TallWork {
   double windows = 0;

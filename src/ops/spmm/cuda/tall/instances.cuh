@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
-
 #include "cuda/precision.cuh"
 #include "ops/spmm/cuda/tall/instances.hpp"
 #include "ops/spmm/cuda/tall/kernel.cuh"
-#include "ops/spmm/cuda/tall/shift_loader.cuh"
 
 namespace tessera::ops {
 
@@ -22,24 +19,22 @@ struct TallLoader {
       CopyLoader<T, width, key.scaled, groups, key.aligned, key.valued, key.quads>>;
   using Split = std::type_identity<
       SplitLoader<own_width, key.planes, groups, key.aligned, key.valued, key.quads>>;
-  using Shift = std::type_identity<ShiftLoader<T, width, key.scaled>>;
-  using Plain = typename std::conditional_t<key.shifted, Shift,
-                                            std::conditional_t<sizeof(T) == 2, Copy, Split>>::type;
+  using Plain = typename std::conditional_t<sizeof(T) == 2, Copy, Split>::type;
   using Multiplied = typename std::conditional_t<key.warps, std::type_identity<OnWarps<Plain>>,
                                                  std::type_identity<Plain>>::type;
-  using Type =
-      typename std::conditional_t<key.epilogue, std::type_identity<WithEpilogue<Multiplied>>,
-                                  std::type_identity<Multiplied>>::type;
+  using Halved = typename std::conditional_t<key.halves, std::type_identity<ByHalves<Multiplied>>,
+                                             std::type_identity<Multiplied>>::type;
+  using Type = typename std::conditional_t<key.epilogue, std::type_identity<WithEpilogue<Halved>>,
+                                           std::type_identity<Halved>>::type;
 };
 
 template <TallKey key>
 std::span<const TallFunction> TallKernels<key>::all() {
   using T = cuda::Stored<key.precision>;
-  constexpr std::size_t widths = tall_widths.size() - (key.shifted ? 1 : 0);
-  static constexpr auto functions = []<std::size_t... i>(std::index_sequence<i...>) {
-    return std::array{make_tall_function<typename TallLoader<T, tall_widths[i], key>::Type>()...};
-  }
-  (std::make_index_sequence<widths>{});
+  static constexpr std::array<TallFunction, tall_widths.size()> functions = {
+      make_tall_function<typename TallLoader<T, 32, key>::Type>(),
+      make_tall_function<typename TallLoader<T, 64, key>::Type>(),
+      make_tall_function<typename TallLoader<T, 128, key>::Type>()};
   return functions;
 }
 

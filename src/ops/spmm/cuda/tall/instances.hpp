@@ -8,8 +8,7 @@
 
 namespace tessera::ops {
 
-/// What sets kernels apart. Rows of Y lie on 16-byte boundaries if `aligned`; those of X do unless
-/// `shifted`.
+/// What sets kernels apart. Rows of Y lie on 16-byte boundaries if `aligned`; those of X always do.
 struct TallKey {
   Precision precision = Precision::fp32;
   int height = 64;
@@ -19,9 +18,9 @@ struct TallKey {
   bool valued = false;  ///< edges have values
   bool aligned = true;
   bool epilogue = false;
-  bool warps = false;  ///< on mma.sync, by warps of their own, instead of wgmma
-  bool quads = false;  ///< on sparse wgmma, columns in quads
-  bool shifted = false;
+  bool warps = false;   ///< on mma.sync, by warps of their own, instead of wgmma
+  bool quads = false;   ///< on sparse wgmma, columns in quads
+  bool halves = false;  ///< of windows, each without stages that do not concern it
 
   friend constexpr bool operator==(const TallKey&, const TallKey&) = default;
 };
@@ -29,13 +28,13 @@ struct TallKey {
 /// Whether there are kernels: 16-bit features are exact in one plane; values take windows of 64
 /// rows; an epilogue takes two planes at most, and no values; warps take windows of 64 rows, two
 /// planes at most, and with an epilogue rows on boundaries. Quads take windows of 128 or 256 rows,
-/// two planes at most and no weights of edges. Rows that are shifted take windows of 64 rows on
-/// wgmma, two planes at most, without an epilogue.
+/// two planes at most and no weights of edges. Halves are of windows of 128 rows, without anything
+/// else.
 constexpr bool is_compiled(const TallKey& key) {
   if (key.quads != (key.height == 256) && !(key.quads && key.height == 128)) return false;
   if (key.quads && (key.scaled || key.valued || key.warps || key.planes == 3)) return false;
-  if (key.shifted && (key.aligned || key.epilogue || key.valued || key.warps || key.quads ||
-                      key.height != 64 || key.planes == 3)) {
+  if (key.halves && (key.height != 128 || !key.aligned || key.epilogue || key.scaled ||
+                     key.valued || key.warps || key.quads || key.planes == 3)) {
     return false;
   }
   const bool full = key.precision == Precision::fp32;
@@ -45,8 +44,7 @@ constexpr bool is_compiled(const TallKey& key) {
   return !key.epilogue || ((key.aligned || !key.warps) && !key.valued && key.planes < 3);
 }
 
-/// Features of a block, by which a key's kernels are ordered. Where rows are shifted, registers are
-/// for the first two alone.
+/// Features of a block, by which a key's kernels are ordered.
 inline constexpr std::array<int, 3> tall_widths = {32, 64, 128};
 
 /// Compiled in units of their own (inst/).

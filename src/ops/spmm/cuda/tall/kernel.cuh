@@ -209,7 +209,8 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
   cuda::commit_copies();
   cuda::wait_for_copies<0>();
   __syncthreads();
-  cuda::wait_as_leader(launch.work.leads);
+  cuda::wait_as_follower(launch.work.follows);
+  if (launch.work.leads) cuda::let_next_begin();
   Loader loader(launch, rows);
   const Values values(launch,
                       memory + Loader::num_stages * Loader::stage_bytes + Loader::Feed::bytes);
@@ -244,7 +245,10 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
       using Stage =
           typename std::conditional_t<Loader::quads, std::type_identity<MultiplyQuads<Loader>>,
                                       std::type_identity<Multiply<Loader>>>::type;
-      Stage(feed.record(turn), stage.bit_shift, stage_rows)(stage.num_steps, growing);
+      const bool concerned = !Loader::by_halves || (stage.halves >> (threadIdx.x / 128) & 1u) != 0;
+      if (concerned) {
+        Stage(feed.record(turn), stage.bit_shift, stage_rows)(stage.num_steps, growing);
+      }
     }
     loader.advance(feed.stage(turn + 2).num_steps, feed.record(turn + 1), feed.record(turn + 2),
                    place);
@@ -287,12 +291,14 @@ __global__ __launch_bounds__(Loader::threads,
     __trap();
   }
 #endif
+  cuda::end_follower(launch.work.follows);
 }
 
 template <class Loader>
 void launch_tall(const TallLaunch& launch, Stream stream) {
   const dim3 grid(static_cast<unsigned>(launch.work.num_workers),
-                  cuda::num_blocks(launch.features.count, launch.features.panel));
+                  cuda::num_blocks(launch.features.end - launch.features.begin,
+                                   launch.features.panel_features));
   const auto bytes = static_cast<std::size_t>(tall_shared_bytes<Loader>(launch.matrix.stage_units));
   cuda::launch_overlapped(sum_tall_windows<Loader>, grid, Loader::threads, bytes, stream, launch);
 }

@@ -27,7 +27,10 @@ struct TallLaunch {
     /// Sums of the stretches of a piece before the last, a slot for each block.
     float* stretch_sums = nullptr;
     const VertexId* row_map = nullptr;  ///< which row each row of a window is; null: itself
-    bool leads = false;  ///< the next launch is the rest of the same run (cuda/overlapped_pair.cuh)
+    /// The next launch is the rest of the same run, or the last one was the beginning of it
+    /// (cuda/overlapped_pair.cuh).
+    bool leads = false;
+    bool follows = false;
   };
 
   struct Matrix {
@@ -53,11 +56,13 @@ struct TallLaunch {
     void* y = nullptr;
     std::int64_t y_stride = 0;
     std::int64_t count = 0;
-    /// Of them, those that a block takes, in whole units of 16 bytes: as many for each, so that
-    /// none is done before the others, and no more than its kernel is wide.
-    std::int64_t panel = 0;
-    /// Rows of x whose blocks of 16 bytes lie in it, where rows begin anywhere.
-    std::int64_t rows_in_blocks = 0;
+    /// Of them, those of this launch and of each of its blocks (panels.hpp).
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    std::int64_t panel_features = 0;
+
+    /// Where a panel begins.
+    constexpr std::int64_t panel(unsigned number) const { return begin + number * panel_features; }
   };
 
   Work work;

@@ -65,8 +65,9 @@ struct RowShare {
       : unit(static_cast<int>(threadIdx.x) % units),
         first_row(static_cast<int>(threadIdx.x) / units * count),
         row_bytes(static_cast<std::uint32_t>(launch.features.x_stride * sizeof(T))) {
-    const std::int64_t feature = blockIdx.y * launch.features.panel + unit * elements;
-    active = unit * elements < launch.features.panel && feature < launch.features.count;
+    const int in_panel = unit * elements;
+    const std::int64_t feature = launch.features.panel(blockIdx.y) + in_panel;
+    active = in_panel < launch.features.panel_features && feature < launch.features.end;
     source = static_cast<const char*>(launch.features.x) + feature * static_cast<int>(sizeof(T));
     // One register pair, not a sum that is formed again for every row.
     asm volatile("" : "+l"(source));
@@ -104,6 +105,7 @@ class CopyLoader {
   static constexpr bool valued = valued_;
   static constexpr bool quads = quads_;
   static constexpr bool by_warps = false;
+  static constexpr bool by_halves = false;
   static constexpr int planes = 1;
   static constexpr int num_stages = 3;
   static constexpr bool scaled = scaled_;
@@ -150,42 +152,13 @@ struct OnWarps : Loader {
   static constexpr bool by_warps = true;
 };
 
-/// Units of four fp32 features become half a unit of bf16.
-template <class Layout>
-__device__ std::uint32_t half_unit_offset(int row, int unit) {
-  return Layout::offset(row, unit / 2) + static_cast<std::uint32_t>(unit % 2 * 8);
-}
-
-__device__ inline uint4 scaled_unit(const uint4& raw, std::uint32_t scale) {
-  const auto scaled_word = [&](std::uint32_t word) {
-    return __float_as_uint(__uint_as_float(word) * __uint_as_float(scale));
-  };
-  return make_uint4(scaled_word(raw.x), scaled_word(raw.y), scaled_word(raw.z), scaled_word(raw.w));
-}
-
-/// Each plane holds what the planes before it left: products with 0 and 1 are exact, so the sum is
-/// as good as the planes together, 2^-17 of a feature for two and fp32 itself for three.
-template <int planes>
-__device__ void split_pair(float first, float second, std::uint32_t (&pairs)[planes]) {
-  if constexpr (planes == 3) {
-    split_exactly(first, second, pairs);
-  } else {
-    cuda::split_in_two_planes(first, second, pairs);
-  }
-}
-
-template <int planes, class Layout>
-__device__ void store_planes(std::uint32_t at, const uint4& raw) {
-  std::uint32_t low[planes], high[planes];
-  split_pair(__uint_as_float(raw.x), __uint_as_float(raw.y), low);
-  split_pair(__uint_as_float(raw.z), __uint_as_float(raw.w), high);
-#pragma unroll
-  for (int plane = 0; plane < planes; ++plane) {
-    asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(at + plane * Layout::plane_bytes),
-                 "r"(low[plane]), "r"(high[plane])
-                 : "memory");
-  }
-}
+/// The same for kernels whose groups of warps leave out stages without edges of their rows.
+template <class Loader>
+struct ByHalves : Loader {
+  using Loader::Loader;
+  static constexpr bool by_halves = true;
+  static_assert(Loader::threads == 256 && !Loader::valued && !Loader::quads);
+};
 
 /// fp32 rows, which are split into bf16 planes on the way (high, low, and lower still): through
 /// registers, loaded two stages and stored one stage ahead.
@@ -201,6 +174,7 @@ class SplitLoader {
   static constexpr bool valued = valued_;
   static constexpr bool quads = quads_;
   static constexpr bool by_warps = false;
+  static constexpr bool by_halves = false;
   static constexpr int planes = planes_;
   static constexpr int num_stages = 2;
   static constexpr bool scaled = false;  ///< rows are multiplied on their way
@@ -216,9 +190,7 @@ class SplitLoader {
   static constexpr int stage_bytes = planes * Layout::plane_bytes;
 
   __device__ SplitLoader(const TallLaunch& launch, std::uint32_t stages)
-      : launch_(launch),
-        share_(launch),
-        to_(stages + half_unit_offset<Layout>(share_.first_row, share_.unit)) {}
+      : launch_(launch), share_(launch), to_(stages + offset(share_.first_row, share_.unit)) {}
 
   __device__ void first(int num_steps, Record record) {
     pull(num_steps, record);
@@ -231,6 +203,11 @@ class SplitLoader {
   }
 
  private:
+  /// Units of four features become half a unit of bf16.
+  __device__ static std::uint32_t offset(int row, int unit) {
+    return Layout::offset(row, unit / 2) + static_cast<std::uint32_t>(unit % 2 * 8);
+  }
+
   __device__ void pull(int num_steps, Record record) {
     live_ = share_.live(num_steps);
     if (!live_) return;
@@ -251,9 +228,7 @@ class SplitLoader {
       }
       const std::uint32_t to = to_ + static_cast<std::uint32_t>(place * stage_bytes);
 #pragma unroll
-      for (int i = 0; i < Share::count; ++i) {
-        store_planes<planes, Layout>(Layout::further(to, i), loaded_[i]);
-      }
+      for (int i = 0; i < Share::count; ++i) store_planes(Layout::further(to, i), loaded_[i]);
     }
     cuda::fence_shared_for_wgmma();
   }
@@ -262,7 +237,35 @@ class SplitLoader {
     std::uint32_t scales[Share::count];
     share_.read(record.scales(), scales);
 #pragma unroll
-    for (int i = 0; i < Share::count; ++i) loaded_[i] = scaled_unit(loaded_[i], scales[i]);
+    for (int i = 0; i < Share::count; ++i) {
+      const auto scaled_word = [&](std::uint32_t word) {
+        return __float_as_uint(__uint_as_float(word) * __uint_as_float(scales[i]));
+      };
+      loaded_[i] = make_uint4(scaled_word(loaded_[i].x), scaled_word(loaded_[i].y),
+                              scaled_word(loaded_[i].z), scaled_word(loaded_[i].w));
+    }
+  }
+
+  /// Each plane holds what the planes before it left: products with 0 and 1 are exact, so the sum
+  /// is as good as the planes together, 2^-17 of a feature for two and fp32 itself for three.
+  __device__ static void store_planes(std::uint32_t at, const uint4& raw) {
+    std::uint32_t low[planes], high[planes];
+    split(__uint_as_float(raw.x), __uint_as_float(raw.y), low);
+    split(__uint_as_float(raw.z), __uint_as_float(raw.w), high);
+#pragma unroll
+    for (int plane = 0; plane < planes; ++plane) {
+      asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(at + plane * Layout::plane_bytes),
+                   "r"(low[plane]), "r"(high[plane])
+                   : "memory");
+    }
+  }
+
+  __device__ static void split(float first, float second, std::uint32_t (&pairs)[planes]) {
+    if constexpr (planes == 3) {
+      split_exactly(first, second, pairs);
+    } else {
+      cuda::split_in_two_planes(first, second, pairs);
+    }
   }
 
   const TallLaunch& launch_;

@@ -33,6 +33,7 @@
 #include "ops/spmm/cuda/units_of_x.hpp"
 #include "tiles/cuda/device_quads.hpp"
 #include "tiles/cuda/device_tiles.hpp"
+#include "tiles/cuda/half_order.hpp"
 #include "tiles/cuda/value_layout.hpp"
 
 namespace tessera::ops {
@@ -54,9 +55,12 @@ constexpr auto tall_keys = collect_keys<TallKey>([](auto add) {
   }
 });
 
-const TallFunction& tall_function(const TallKey& key, std::int64_t features) {
-  const auto kernels =
-      kernels_of<tall_keys>(key, []<TallKey k>() { return TallKernels<k>::all(); });
+std::span<const TallFunction> tall_functions(const TallKey& key) {
+  return kernels_of<tall_keys>(key, []<TallKey k>() { return TallKernels<k>::all(); });
+}
+
+/// The narrowest that takes so many features, or the widest.
+const TallFunction& narrowest(std::span<const TallFunction> kernels, std::int64_t features) {
   const auto fits = [&](const TallFunction& kernel) { return features <= kernel.width; };
   return *std::find_if(kernels.begin(), kernels.end() - 1, fits);
 }
@@ -96,6 +100,7 @@ struct TallWindows {
   std::span<const VertexId> columns;
   const std::uint32_t* words = nullptr;
   std::shared_ptr<const cuda::DeviceRows> rest;  ///< edges that are not in windows
+  std::span<const std::uint8_t> halves = {};     ///< of each tile, where columns are in such order
 };
 
 TallWindows tall_windows(const SpmmProblem& problem, const TallPolicy& policy,
@@ -113,6 +118,13 @@ TallWindows tall_windows(const SpmmProblem& problem, const TallPolicy& policy,
             encoded->rest};
   };
   const tiles::TileOptions options = {policy.height, side, policy.min_uses};
+  if (policy.halves) {
+    const auto halved = tiles::device_halves(graph, side, problem.place());
+    const std::shared_ptr<const tiles::DeviceTiles> tiled(halved, &halved->tiles);
+    TallWindows ordered = windows(tiled, tiled->host.step_offsets.span());
+    ordered.halves = halved->halves.span();
+    return ordered;
+  }
   if (policy.quads) {
     const auto quads = tiles::device_quads(graph, options, problem.place());
     return windows(quads, quads->half_step_offsets.span());
@@ -150,36 +162,13 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
         forward ? detail::GraphAccess::row_scale(graph) : detail::GraphAccess::col_scale(graph),
         place);
     row_divisor_ = cuda::to_device(std::span<const float>(row_divisors(problem)), place);
-    const TallKernelShape shape = kernel != nullptr ? *kernel : own_kernel(policy);
-    panels_ = TallPanels(problem.features, shape.width, problem.precision);
-    padded_features_ = panels_.count * shape.width;
-    const auto panels = static_cast<int>(panels_.count);
-    const tiles::PieceSchedule schedule = tiles::make_pieces(
-        windows_.steps, {.workers = std::max(1, shape.resident_blocks / std::max(1, panels)),
-                         .min_cut_steps = policy.min_cut_steps,
-                         .taken = some.taken});
-    const tiles::StageLists lists = tiles::make_stages(
-        schedule, shape.max_steps, stretch_steps(policy, problem.precision, !scales.empty()));
-    stages_ = cuda::to_device(std::span<const tiles::Stage>(lists.stages), place);
-    if (layout_ != nullptr) {
-      const auto of_stages = tiles::stage_values(lists, layout_->unit_offsets.span());
-      stage_values_ = cuda::to_device(std::span<const tiles::StageValues>(of_stages), place);
+    const int stretch = stretch_steps(policy, problem.precision, !scales.empty());
+    if (kernel != nullptr) {
+      add_part(nullptr, *kernel, 0, problem.features, policy, some, stretch);
+    } else {
+      add_own_parts(policy, some, stretch);
     }
-    worker_offsets_ = cuda::to_device(std::span<const std::int32_t>(lists.offsets), place);
-    slot_windows_ =
-        cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), place);
-    num_slots_ = schedule.num_slots;
-    slots_ = workspace_.add<float>(
-        checked_area(std::int64_t{num_slots_} * policy.height, padded_features_));
-    const bool has_stretches = std::any_of(
-        lists.stages.begin(), lists.stages.end(),
-        [](const tiles::Stage& stage) { return stage.end == tiles::StageEnd::stretch; });
-    if (has_stretches) {
-      stretch_sums_ = workspace_.add<float>(checked_area(
-          (static_cast<std::int64_t>(lists.offsets.size()) - 1) * policy.height, padded_features_));
-    }
-    workspace_.add_counters(std::int64_t{num_slots_} * panels);
-    if (!shifts_ && !fills_units(problem.features, problem.precision)) {
+    if (!fills_units(problem.features, problem.precision)) {
       x_units_ = workspace_.add<std::byte>(bytes_of_units(problem));
     }
     if (windows_.rest != nullptr) prepare_rest();
@@ -198,15 +187,16 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
       launch.matrix.rest_offsets = windows_.rest->offsets();
       sum_rest(gathered.x, stream, workspace);
     }
-    function_->launch(launch, stream);
+    for (const Part& part : parts_) {
+      set_part(part, workspace, launch);
+      part.function->launch(launch, stream);
+    }
   }
 
   TallLaunch launch(const SpmmCall& call, const WorkspaceView& workspace) const override {
     check_reach(call.x, "x");
     TallLaunch launch;
-    launch.work.stages = stages_.data();
-    launch.work.worker_offsets = worker_offsets_.data();
-    launch.work.num_workers = static_cast<std::int32_t>(worker_offsets_.size() - 1);
+    if (!parts_.empty()) set_part(parts_.front(), workspace, launch);
     launch.matrix.columns = windows_.columns.data();
     launch.matrix.words = windows_.words;
     launch.matrix.scales = scales_.data();
@@ -215,18 +205,10 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     launch.features.y = call.y.data;
     launch.features.y_stride = call.y.stride;
     launch.features.count = problem_.features;
-    if (shifts_) launch.features.rows_in_blocks = rows_in_blocks(call.x, problem_.features);
-    launch.features.panel = panels_.features;
     if (layout_ == nullptr) launch.epilogue.unit = unit_;
     launch.epilogue.row_scale = row_scale_.data();
     launch.epilogue.row_divisor = row_divisor_.data();
-    launch.work.slots = slots_.in(workspace);
-    launch.work.arrivals = workspace.counters;
-    launch.work.slot_windows = slot_windows_.data();
-    launch.work.num_slots = num_slots_;
-    launch.work.leads = leads_;
     launch.work.row_map = row_map_.data();
-    launch.work.stretch_sums = stretch_sums_.in(workspace);
     set_epilogue(problem_, call, launch.epilogue);
     return launch;
   }
@@ -234,6 +216,110 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
   WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
+  /// Some of the features: the kernel that takes them, and which block takes what.
+  struct Part {
+    const TallFunction* function = nullptr;  ///< null: the caller's own
+    TallPanels panels;
+    std::int32_t stage_units = 0;
+    Buffer<tiles::Stage> stages;
+    Buffer<tiles::StageValues> stage_values;
+    Buffer<std::int32_t> worker_offsets;
+    Buffer<tiles::CutWindow> slot_windows;
+    std::int32_t num_slots = 0;
+    std::int64_t first_counter = 0;
+    WorkspacePart<float> slots;
+    WorkspacePart<float> stretch_sums;
+  };
+
+  /// Chooses the kernels that store sums.
+  void add_own_parts(const TallPolicy& policy, const SomeWindows& some, int stretch) {
+    TallKey key;
+    key.precision = stored_as(problem_.precision);
+    key.height = policy.height;
+    key.planes = is_16_bit() ? 1 : policy.planes;
+    key.scaled = is_16_bit() && !scales_.empty();
+    key.valued = policy.valued;
+    key.aligned = fills_units(problem_.features, problem_.precision);
+    key.epilogue = !problem_.is_plain();
+    key.warps = policy.warps;
+    key.quads = policy.quads;
+    key.halves = policy.halves;
+    const auto kernels = tall_functions(key);
+    const std::int64_t wide = features_of_widest(problem_.features, kernels.back().width);
+    for (const auto& [begin, end] : {std::pair{std::int64_t{0}, wide}, {wide, problem_.features}}) {
+      if (begin == end) continue;
+      const TallFunction& function = narrowest(kernels, end - begin);
+      const std::int32_t units =
+          layout_ == nullptr
+              ? 0
+              : tiles::most_stage_units(layout_->unit_offsets.span(), function.max_steps);
+      add_part(&function, {function.width, function.max_steps, function.resident_blocks(units)},
+               begin, end, policy, some, stretch);
+      parts_.back().stage_units = units;
+    }
+  }
+
+  void add_part(const TallFunction* function, const TallKernelShape& shape, std::int64_t begin,
+                std::int64_t end, const TallPolicy& policy, const SomeWindows& some, int stretch) {
+    const Place place = problem_.place();
+    const TallPanels panels(begin, end, shape.width, problem_.precision);
+    const std::int64_t width = panels.count * shape.width;
+    padded_features_ = std::max(padded_features_, begin + width);
+    const int workers =
+        shape.resident_blocks / static_cast<int>(std::max<std::int64_t>(1, panels.count));
+    const tiles::PieceSchedule schedule =
+        tiles::make_pieces(windows_.steps, {.workers = std::max(1, workers),
+                                            .min_cut_steps = policy.min_cut_steps,
+                                            .taken = some.taken});
+    tiles::StageLists lists = tiles::make_stages(schedule, shape.max_steps, stretch);
+    if (policy.halves) tiles::set_halves(lists, windows_.halves);
+    Part part;
+    part.function = function;
+    part.panels = panels;
+    part.stages = cuda::to_device(std::span<const tiles::Stage>(lists.stages), place);
+    if (layout_ != nullptr) {
+      const auto of_stages = tiles::stage_values(lists, layout_->unit_offsets.span());
+      part.stage_values = cuda::to_device(std::span<const tiles::StageValues>(of_stages), place);
+    }
+    part.worker_offsets = cuda::to_device(std::span<const std::int32_t>(lists.offsets), place);
+    part.slot_windows =
+        cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), place);
+    part.num_slots = schedule.num_slots;
+    part.slots = workspace_.add<float>(
+        checked_area(std::int64_t{schedule.num_slots} * policy.height, width));
+    const bool has_stretches = std::any_of(
+        lists.stages.begin(), lists.stages.end(),
+        [](const tiles::Stage& stage) { return stage.end == tiles::StageEnd::stretch; });
+    if (has_stretches) {
+      part.stretch_sums = workspace_.add<float>(checked_area(
+          (static_cast<std::int64_t>(lists.offsets.size()) - 1) * policy.height, width));
+    }
+    part.first_counter = num_counters_;
+    num_counters_ += std::int64_t{schedule.num_slots} * panels.count;
+    workspace_.add_counters(num_counters_ - part.first_counter);
+    parts_.push_back(std::move(part));
+  }
+
+  /// Parts of a run overlap each other: they write different features.
+  void set_part(const Part& part, const WorkspaceView& workspace, TallLaunch& launch) const {
+    TallLaunch::Work& work = launch.work;
+    work.stages = part.stages.data();
+    work.worker_offsets = part.worker_offsets.data();
+    work.num_workers = static_cast<std::int32_t>(part.worker_offsets.size() - 1);
+    work.slots = part.slots.in(workspace);
+    work.arrivals = workspace.counters + part.first_counter;
+    work.slot_windows = part.slot_windows.data();
+    work.num_slots = part.num_slots;
+    work.stretch_sums = part.stretch_sums.in(workspace);
+    work.leads = leads_ || &part != &parts_.back();
+    work.follows = &part != &parts_.front();
+    launch.matrix.stage_values = part.stage_values.data();
+    launch.matrix.stage_units = part.stage_units;
+    launch.features.begin = part.panels.begin;
+    launch.features.end = part.panels.end;
+    launch.features.panel_features = part.panels.features;
+  }
+
   void prepare_values(const PlacedArray<float>& scales) {
     const Place place = problem_.place();
     const Graph& graph = problem_.graph;
@@ -264,8 +350,6 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
   void set_values(const ConstOperand& edge_values, Stream stream, const WorkspaceView& workspace,
                   TallLaunch& launch) const {
     launch.matrix.starts = layout_->starts.data();
-    launch.matrix.stage_values = stage_values_.data();
-    launch.matrix.stage_units = stage_units_;
     if (edge_values.absent()) {
       launch.matrix.values = values_.data();
       launch.epilogue.unit = unit_;
@@ -309,41 +393,13 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
 
   bool is_16_bit() const { return bytes_per_element(problem_.precision) == 2; }
 
-  /// Chooses the kernel that stores sums.
-  TallKernelShape own_kernel(const TallPolicy& policy) {
-    TallKey key;
-    key.precision = stored_as(problem_.precision);
-    key.height = policy.height;
-    key.planes = is_16_bit() ? 1 : policy.planes;
-    key.scaled = is_16_bit() && !scales_.empty();
-    key.valued = policy.valued;
-    key.aligned = fills_units(problem_.features, problem_.precision);
-    key.epilogue = !problem_.is_plain();
-    key.warps = policy.warps;
-    key.quads = policy.quads;
-    shifts_ = shifts_rows(problem_, policy, num_columns(), device_traits(problem_.device));
-    key.shifted = shifts_;
-    function_ = &tall_function(key, problem_.features);
-    if (layout_ != nullptr) {
-      stage_units_ = tiles::most_stage_units(layout_->unit_offsets.span(), function_->max_steps);
-    }
-    return {function_->width, function_->max_steps, function_->resident_blocks(stage_units_)};
-  }
-
-  double num_columns() const {
-    return static_cast<double>(windows_.steps.step_offsets.back()) * 16;
-  }
-
   SpmmProblem problem_;
   bool leads_;
-  bool shifts_ = false;  ///< rows of X, which begin anywhere, as they are loaded
   TallWindows windows_;
   Buffer<VertexId> row_map_;  ///< empty: windows have the rows of the problem in their order
   Buffer<std::uint32_t> scales_;
   std::shared_ptr<const tiles::DeviceValueLayout> layout_;  ///< null: no values
-  Buffer<tiles::StageValues> stage_values_;
-  std::int32_t stage_units_ = 0;
-  Buffer<std::uint32_t> values_;  ///< of the graph
+  Buffer<std::uint32_t> values_;                            ///< of the graph
   Buffer<float> edge_scales_;
   WorkspaceNeed workspace_;
   WorkspacePart<std::uint32_t> run_values_;  ///< of a run
@@ -356,15 +412,9 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
   std::int64_t rest_width_ = 0;
   int rest_blocks_ = 0;
   bool rest_has_long_rows_ = false;
-  TallPanels panels_;
+  std::vector<Part> parts_;
   std::int64_t padded_features_ = 0;  ///< what kernels compute of a row, be it more than there is
-  const TallFunction* function_ = nullptr;
-  Buffer<tiles::Stage> stages_;
-  Buffer<std::int32_t> worker_offsets_;
-  Buffer<tiles::CutWindow> slot_windows_;
-  std::int32_t num_slots_ = 0;
-  WorkspacePart<float> slots_;
-  WorkspacePart<float> stretch_sums_;
+  std::int64_t num_counters_ = 0;
 };
 
 /// Columns in quads take no weights in the matrix unit.
@@ -404,6 +454,9 @@ std::string why_not_tall(const SpmmProblem& problem, const TallPolicy& policy) {
     return "needs a GPU with wgmma (compute capability 9.0)";
   }
   if (policy.valued) return {};
+  if (policy.halves && !(whole && problem.is_plain() && column_scales(problem).empty())) {
+    return "rows that fill 16 bytes, columns without scales and no epilogue only";
+  }
   if (policy.quads) {
     if (std::string reason = why_not_quads(problem); !reason.empty()) return reason;
   }
@@ -439,9 +492,10 @@ SpmmKernel kernel_of_policy() {
       : policy.warps ? "mma.sync"
                      : "wgmma",
       policy.min_cut_steps,
-      policy.planes == 3 ? ", fp32 in three planes"
-      : policy.valued    ? ", edges with values"
-                         : "",
+      policy.halves        ? ", in halves that leave out columns of the other"
+      : policy.planes == 3 ? ", fp32 in three planes"
+      : policy.valued      ? ", edges with values"
+                           : "",
       policy.min_uses > 1
           ? fmt::format(", columns of fewer than {} rows on CUDA cores", policy.min_uses)
           : "");

@@ -42,8 +42,8 @@ class TallStore {
         last_row_(last_row),
         image_(image),
         lane_(static_cast<int>(threadIdx.x) % 32),
-        first_feature_(blockIdx.y * launch.features.panel),
-        end_feature_(min(first_feature_ + launch.features.panel, launch.features.count)) {}
+        first_feature_(launch.features.panel(blockIdx.y)),
+        end_feature_(min(first_feature_ + launch.features.panel_features, launch.features.end)) {}
 
   __device__ void operator()(float (&sums)[width / 2]) const {
 #pragma unroll
@@ -234,7 +234,7 @@ class TallStore {
   __device__ void through_image(Out* y, const float (&sums)[width / 2], int half,
                                 bool exists) const {
     const RowImage<Out, width, image_bytes> image(image_);
-    const bool follow = launch_.features.y_stride == launch_.features.count && gridDim.y == 1 &&
+    const bool follow = launch_.features.y_stride == end_feature_ - first_feature_ &&
                         launch_.work.row_map == nullptr;
     image.store(y + first_feature_, static_cast<int>(end_feature_ - first_feature_), follow,
                 __popc(__ballot_sync(~0u, exists)) / 4, [&](int block) {

@@ -4,6 +4,6 @@
 namespace tessera::ops {
 
 template struct TallKernels<TallKey{
-    .precision = Precision::fp32, .planes = 2, .aligned = false, .shifted = true}>;
+    .precision = Precision::bf16, .height = 128, .halves = true}>;
 
 }  // namespace tessera::ops
