@@ -21,7 +21,7 @@ namespace tessera::ops {
 template <class Lanes>
 class MutualRow {
  public:
-  static constexpr int batch = Lanes::vectors > 2 ? 1 : Lanes::held > 4 ? 2 : 4;
+  static constexpr int batch = Lanes::vectors > 2 ? 1 : 4;
 
   __device__ MutualRow(const MutualLaunch& launch, const Lanes& lanes)
       : launch_(launch),
@@ -203,11 +203,13 @@ __device__ void store_factor_gradient(const MutualLaunch& launch, double of_warp
   *static_cast<T*>(launch.factor_gradient) = cuda::narrow<T>(static_cast<float>(partial[0]));
 }
 
+/// Blocks that an SM should hold, by what a lane holds: edges in flight count for more than blocks.
+constexpr int mutual_blocks(int held) { return held > 8 ? 2 : held > 4 ? 3 : 4; }
+
 template <class T, int count, int vectors, LaneLoads loads>
-__global__ __launch_bounds__(rows_attention_threads,
-                             (count * vectors > 8
-                                  ? 2
-                                  : 4)) void differentiate_mutual_rows(const MutualLaunch launch) {
+__global__ __launch_bounds__(
+    rows_attention_threads,
+    (mutual_blocks(count * vectors))) void differentiate_mutual_rows(const MutualLaunch launch) {
   using Lanes = VertexLanes<T, count, vectors, loads>;
   using Row = MutualRow<Lanes>;
   cuda::begin_overlapped();
