@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/ops/attention.hpp"
+#include "tessera/ops/attention_kept.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -71,13 +71,16 @@ class Forward : public Trial {
         vector_(random_placed<T>(has_vector() ? 1 : 0, is_cosine() ? 1 : problem.features,
                                  seed_ + 3, problem.device)),
         output_(problem.graph.num_rows(), problem.features, problem.device),
-        log_sum_(problem.graph.num_rows(), problem.heads, problem.device) {}
+        log_sum_(problem.graph.num_rows(), problem.heads, problem.device),
+        kept_(1, ops::kept_numbers(plan_), problem.device) {}
 
   Gate check() override {
     run({});
     return check_output();
   }
-  void run(Stream stream) override { ops::run(plan_, inputs(), {output_, log_sum_}, stream); }
+  void run(Stream stream) override {
+    ops::run_keeping(plan_, inputs(), {output_, log_sum_}, kept(), stream);
+  }
   std::int64_t bytes() const override {
     return structure_bytes(plan_.graph(), plan_.options().device) + target_.bytes() +
            source_.bytes() + value_.bytes() + output_.bytes();
@@ -165,12 +168,14 @@ class Forward : public Trial {
             computed.rows(), output_.rows()};
   }
 
+  ops::Operand kept() { return kept_.cols() > 0 ? ops::Operand(kept_) : ops::Operand(); }
+
   ops::AttentionPlan plan_;
   std::uint64_t seed_;
   SampleSize sample_size_;
   double scale_;
   Placed<T> target_, source_, value_, vector_, output_;
-  Placed<LogSum<T>> log_sum_;
+  Placed<LogSum<T>> log_sum_, kept_;
 };
 
 /// Forward and backward: what a training step does. The check covers the output and the gradients
@@ -194,8 +199,8 @@ class Step : public Forward<T> {
     // A number of this process: on a GPU it would have to wait for it.
     const bool on_host = this->plan_.options().device.kind == DeviceKind::cpu;
     if (this->plan_.options().form == AttentionForm::dot && on_host) gradients.scale = &grad_scale_;
-    ops::run_backward(this->plan_, this->inputs(), this->output_, this->log_sum_, grad_output_,
-                      gradients, stream);
+    ops::run_backward_kept(this->plan_, this->inputs(), this->output_, this->log_sum_, this->kept(),
+                           grad_output_, gradients, stream);
   }
 
   Gate check() override {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "tessera/nn/gat.hpp"
+#include "tessera/ops/attention_kept.hpp"
 #include "tessera/ops/elementwise.hpp"
 #include "tessera/ops/heads.hpp"
 
@@ -17,6 +18,7 @@ MultiHeadAttention::MultiHeadAttention(const char* layer, ops::AttentionForm for
       options_(options),
       attended_(placement),
       log_sum_(placement.wide()),
+      kept_(placement.wide()),
       combined_(placement),
       grad_attended_(placement) {
   if (options.residual) {
@@ -51,7 +53,11 @@ const Tensor& MultiHeadAttention::forward(const ops::AttentionInputs& inputs, co
   drawn.clock = context.clock;
   attended_.resize(inputs.target.rows, options_.attended_width());
   log_sum_.resize(inputs.target.rows, options_.heads);
-  ops::run(plan(context, context.training), drawn, {attended_, log_sum_}, context.stream);
+  const ops::AttentionPlan planned = plan(context, context.training);
+  const bool keeps = ops::kept_numbers(planned) > 0;
+  if (keeps) kept_.resize(1, ops::kept_numbers(planned));
+  ops::run_keeping(planned, drawn, {attended_, log_sum_},
+                   keeps ? ops::Operand(kept_) : ops::Operand(), context.stream);
   // What attention put out must stay as it is: its gradient needs it.
   const bool adds = residual && !targets.absent();
   if (!averages() && !adds) return epilogue.forward(attended_, number, context);
@@ -83,8 +89,11 @@ void MultiHeadAttention::backward(const ops::AttentionInputs& inputs, const Inpu
   ops::AttentionInputs drawn = inputs;
   drawn.random = random(number, context);
   drawn.clock = context.clock;
-  ops::run_backward(plan(context, true), drawn, attended_, log_sum_,
-                    averages() ? grad_attended_ : grad_output, gradients, context.stream);
+  const ops::AttentionPlan planned = plan(context, true);
+  const bool keeps = ops::kept_numbers(planned) > 0;
+  ops::run_backward_kept(planned, drawn, attended_, log_sum_,
+                         keeps ? ops::ConstOperand(kept_) : ops::ConstOperand(),
+                         averages() ? grad_attended_ : grad_output, gradients, context.stream);
 }
 
 void MultiHeadAttention::backward_residual(const Tensor& grad_output, Tensor& grad_targets,

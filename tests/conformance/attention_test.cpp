@@ -335,6 +335,34 @@ TEST_P(AttentionKernels, BackwardDropsWhatItsOwnForwardRunDropped) {
   });
 }
 
+/// Rows of all lengths, cut ones too, with scores on either side of 0 and on one side alone.
+TEST_P(AttentionKernels, GradientsAreRightWhateverTheForwardRunHasKept) {
+  const std::vector<AttentionForm> forms = forms_of(GetParam());
+  if (forms.empty()) GTEST_SKIP() << GetParam() << " takes no dropout; kernels that do run this";
+  std::vector<testing::NamedGraph> graphs;
+  graphs.push_back({"random", testing::random_graph(90, 70, 900, 17, false)});
+  graphs.push_back({"star", testing::star_graph(20000)});
+  for_instruction_sets([&](const std::string& kernel) {
+    for (const AttentionForm form : forms) {
+      for (const auto& [name, graph] : graphs) {
+        for (const bool keeps : {true, false}) {
+          for (const float shift : {0.0f, -9.0f, 9.0f}) {
+            SCOPED_TRACE(name + (keeps ? ", kept, " : ", not kept, ") + std::to_string(shift));
+            AttentionCase<float> run(graph, options_of(kernel, form, 3, 4, 0.3), 1950);
+            for (float& score : run.target.span()) score += shift;
+            PlacedAttention<float> placed(run);
+            placed.keeps = keeps;
+            placed.run_forward();
+            placed.run_backward(placed.gradients());
+            placed.fetch();
+            expect_matches_reference(run);
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST(AttentionConformance, RejectsWhatDoesNotFit) {
   const Graph graph = testing::random_graph(6, 5, 12, 15, false);
   AttentionCase<float> run(graph, options_of("", AttentionForm::gat, 2, 3, 0), 1700);

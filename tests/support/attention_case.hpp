@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tessera/ops/attention.hpp"
+#include "tessera/ops/attention_kept.hpp"
 #include "tessera/ops/dropout.hpp"
 
 #include "ops/attention/reference.hpp"
@@ -104,6 +104,8 @@ struct PlacedAttention {
         grad_value(of.grad_value, device),
         grad_vector(of.grad_vector, device),
         log_sum(of.log_sum, device),
+        host_kept(1, ops::kept_numbers(plan), std::numeric_limits<S>::quiet_NaN()),
+        kept(host_kept, device),
         host_grad_scale(1, 1, of.grad_scale),
         grad_scale(host_grad_scale, device) {}
 
@@ -132,9 +134,13 @@ struct PlacedAttention {
       matrix->send();
     }
   }
-  void run_forward() { ops::run(plan, inputs(), outputs()); }
+  ops::Operand kept_operand() {
+    return keeps && host_kept.size() > 0 ? ops::Operand(kept.view()) : ops::Operand();
+  }
+  void run_forward() { ops::run_keeping(plan, inputs(), outputs(), kept_operand()); }
   void run_backward(const ops::AttentionGradOutputs& wanted) {
-    ops::run_backward(plan, inputs(), output.view(), log_sum.view(), grad_output.view(), wanted);
+    ops::run_backward_kept(plan, inputs(), output.view(), log_sum.view(), kept_operand(),
+                           grad_output.view(), wanted);
   }
   void fetch() {
     for (PlacedMatrix<T>* matrix :
@@ -152,6 +158,9 @@ struct PlacedAttention {
   PlacedMatrix<T> target, source, value, vector, grad_output;
   PlacedMatrix<T> output, grad_target, grad_source, grad_value, grad_vector;
   PlacedMatrix<S> log_sum;
+  bool keeps = true;  ///< whether the forward run keeps what the backward run can use
+  Matrix<S> host_kept;
+  PlacedMatrix<S> kept;
   Matrix<double> host_grad_scale;
   PlacedMatrix<double> grad_scale;
 };

@@ -62,6 +62,7 @@ class MultiHeadAttention {
   GatOptions options_;
   Tensor attended_;
   Tensor log_sum_;
+  Tensor kept_;      ///< of attention, for its backward pass
   Tensor combined_;  ///< the mean of the heads, or their sum with the residual
   Tensor grad_attended_;
 };

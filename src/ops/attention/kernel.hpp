@@ -36,6 +36,19 @@ class PreparedAttention {
                             ConstOperand log_sum, ConstOperand grad_output,
                             const AttentionGradOutputs& gradients, Stream stream,
                             const WorkspaceView& workspace) const = 0;
+  /// What its forward pass may keep for its backward pass beside log sums: so many numbers of fp32.
+  virtual std::int64_t kept_numbers() const { return 0; }
+  /// The same, where there are such numbers, with room for them. Null: none.
+  virtual void run_keeping(const AttentionInputs& inputs, const AttentionOutputs& outputs,
+                           float* /*kept*/, Stream stream, const WorkspaceView& workspace) const {
+    run(inputs, outputs, stream, workspace);
+  }
+  virtual void run_backward_kept(const AttentionInputs& inputs, ConstOperand output,
+                                 ConstOperand log_sum, const float* /*kept*/,
+                                 ConstOperand grad_output, const AttentionGradOutputs& gradients,
+                                 Stream stream, const WorkspaceView& workspace) const {
+    run_backward(inputs, output, log_sum, grad_output, gradients, stream, workspace);
+  }
   virtual void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights,
                        Stream stream, const WorkspaceView& workspace) const = 0;
   /// As of spmm's kernels.

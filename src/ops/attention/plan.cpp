@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
-#include "tessera/ops/attention.hpp"
+#include "tessera/ops/attention_kept.hpp"
 
 #include "ops/attention/kernel.hpp"
 #include "ops/attention/terms.hpp"
@@ -109,6 +109,7 @@ struct Shapes {
     const bool wide = type() == ElementType::fp64;
     return {wide ? ElementType::fp64 : ElementType::fp32, rows, options.heads};
   }
+  Expected kept(std::int64_t numbers) const { return {log_sum().type, 1, numbers}; }
   Expected inverse_lengths() const { return {log_sum().type, 1, cols}; }
   Expected edge_term() const {
     return {type(), edges, options.form == AttentionForm::gatv2 ? options.features : options.heads};
@@ -198,8 +199,19 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
   return PlanAccess::make(std::shared_ptr<const AttentionRecord>(std::move(record)));
 }
 
+std::int64_t kept_numbers(const AttentionPlan& plan) {
+  const auto& record = PlanAccess::record<AttentionRecord>(plan);
+  return record.has_backward ? record.prepared->kept_numbers() : 0;
+}
+
 void run(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionOutputs& outputs,
          Stream stream, Workspace workspace) {
+  run_keeping(plan, inputs, outputs, {}, stream, workspace);
+}
+
+void run_keeping(const AttentionPlan& plan, const AttentionInputs& inputs,
+                 const AttentionOutputs& outputs, Operand kept, Stream stream,
+                 Workspace workspace) {
   const auto& record = PlanAccess::record<AttentionRecord>(plan);
   const Shapes shapes(record);
   const Checker check("attention", record.options.device);
@@ -213,15 +225,26 @@ void run(const AttentionPlan& plan, const AttentionInputs& inputs, const Attenti
     check_apart_from_inputs(check, "log_sum", outputs.log_sum, inputs);
     check.apart(outputs.log_sum, "log_sum", outputs.output, "output");
   }
+  check.optional_matrix(kept, "kept", shapes.kept(kept_numbers(plan)));
+  check_apart_from_inputs(check, "kept", kept, inputs);
+  check.apart(kept, "kept", outputs.output, "output");
+  check.apart(kept, "kept", outputs.log_sum, "log_sum");
   if (plans_only()) return;
   const OnDevice current(record.options.device);
   const WorkspaceUse use(*record.workspace, workspace, stream);
-  record.prepared->run(inputs, outputs, stream, use.view());
+  record.prepared->run_keeping(inputs, outputs, static_cast<float*>(kept.data), stream, use.view());
 }
 
 void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, ConstOperand output,
                   ConstOperand log_sum, ConstOperand grad_output,
                   const AttentionGradOutputs& gradients, Stream stream, Workspace workspace) {
+  run_backward_kept(plan, inputs, output, log_sum, {}, grad_output, gradients, stream, workspace);
+}
+
+void run_backward_kept(const AttentionPlan& plan, const AttentionInputs& inputs,
+                       ConstOperand output, ConstOperand log_sum, ConstOperand kept,
+                       ConstOperand grad_output, const AttentionGradOutputs& gradients,
+                       Stream stream, Workspace workspace) {
   require_backward(plan);
   const auto& record = PlanAccess::record<AttentionRecord>(plan);
   const Shapes shapes(record);
@@ -230,6 +253,7 @@ void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, Cons
   check.matrix(output, "output", shapes.output());
   check.matrix(log_sum, "log_sum", shapes.log_sum());
   check.optional_matrix(inputs.inverse_lengths, "inverse_lengths", shapes.inverse_lengths());
+  check.optional_matrix(kept, "kept", shapes.kept(kept_numbers(plan)));
   check.matrix(grad_output, "gradient of output", shapes.output());
   check_gradients(check, shapes, gradients);
   for (const Operand& gradient : {gradients.target, gradients.source, gradients.value,
@@ -237,6 +261,7 @@ void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, Cons
     check_apart_from_inputs(check, "gradient", gradient, inputs);
     check.apart(gradient, "gradient", output, "output");
     check.apart(gradient, "gradient", log_sum, "log_sum");
+    check.apart(gradient, "gradient", kept, "kept");
     check.apart(gradient, "gradient", grad_output, "gradient of output");
   }
   if (plans_only()) return;
@@ -244,7 +269,8 @@ void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, Cons
   const WorkspaceUse use(*record.workspace, workspace, stream);
   AttentionInputs given = inputs;
   if (!record.prepared->keeps_lengths()) given.inverse_lengths = {};
-  record.prepared->run_backward(given, output, log_sum, grad_output, gradients, stream, use.view());
+  record.prepared->run_backward_kept(given, output, log_sum, static_cast<const float*>(kept.data),
+                                     grad_output, gradients, stream, use.view());
 }
 
 void attention_weights(const AttentionPlan& plan, const AttentionInputs& inputs,

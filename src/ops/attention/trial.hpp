@@ -14,7 +14,8 @@ namespace tessera::ops {
 /// there is one.
 class AttentionTrial {
  public:
-  AttentionTrial(const AttentionProblem& problem, const Place& place) : workspace_(place) {
+  AttentionTrial(const AttentionProblem& problem, const Place& place)
+      : place_(place), workspace_(place) {
     const AttentionOptions& options = problem.options;
     const std::int64_t rows = problem.graph.num_rows(), cols = problem.graph.num_cols();
     const bool per_head = options.form == AttentionForm::gat;
@@ -50,12 +51,17 @@ class AttentionTrial {
     }
   }
 
-  void prepare(const PreparedAttention& prepared) { workspace_.prepare(prepared.workspace()); }
+  void prepare(const PreparedAttention& prepared) {
+    workspace_.prepare(prepared.workspace());
+    kept_ = ScratchOperand(Precision::fp32, 1, prepared.kept_numbers(), place_);
+  }
   void run(const PreparedAttention& prepared, Stream stream) {
-    prepared.run(inputs_, {output_, log_sum_}, stream, workspace_.view());
+    const Operand kept = kept_;
+    auto* const numbers = static_cast<float*>(prepared.kept_numbers() > 0 ? kept.data : nullptr);
+    prepared.run_keeping(inputs_, {output_, log_sum_}, numbers, stream, workspace_.view());
     if (gradients_.value.absent()) return;
-    prepared.run_backward(inputs_, output_, log_sum_, grad_output_, gradients_, stream,
-                          workspace_.view());
+    prepared.run_backward_kept(inputs_, output_, log_sum_, numbers, grad_output_, gradients_,
+                               stream, workspace_.view());
   }
 
   static std::string op(const AttentionProblem&) { return "attention"; }
@@ -68,7 +74,8 @@ class AttentionTrial {
   }
 
  private:
-  ScratchOperand target_, source_, value_, vector_, output_, log_sum_;
+  Place place_;
+  ScratchOperand target_, source_, value_, vector_, output_, log_sum_, kept_;
   ScratchOperand grad_output_, grad_target_, grad_source_, grad_value_, edge_term_;
   AttentionInputs inputs_;
   AttentionGradOutputs gradients_;

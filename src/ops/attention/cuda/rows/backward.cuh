@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ops/attention/cuda/rows/dropped.cuh"
 #include "ops/attention/cuda/rows/tables.cuh"
 #include "ops/attention/cuda/rows/walk.cuh"
 
@@ -23,7 +24,8 @@ class BackwardRow {
       : launch_(launch),
         lanes_(lanes),
         form_(form),
-        others_(lanes.features_of(launch.gathered_values)) {}
+        others_(lanes.features_of(launch.gathered_values)),
+        dropout_(launch) {}
 
   __device__ bool wants_edges() const { return !by_rows || !launch_.state_only; }
 
@@ -33,11 +35,16 @@ class BackwardRow {
     own_ = form_.own(edges.row, edges.has_edges());
     lanes_.load_widened(launch_.own_values, edges.row, edges.row >= 0, own_values_);
     if constexpr (by_rows) state_ = make_state(edges);
+    if constexpr (by_rows && !Form::over_features) {
+      if (launch_.above.features != nullptr) scores_.sums[0] = gradient_from_above(edges);
+    }
   }
 
   template <bool whole>
   __device__ void step(EdgeOffset position, int num_edges, const BatchVertices<batch>& vertices) {
     constexpr int size = batch;
+    const bool drops = may_drop && launch_.drops;
+    const unsigned drawn = drops ? dropout_.draw(position, num_edges) : 0;
     typename Form::Gathered gathered[size];
     typename Lanes::Loaded values[size];
     AttentionRowState states[size];
@@ -68,12 +75,7 @@ class BackwardRow {
       weights[u] = exponential(form_.value(raw[u]) - states[u].log_sum);
       kept[u] = 1;
     }
-    if (may_drop && launch_.drops) {
-#pragma unroll
-      for (int u = 0; u < size; ++u) {
-        if (whole || u < num_edges) kept[u] = dropped(launch_, position + u, lanes_.head());
-      }
-    }
+    if (drops) dropout_.multiply(drawn, kept);
 #pragma unroll
     for (int u = 0; u < size; ++u) {
       if (!whole && u >= num_edges) continue;
@@ -187,6 +189,27 @@ class BackwardRow {
     }
     return state;
   }
+  /// The weights of a row sum up to 1 whatever is added to all of its scores, so that their
+  /// gradients dS sum up to 0. With slope s below 0, the gradient of the target's number is
+  ///
+  ///     (sum of dS of scores above 0) + s * (sum of dS of the others)
+  ///         = (1 - s) * sum of dS of scores above 0
+  ///         = (1 - s) * (dO . sum of f P V - dO . O * sum of P)     over scores above 0
+  ///
+  /// of which the forward pass has kept both sums. One group has it, the others nothing.
+  __device__ float gradient_from_above(const GroupEdges& edges) const {
+    const bool exists = edges.has_edges() && lanes_.has_head();
+    float above[Lanes::held];
+    clear(above);
+    if (exists) lanes_.load_wide(launch_.above.features + edges.row * features(), above);
+    float dot[1] = {0};
+#pragma unroll
+    for (int i = 0; i < Lanes::held; ++i) dot[0] = fmaf(above[i], own_values_[i], dot[0]);
+    lanes_.add_over_head(dot);
+    if (!exists || !edges.leads) return 0;
+    const float weight = launch_.above.weights[edges.row * launch_.heads + lanes_.head()];
+    return (1 - launch_.slope) * fmaf(-state_.dot, weight, dot[0]);
+  }
   __device__ AttentionRowState state_at(VertexId row, bool exists) const {
     const auto* const from = launch_.row_state + row * launch_.heads + lanes_.head();
     const auto state = cuda::Vector<float, 8>::load_if(exists, from);
@@ -237,6 +260,7 @@ class BackwardRow {
   const Lanes& lanes_;
   const Form& form_;
   typename Lanes::Reader others_;
+  BatchDropout<batch> dropout_;
   typename Form::Own own_;
   float own_values_[Lanes::held];
   AttentionRowState state_;  ///< by rows

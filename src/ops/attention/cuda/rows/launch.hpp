@@ -46,6 +46,13 @@ struct alignas(8) AttentionRowState {
   float dot = 0;      ///< dO . O
 };
 
+/// GAT: of each row and head, the output as far as it comes from edges whose score lies above 0,
+/// and their weights' sum.
+struct AttentionAbove {
+  float* features = nullptr;  ///< rows x features; null: not wanted
+  float* weights = nullptr;   ///< rows x heads
+};
+
 /// Everything a launch needs; passed to the GPU by value.
 struct RowsAttentionLaunch {
   // Work: pieces first, one per warp, then the short rows, some per warp.
@@ -73,6 +80,9 @@ struct RowsAttentionLaunch {
   AttentionRows own_values, gathered_values;
   bool drops = false;
   DropoutConstants dropout;
+  float kept_factor = 1;  ///< as the dropout's, in single precision
+
+  AttentionAbove above;  ///< what the forward pass keeps, and the backward pass reads
 
   // Forward.
   AttentionSums output;

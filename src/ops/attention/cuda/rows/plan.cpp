@@ -77,8 +77,7 @@ class CudaRowsAttention final : public PreparedAttention {
     row_side_ =
         AttentionSide(cuda::device_rows(graph_, place), *row_degrees(graph_), shape, options_);
     if (is_cosine()) inverse_lengths_ = workspace_.add<float>(graph_.num_rows());
-    slots_ = workspace_.add<float>(
-        checked_area(row_side_.schedule.num_slots, options_.features + 2 * options_.heads));
+    slots_ = workspace_.add<float>(checked_area(row_side_.schedule.num_slots, slot_size(keeps())));
     std::int64_t cut_rows = row_side_.schedule.num_cut_rows;
     if (options_.backward) {
       mutual_ = is_cosine() && options_.dropout == 0 && cuda::is_symmetric(graph_, place);
@@ -93,12 +92,21 @@ class CudaRowsAttention final : public PreparedAttention {
     workspace_.add_counters(checked_area(cut_rows, options_.heads) + 1);
   }
 
+  std::int64_t kept_numbers() const override {
+    return keeps() ? checked_area(graph_.num_rows(), options_.features + options_.heads) : 0;
+  }
+
   void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream stream,
            const WorkspaceView& workspace) const override {
+    run_keeping(inputs, outputs, nullptr, stream, workspace);
+  }
+
+  void run_keeping(const AttentionInputs& inputs, const AttentionOutputs& outputs, float* kept,
+                   Stream stream, const WorkspaceView& workspace) const override {
     RowsAttentionLaunch launch = launch_of(inputs, row_side_, workspace);
     if (is_cosine()) {
-      float* const kept = static_cast<float*>(outputs.inverse_lengths.data);
-      float* const lengths = kept == nullptr ? inverse_lengths_.in(workspace) : kept;
+      float* const room = static_cast<float*>(outputs.inverse_lengths.data);
+      float* const lengths = room == nullptr ? inverse_lengths_.in(workspace) : room;
       compute_inverse_lengths(inputs.value, lengths, stream);
       launch.inverse_lengths = lengths;
     }
@@ -108,8 +116,9 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.output = sums_of(outputs.output);
     launch.log_sum = static_cast<float*>(outputs.log_sum.data);
     launch.log_sum_stride = outputs.log_sum.stride;
+    launch.above = above_in(kept);
     launch.slots = slots_.in(workspace);
-    launch.slot_size = options_.features + 2 * options_.heads;
+    launch.slot_size = slot_size(kept != nullptr);
     const std::size_t which =
         lanes_.choose(AttentionSweep::forward, inputs, {outputs.output}, launch);
     functions_.forward[which](launch, stream);
@@ -118,12 +127,19 @@ class CudaRowsAttention final : public PreparedAttention {
   void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
                     ConstOperand grad_output, const AttentionGradOutputs& gradients, Stream stream,
                     const WorkspaceView& workspace) const override {
+    run_backward_kept(inputs, output, log_sum, nullptr, grad_output, gradients, stream, workspace);
+  }
+
+  void run_backward_kept(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
+                         const float* kept, ConstOperand grad_output,
+                         const AttentionGradOutputs& gradients, Stream stream,
+                         const WorkspaceView& workspace) const override {
     if (is_cosine()) measure_values(inputs, stream, workspace);
     if (mutual_ && !gradients.value.absent()) {
       sweep_mutual_rows(inputs, output, log_sum, grad_output, gradients, stream, workspace);
       return;
     }
-    sweep_rows(inputs, output, log_sum, grad_output, gradients, stream, workspace);
+    sweep_rows(inputs, output, log_sum, kept, grad_output, gradients, stream, workspace);
     if (gradients.source.absent() && gradients.value.absent()) return;
     RowsAttentionLaunch launch = launch_of(inputs, column_side_, workspace);
     launch.own_scores = rows_of(source_of(inputs));
@@ -154,6 +170,15 @@ class CudaRowsAttention final : public PreparedAttention {
 
  private:
   bool is_cosine() const { return options_.form == AttentionForm::cosine; }
+  bool keeps() const { return options_.backward && options_.form == AttentionForm::gat; }
+  AttentionAbove above_in(float* kept) const {
+    if (kept == nullptr) return {};
+    return {kept, kept + graph_.num_rows() * options_.features};
+  }
+  /// What a piece of a row leaves: sums of one kind or two, and where their weights begin.
+  std::int64_t slot_size(bool keeping) const {
+    return (options_.features + options_.heads) * (keeping ? 2 : 1) + options_.heads;
+  }
   ConstOperand target_of(const AttentionInputs& inputs) const {
     return is_cosine() ? inputs.value : inputs.target;
   }
@@ -194,7 +219,7 @@ class CudaRowsAttention final : public PreparedAttention {
   }
 
   void sweep_rows(const AttentionInputs& inputs, const ConstOperand& output,
-                  const ConstOperand& log_sum, const ConstOperand& grad_output,
+                  const ConstOperand& log_sum, const float* kept, const ConstOperand& grad_output,
                   const AttentionGradOutputs& gradients, Stream stream,
                   const WorkspaceView& workspace) const {
     const Operand to_target = target_gradient(gradients);
@@ -210,7 +235,8 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.log_sum = static_cast<float*>(const_cast<void*>(log_sum.data));
     launch.log_sum_stride = log_sum.stride;
     launch.row_state = row_state_.in(workspace);
-    launch.state_only = to_target.absent() && !of_vector && !of_scale;
+    launch.above = above_in(const_cast<float*>(kept));
+    launch.state_only = kept != nullptr || (to_target.absent() && !of_vector && !of_scale);
     launch.score_gradient = sums_of(to_target);
     launch.slots = gradient_slots_.in(workspace);
     launch.slot_size = score_cols_;
@@ -303,6 +329,7 @@ class CudaRowsAttention final : public PreparedAttention {
     const Dropout dropout{options_.dropout, inputs.random, inputs.clock};
     launch.drops = dropout.active();
     launch.dropout = dropout.constants();
+    launch.kept_factor = static_cast<float>(launch.dropout.kept_factor);
     return launch;
   }
 

@@ -142,6 +142,19 @@ class VertexLanes {
       }
     }
   }
+  /// A row of fp32, whatever the type of features.
+  __device__ void store_wide(float* row, const float (&values)[held]) const {
+#pragma unroll
+    for (int i = 0; i < held; ++i) {
+      if (exists(i)) row[feature(i)] = values[i];
+    }
+  }
+  /// What other blocks or kernels may have written.
+  __device__ void load_wide(const float* row, float (&values)[held]) const {
+#pragma unroll
+    for (int i = 0; i < held; ++i) values[i] = exists(i) ? __ldcg(row + feature(i)) : 0.0f;
+  }
+
   __device__ void store_number(const AttentionSums& to, VertexId row, float value) const {
     static_cast<T*>(to.data)[row * to.stride + head_] = cuda::narrow<T>(value);
   }

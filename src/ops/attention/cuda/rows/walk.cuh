@@ -5,7 +5,6 @@
 #include "cuda/launch.cuh"
 #include "ops/attention/cuda/exponentials.cuh"
 #include "ops/attention/cuda/rows/scores.cuh"
-#include "ops/cuda/dropout.cuh"
 
 /// How a warp goes over rows. A piece belongs to the whole warp: its groups of lanes take different
 /// edges, and put together what they found. Short rows belong to one group each: a warp takes some
@@ -112,12 +111,6 @@ struct BatchVertices {
     return vertices;
   }
 };
-
-/// What the weight of an edge is multiplied by, for a head.
-__device__ inline float dropped(const RowsAttentionLaunch& launch, EdgeOffset edge, int head) {
-  const EdgeOffset position = launch.positions != nullptr ? __ldg(launch.positions + edge) : edge;
-  return dropout_factor(launch.dropout, static_cast<std::uint64_t>(position * launch.heads + head));
-}
 
 /// Whether this warp is the last one of its row's pieces: true for all of its lanes.
 __device__ inline bool is_last_piece(const RowsAttentionLaunch& launch, const RowPiece& piece) {
