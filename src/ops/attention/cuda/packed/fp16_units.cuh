@@ -8,30 +8,31 @@
 #include "ops/attention/cuda/tall/packed.cuh"
 
 /// bf16 features as fp16, so that they meet weights of eleven digits. Nothing is lost where fp16
-/// has the range: a feature of 2^-24 to 2^6 becomes a normal number when it is multiplied by 2^10.
+/// has the range: a feature of 2^-24 to 2^6 becomes a normal number when it is multiplied by 2^10,
+/// and others by other powers of two.
 namespace tessera::ops {
 
 inline constexpr float fp16_unit_scale = 0x1p10f;
 
-/// What features are multiplied by, and the bits of bf16 between which those lie that fp16 holds.
+/// The power of two that features are multiplied by: exponents of bf16, biased, become less by
+/// `lowered` when they become those of fp16.
 struct Fp16Scale {
-  float factor = fp16_unit_scale;
-  std::uint32_t first_small = (127u - 24) << 7;
-  std::uint32_t first_large = (127u + 6) << 7;
+  int lowered = 127 - 15 - 10;
 
   Fp16Scale() = default;
-  /// For features of which the largest is known, by the bits of its size. Those that are up to
-  /// 2^31 times smaller keep their eight digits.
+  /// For features of which the largest is known, by the bits of its size: it comes to lie below
+  /// 2^15, and what is up to 2^28 times smaller keeps its digits.
   __device__ explicit Fp16Scale(std::uint32_t largest)
-      : factor(factor_for(static_cast<int>(largest >> 7))),
-        first_small((largest >> 7 > 41 ? (largest >> 7) - 31 : 10) << 7),
-        first_large(is_finite(largest) ? 0xffffu : 0u) {}
+      : lowered(largest >> 7 > 29 ? static_cast<int>(largest >> 7) - 29 : 0) {}
 
   __device__ static bool is_finite(std::uint32_t largest) { return largest >> 7 < 255; }
-  /// That puts numbers of this exponent, biased as in fp32, below 2^15; at most 2^100.
-  __device__ static float factor_for(int exponent) {
-    const int scaled = 141 - exponent;
-    return __uint_as_float(static_cast<std::uint32_t>((scaled < 100 ? scaled : 100) + 127) << 23);
+  __device__ float factor() const { return power(127 - 15 - lowered); }
+  /// For fp32 numbers of which the largest has this exponent, biased.
+  __device__ static float factor_for(int exponent) { return power(min(127 + 14 - exponent, 100)); }
+
+ private:
+  __device__ static float power(int exponent) {
+    return __uint_as_float(static_cast<std::uint32_t>(exponent + 127) << 23);
   }
 };
 
@@ -51,26 +52,28 @@ class Fp16Range {
   }
 
   __device__ bool holds() const {
-    const std::uint32_t small = scale_.first_small;
-    return (largest_ & 0xffffu) < scale_.first_large && (largest_ >> 16) < scale_.first_large &&
+    // Exponents 1 to 30 of fp16.
+    const auto first = static_cast<std::uint32_t>(scale_.lowered + 31) << 7;
+    const auto small = static_cast<std::uint32_t>(scale_.lowered + 1) << 7;
+    return (largest_ & 0xffffu) < first && (largest_ >> 16) < first &&
            (smallest_ & 0xffffu) + 1 >= small && (smallest_ >> 16) + 1 >= small;
   }
 
  private:
   __device__ std::uint32_t restore(std::uint32_t pair) const {
-    const float back = 1 / scale_.factor;
+    const float back = 1 / scale_.factor();
     const float2 features = __half22float2(reinterpret_cast<const __half2&>(pair));
     return packed<__nv_bfloat16>(features.x * back, features.y * back);
   }
+  /// The same digits behind another exponent.
   __device__ std::uint32_t convert(std::uint32_t pair) {
-    const std::uint32_t magnitudes = pair & 0x7fff7fffu;
-    largest_ = __viaddmax_u16x2(magnitudes, 0, largest_);
+    const std::uint32_t sizes = pair & 0x7fff7fffu;
+    largest_ = __viaddmax_u16x2(sizes, 0, largest_);
     // One less than each, so that 0 is the largest there is.
-    smallest_ = __viaddmin_u16x2(magnitudes, 0xffffffffu, smallest_);
-    const __half2 converted =
-        __floats2half2_rn(__uint_as_float(pair << 16) * scale_.factor,
-                          __uint_as_float(pair & 0xffff0000u) * scale_.factor);
-    return reinterpret_cast<const std::uint32_t&>(converted);
+    smallest_ = __viaddmin_u16x2(sizes, 0xffffffffu, smallest_);
+    const auto minus_lowered = static_cast<std::uint32_t>(-scale_.lowered * (1 << 7)) & 0xffffu;
+    const std::uint32_t lowered = __viaddmax_s16x2(sizes, minus_lowered * 0x10001u, 0);
+    return lowered << 3 | (pair & 0x80008000u);
   }
 
   Fp16Scale scale_;

@@ -29,10 +29,9 @@ class PackedGradient
                              PackedColumns<packed_gradient_features / width, by_rows>, 3,
                              packed_gradient_features / width> {
   using T = __nv_bfloat16;
-  using Windows =
-      GatheredWindows<PackedGradient, T, width, 1, 0,
-                      PackedColumns<packed_gradient_features / width, by_rows>, 3,
-                      packed_gradient_features / width>;
+  using Windows = GatheredWindows<PackedGradient, T, width, 1, 0,
+                                  PackedColumns<packed_gradient_features / width, by_rows>, 3,
+                                  packed_gradient_features / width>;
 
  public:
   using Windows::heads;
@@ -82,30 +81,23 @@ class PackedGradient
     }
   }
 
+  /// What is asked for of the own rows is looked at with the first tile.
   __device__ void begin_piece(const tiles::Piece& piece) {
     set_rows(piece);
-    bool fails = never_fp16_;
-    __syncwarp();
+    begins_ = true;
 #pragma unroll
     for (int i = 0; i < 2 * groups; ++i) {
       const int h = i / 2 * 4 + lane() % 4;
       const int row = i % 2;
-      float term = 0;
-      if (exists(h, row)) {
-        term = cuda::widen(static_cast<const T*>(
-            launch_.target)[(row_ + 8 * row) * launch_.target_stride + first_head() + h]);
-      }
-      own_word(h, row) = packed<T>(term, term);
+      asked_terms_[i] = cuda::narrow<T>(0.0f);
+      asked_log_sums_[i] = 0;
       if (!exists(h, row)) continue;
-      if constexpr (by_rows) {
-        fails = fails || is_extreme_own_exponent(own_exponent(h, row, 0));
-      } else {
-        fails = fails || is_extreme_own_exponent(own_exponent(h, row, 0)) ||
-                is_extreme_own_exponent(own_exponent(h, row, 1));
-      }
+      asked_terms_[i] = static_cast<const T*>(
+          launch_.target)[(row_ + 8 * row) * launch_.target_stride + first_head() + h];
+      if constexpr (by_rows) asked_log_sums_[i] = own_log_sum(h, row);
     }
-    // All warps go the same way, and each has written its terms.
-    by_exponentials_ = __syncthreads_or(fails ? 1 : 0) != 0;
+    by_exponentials_ = never_fp16_;
+    has_sums_ = false;
 #pragma unroll
     for (int i = 0; i < num_sides * heads * units * 4; ++i) {
       rows_[i / (heads * units * 4)][i / (units * 4) % heads][i / 4 % units][i % 4] = 0;
@@ -131,27 +123,56 @@ class PackedGradient
     }
   }
 
+  /// Of neighbouring threads each has a head of the same columns, whose numbers lie side by side.
+  __device__ void ask_with_rows(int turn, const VertexId (&vertices)[Rows::share],
+                                int num_columns) {
+    const std::int64_t head = first_head() + Rows::unit_of_thread();
+    const bool wanted = brings(num_columns);
+#pragma unroll
+    for (int i = 0; i < Rows::share; ++i) {
+      if constexpr (by_rows) {
+        asked_columns_[i] = cuda::narrow<T>(0.0f);
+        if (wanted) {
+          asked_columns_[i] = static_cast<const T*>(
+              launch_.source)[std::int64_t{vertices[i]} * launch_.source_stride + head];
+        }
+      } else if (wanted) {
+        PackedRowState* const to =
+            &columns_of(turn).of[Rows::row_of_thread(i)][Rows::unit_of_thread()];
+        cuda::copy_16_async(cuda::shared_address(to),
+                            static_cast<const PackedRowState*>(launch_.row_state) +
+                                std::int64_t{vertices[i]} * launch_.heads + head);
+      }
+    }
+  }
+  __device__ void put_with_rows(int turn) {
+    if constexpr (by_rows) {
+      bool serve = true;
+      each_pair_of_thread([&](int i, int h, int column) {
+        serve = columns_of(turn).put(h, column, asked_columns_[i], asked_columns_[i + 1]) && serve;
+      });
+      columns_of(turn).extreme.set(!serve);
+    }
+  }
+
   /// Makes operands of what this thread has brought.
   __device__ void cut(int turn, int num_rows) {
-    bool fails = false;
+    bool fails = begins_ && !take_own();
     if constexpr (!by_rows) {
-      each_own_column(num_rows, [&](int h, int column, bool exists) {
-        fails = columns_of(turn).find_factors(h, column, exists, d_factor_) || fails;
+      each_pair(num_rows, [&](int h, int column, bool exist) {
+        fails = !columns_of(turn).find_factors(h, column, exist, d_factor_) || fails;
       });
     }
     converted_ = convert(turn, num_rows);
-    if constexpr (by_rows) {
-      columns_of(turn).unconverted.set(!converted_);
-    } else {
-      columns_of(turn).failing.set(fails || !converted_);
-    }
+    columns_of(turn).failing.set(fails || !converted_);
   }
 
   __device__ void add(int turn, const TilePattern& pattern, int num_steps) {
     if (!by_exponentials_ && columns_of(turn).fails()) {
-      take_own_factors();
+      if (has_sums_) take_own_factors();
       by_exponentials_ = true;
     }
+    has_sums_ = true;
     if (by_exponentials_) {
       restore(turn, num_steps * tiles::step_columns);
       __syncthreads();
@@ -163,6 +184,7 @@ class PackedGradient
 
   __device__ void finish(const tiles::Piece& piece) {
     set_rows(piece);
+    if (begins_) take_own();
     if constexpr (by_rows) {
       finish_targets(piece);
     } else {
@@ -172,8 +194,8 @@ class PackedGradient
 
   __device__ void end() const {
     if constexpr (by_rows) {
-      const std::uint32_t feature = __reduce_max_sync(
-          ~0u, max(largest_features_ & 0xffffu, largest_features_ >> 16));
+      const std::uint32_t feature =
+          __reduce_max_sync(~0u, max(largest_features_ & 0xffffu, largest_features_ >> 16));
       const std::uint32_t d = __reduce_max_sync(~0u, largest_d_);
       if (lane() != 0) return;
       atomicMax(launch_.largest, feature);
@@ -201,6 +223,24 @@ class PackedGradient
   __device__ std::uint32_t& own_word(int h, int row) const {
     return reinterpret_cast<std::uint32_t*>(&own_words(h / 2))[h % 2 * 2 + row];
   }
+  /// Puts what was asked for where all lanes find it; returns whether its factors serve.
+  __device__ bool take_own() {
+    bool serve = true;
+#pragma unroll
+    for (int i = 0; i < 2 * groups; ++i) {
+      const int h = i / 2 * 4 + lane() % 4;
+      const float term = cuda::widen(asked_terms_[i]);
+      own_word(h, i % 2) = packed<T>(term, term);
+#pragma unroll
+      for (int side = 0; side < num_sides; ++side) {
+        const float exponent = own_exponent(term * log2_of_e, asked_log_sums_[i], side);
+        serve = serve && !is_extreme_own_exponent(exponent);
+      }
+    }
+    __syncwarp();
+    begins_ = false;
+    return serve;
+  }
   /// In powers of two.
   __device__ float own_term(int h, int row) const { return Sides::term_of(own_word(h, row)); }
   __device__ float own_log_sum(int h, int row) const {
@@ -208,23 +248,21 @@ class PackedGradient
            launch_.log_sum[(row_ + 8 * row) * launch_.log_sum_stride + first_head() + h];
   }
   /// Of what the sums of a row are multiplied by; 0 by rows where the row has no edges.
-  __device__ float own_exponent(int h, int row, int side) const {
+  __device__ float own_exponent(float term, float log_sum, int side) const {
     if constexpr (by_rows) {
-      const float log_sum = own_log_sum(h, row);
-      return log_sum == -cuda::infinity ? 0 : own_term(h, row) - log_sum;
+      return log_sum == -cuda::infinity ? 0 : term - log_sum;
     } else {
-      return side == 0 ? own_term(h, row) : launch_.slope * own_term(h, row);
+      return side == 0 ? term : launch_.slope * term;
     }
   }
   /// The factor itself with that of fp16, of a row that exists.
   __device__ float own_factor(int h, int row, int side) const {
-    return power_of_2(own_exponent(h, row, side)) * packed_factor_unit;
+    const float log_sum = by_rows ? own_log_sum(h, row) : 0;
+    return power_of_2(own_exponent(own_term(h, row), log_sum, side)) * packed_factor_unit;
   }
   /// What sums of rows and numbers are multiplied by besides.
-  __device__ float row_factor() const { return by_exponentials_ ? 1 : 1 / row_scale_.factor; }
-  __device__ float number_factor() const {
-    return by_rows || by_exponentials_ ? 1 : 1 / d_factor_;
-  }
+  __device__ float row_factor() const { return by_exponentials_ ? 1 : 1 / row_scale_.factor(); }
+  __device__ float number_factor() const { return by_rows || by_exponentials_ ? 1 : 1 / d_factor_; }
 
   /// From now on sums are of weights times features.
   __device__ void take_own_factors() {
@@ -262,15 +300,23 @@ class PackedGradient
 
   // Operands.
 
-  /// Calls body of the heads and the column that this thread brings states of.
+  /// Whether this thread brings what belongs to a head, and columns that there are.
+  __device__ bool brings(int num_columns) const {
+    const int h = Rows::unit_of_thread();
+    return h < heads && first_head() + h < launch_.heads && Rows::row_of_thread(0) < num_columns;
+  }
+  /// Calls body of the head and the pairs of columns that this thread brings something of.
   template <class Body>
-  __device__ void each_own_column(int num_columns, Body&& body) const {
-    const int column = Windows::column_of_thread();
+  __device__ static void each_pair_of_thread(Body&& body) {
+    if (Rows::unit_of_thread() >= heads) return;
 #pragma unroll
-    for (int i = 0; i < Windows::column_heads; ++i) {
-      const int h = Windows::head_of_thread(i);
-      body(h, column, column < num_columns && first_head() + h < launch_.heads);
+    for (int i = 0; i < Rows::share; i += 2) {
+      body(i, Rows::unit_of_thread(), Rows::row_of_thread(i));
     }
+  }
+  template <class Body>
+  __device__ void each_pair(int num_columns, Body&& body) const {
+    each_pair_of_thread([&](int, int h, int column) { body(h, column, brings(num_columns)); });
   }
   __device__ uint4& unit_of(int turn, int i) const {
     return *reinterpret_cast<uint4*>(memory_of(turn, 0) +
@@ -278,6 +324,7 @@ class PackedGradient
   }
   /// What this thread has brought of a tile becomes fp16, if that holds all of it.
   __device__ bool convert(int turn, int num_rows) const {
+    if (never_fp16_) return false;
     if (Rows::row_of_thread(0) >= num_rows) return true;
     Fp16Range range(row_scale_);
     uint4 converted[Rows::share];
@@ -291,8 +338,8 @@ class PackedGradient
   /// What it was.
   __device__ void restore(int turn, int num_rows) const {
     if constexpr (!by_rows) {
-      each_own_column(num_rows, [&](int h, int column, bool exists) {
-        columns_of(turn).restore_numbers(h, column, exists);
+      each_pair(num_rows, [&](int h, int column, bool exist) {
+        columns_of(turn).restore_numbers(h, column, exist);
       });
     }
     if (!converted_ || Rows::row_of_thread(0) >= num_rows) return;
@@ -313,12 +360,10 @@ class PackedGradient
     if constexpr (by_rows) {
       return {};
     } else {
-      return *reinterpret_cast<const uint2*>(&columns.numbers[group][step][lane()]);
+      return *reinterpret_cast<const uint2*>(&columns.numbers[group][step * 32 + lane()]);
     }
   }
-  __device__ float (&number_sum(int side, int h))[4] {
-    return numbers_[side][by_rows ? 0 : h / 4];
-  }
+  __device__ float (&number_sum(int side, int h))[4] { return numbers_[side][by_rows ? 0 : h / 4]; }
 
   // Products.
 
@@ -376,12 +421,12 @@ class PackedGradient
     uint4 factors;
     uint2 minus_terms;
     if constexpr (by_rows) {
-      const uint4 cells = *reinterpret_cast<const uint4*>(&columns.cells[h][step][lane() % 4]);
+      const uint4 cells = *reinterpret_cast<const uint4*>(&columns.cells[h][step * 4 + lane() % 4]);
       factors = {cells.x, cells.y, 0, 0};
       minus_terms = {cells.z, cells.w};
     } else {
-      factors = *reinterpret_cast<const uint4*>(&columns.factors[h][step][lane() % 4]);
-      minus_terms = *reinterpret_cast<const uint2*>(&columns.terms[h][step][lane() % 4]);
+      factors = *reinterpret_cast<const uint4*>(&columns.factors[h][step * 4 + lane() % 4]);
+      minus_terms = *reinterpret_cast<const uint2*>(&columns.minus_terms[h][step * 4 + lane() % 4]);
     }
 #pragma unroll
     for (int place = 0; place < 4; ++place) {
@@ -460,7 +505,7 @@ class PackedGradient
       // Edges with a minus do not count by rows.
       return {own - log_sum - minus_r, minus_r - own < 0};
     } else {
-      const PackedRowState& state = columns.of[h][column];
+      const PackedRowState& state = columns.of[column][h];
       const float minus_l = Sides::widened(state.minus_l);
       const bool plus = minus_l - own < 0;
       const float sum = own - minus_l;
@@ -489,15 +534,15 @@ class PackedGradient
     std::uint32_t pairs[2][heads * units];
   };
   __device__ void load(OwnRows& rows, const void* matrix, std::int64_t stride) const {
+    const int left = all_features() - first_feature();
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
+      const T* from = static_cast<const T*>(matrix) + first_feature() + lane() % 4 * 2;
+      if (place_of(row) < num_rows_) from += (row_ + 8 * row) * stride;
 #pragma unroll
       for (int unit = 0; unit < heads * units; ++unit) {
-        const T* from = static_cast<const T*>(matrix) + lane() % 4 * 2;
-        if (exists(unit / units, row)) {
-          from += (row_ + 8 * row) * stride + first_feature() + unit * 8;
-        }
-        rows.pairs[row][unit] = *reinterpret_cast<const std::uint32_t*>(from);
+        const int feature = left >= features ? unit * 8 : min(unit * 8, left - 8);
+        rows.pairs[row][unit] = *reinterpret_cast<const std::uint32_t*>(from + feature);
       }
     }
   }
@@ -538,13 +583,13 @@ class PackedGradient
       if (!exists(h, row)) continue;
       const float log_sum = own_log_sum(h, row);
       const float factor = by_exponentials_ ? 1.0f : own_factor(h, row, 0);
-      results.store(piece, 0, place_of(row), h,
-                    (1 - launch_.slope) * factor *
-                        (dot * of_rows - d * numbers_[0][0][2 * row + group]));
+      results.store(
+          piece, 0, place_of(row), h,
+          (1 - launch_.slope) * factor * (dot * of_rows - d * numbers_[0][0][2 * row + group]));
       largest_d_ = max(largest_d_, __float_as_uint(d) & 0x7fffffffu);
-      static_cast<PackedRowState*>(
-          launch_.row_state)[(row_ + 8 * row) * launch_.heads + first_head() + h] =
-          PackedRowState(own_term(h, row), log_sum, launch_.slope, d);
+      PackedRowState(own_term(h, row), log_sum, launch_.slope, d)
+          .store(static_cast<PackedRowState*>(launch_.row_state) +
+                 (row_ + 8 * row) * launch_.heads + first_head() + h);
     }
     results.finish(piece);
   }
@@ -561,27 +606,29 @@ class PackedGradient
     // Sums of weights times features and D.
     if (!by_exponentials_) take_own_factors();
 #pragma unroll
-    for (int i = 0; i < 2 * groups; ++i) {
-      const int group = i / 2;
-      const int row = i % 2;
-      float dots[4] = {};
+    for (int row = 0; row < 2; ++row) {
+      const auto value_row = results.row(piece, 1, place_of(row));
+      const auto score_row = results.row(piece, 0, place_of(row));
 #pragma unroll
-      for (int k = 0; k < 4 * units; ++k) {
-        const int unit = group * 4 * units + k;
-        const float* const plus = rows_[0][unit / units][unit % units] + 2 * row;
-        const float* const minus = rows_[num_sides - 1][unit / units][unit % units] + 2 * row;
-        dots[k / units] = add_product(dots[k / units], values.pairs[row][unit],
-                                      fmaf(launch_.slope, minus[0], plus[0]),
-                                      fmaf(launch_.slope, minus[1], plus[1]));
-        results.store(piece, 1, place_of(row), unit * 8 + lane() % 4 * 2, plus[0] + minus[0],
-                      plus[1] + minus[1]);
+      for (int group = 0; group < groups; ++group) {
+        float dots[4] = {};
+#pragma unroll
+        for (int k = 0; k < 4 * units; ++k) {
+          const int unit = group * 4 * units + k;
+          const float* const plus = rows_[0][unit / units][unit % units] + 2 * row;
+          const float* const minus = rows_[num_sides - 1][unit / units][unit % units] + 2 * row;
+          dots[k / units] = add_product(dots[k / units], values.pairs[row][unit],
+                                        fmaf(launch_.slope, minus[0], plus[0]),
+                                        fmaf(launch_.slope, minus[1], plus[1]));
+          value_row.store(unit * 8 + lane() % 4 * 2, plus[0] + minus[0], plus[1] + minus[1]);
+        }
+        const float dot = over_lanes(dots);
+        // The high and the low part of D stand side by side.
+        const float* const plus = numbers_[0][group] + 2 * row;
+        const float* const minus = numbers_[num_sides - 1][group] + 2 * row;
+        score_row.store(group * 4 + lane() % 4,
+                        dot - (plus[0] + plus[1]) - launch_.slope * (minus[0] + minus[1]));
       }
-      const float dot = over_lanes(dots);
-      // The high and the low part of D stand side by side.
-      const float* const plus = numbers_[0][group] + 2 * row;
-      const float* const minus = numbers_[num_sides - 1][group] + 2 * row;
-      results.store(piece, 0, place_of(row), group * 4 + lane() % 4,
-                    dot - (plus[0] + plus[1]) - launch_.slope * (minus[0] + minus[1]));
     }
     results.finish(piece);
   }
@@ -593,7 +640,12 @@ class PackedGradient
   Fp16Scale row_scale_;
   float d_factor_ = 1;
   bool never_fp16_ = false;
+  bool begins_ = false;  ///< a piece
+  T asked_columns_[by_rows ? Rows::share : 1];
+  T asked_terms_[2 * groups];
+  float asked_log_sums_[2 * groups];
   bool by_exponentials_ = false;
+  bool has_sums_ = false;
   bool converted_ = false;  ///< whether what this thread brought of the tile is fp16
   std::uint32_t largest_features_ = 0;
   std::uint32_t largest_d_ = 0;
@@ -606,9 +658,9 @@ template <bool by_rows>
 inline constexpr int packed_gradient_blocks = by_rows ? 4 : 3;
 
 template <int width, bool by_rows>
-__global__ __launch_bounds__(tall_attention_threads,
-                             packed_gradient_blocks<by_rows>) void differentiate_packed(
-    const TallAttentionLaunch launch) {
+__global__ __launch_bounds__(
+    tall_attention_threads,
+    packed_gradient_blocks<by_rows>) void differentiate_packed(const TallAttentionLaunch launch) {
   run_gathered_windows<PackedGradient<width, by_rows>>(launch);
 }
 

@@ -6,11 +6,12 @@
 #include <cstring>
 #include <type_traits>
 
+#include "ops/attention/cuda/packed/lanes.cuh"
 #include "ops/attention/cuda/tall/gat_vertices.cuh"
 #include "ops/attention/cuda/tall/gathered_windows.cuh"
 
 /// What the backward pass of GAT with factors in fp16 knows of the columns of a tile, as lanes meet
-/// it: lane 4 g + q has to do with columns 2q, 2q + 1, 2q + 8 and 2q + 9 of a step.
+/// it (lanes.cuh).
 namespace tessera::ops {
 
 /// Factors are times 2^7: those that are not extreme (gat_vertices.cuh) are then normal numbers of
@@ -18,69 +19,40 @@ namespace tessera::ops {
 inline constexpr float packed_factor_exponent = 7;
 inline constexpr float packed_factor_unit = 0x1p-7f;
 
-__device__ inline __half packed_factor(float exponent) {
-  return __float2half_rn(power_of_2(exponent + packed_factor_exponent));
+__device__ inline float packed_factor(float exponent) {
+  return power_of_2(exponent + packed_factor_exponent);
 }
-
-/// Of the four columns of a lane, in words of two neighbours; a column's place there.
-struct LaneColumns {
-  int step, q, half;
-
-  __device__ explicit LaneColumns(int column)
-      : step(column >> 4), q(column >> 1 & 3), half((column >> 2 & 2) | (column & 1)) {
-    static_assert(tiles::step_columns == 16);
-  }
-};
-
-/// Whether something is out of range in a tile, by the warps that brought it.
-struct alignas(16) WarpFlags {
-  int of_warps[tall_attention_threads / 32];
-
-  __device__ void set(bool flag) {
-    const int any = __any_sync(~0u, flag);
-    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = any;
-  }
-  /// In addition to what was set.
-  __device__ void add(bool flag) {
-    if (__any_sync(~0u, flag) != 0 && threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = 1;
-  }
-  __device__ bool any() const {
-    const int4 all = *reinterpret_cast<const int4*>(of_warps);
-    return (all.x | all.y | all.z | all.w) != 0;
-  }
-};
 
 /// Columns that are sources: by rows.
 template <int heads>
 struct PackedSourceColumns {
-  using Sides = SideTerms<__nv_bfloat16>;
-  static constexpr int steps = tiles::tile_columns / tiles::step_columns;
+  using WithRows = void;
+  using T = __nv_bfloat16;
   struct alignas(16) Cells {
-    __half factors[4];
-    __nv_bfloat16 minus_terms[4];
+    std::uint32_t factors[2];
+    std::uint32_t minus_terms[2];  ///< as they were given
   };
-  Cells cells[heads][steps][4];
+  Cells cells[heads][lane_places];
   WarpFlags extreme;
-  WarpFlags unconverted;
+  WarpFlags failing;  ///< of rows
 
-  /// Threads bring every other head, from 0 or 1 on.
-  __device__ void put(int h, int column, float r, float) {
-    const LaneColumns at(column);
-    Cells& to = cells[h][at.step][at.q];
-    to.factors[at.half] = packed_factor(r);
-    to.minus_terms[at.half] = Sides::column(0.0f - r);
-    if (h < 2) {
-      extreme.set(is_extreme_exponent(r));
-    } else {
-      extreme.add(is_extreme_exponent(r));
-    }
+  /// The terms of two neighbouring columns, the first of them even. Returns whether they serve.
+  __device__ bool put(int h, int column, T even, T odd) {
+    const LaneColumns place(column);
+    Cells& to = cells[h][place.at];
+    const float r[2] = {cuda::widen(even) * log2_of_e, cuda::widen(odd) * log2_of_e};
+    to.factors[place.word] = packed<__half>(packed_factor(r[0]), packed_factor(r[1]));
+    const __nv_bfloat162 both(even, odd);
+    to.minus_terms[place.word] = reinterpret_cast<const std::uint32_t&>(both) ^ 0x80008000u;
+    return !is_extreme_exponent(r[0]) && !is_extreme_exponent(r[1]);
   }
-  __device__ bool fails() const { return extreme.any() || unconverted.any(); }
+  __device__ bool fails() const { return extreme.any() || failing.any(); }
 
   /// In powers of two.
   __device__ float minus_term(int h, int column) const {
-    const LaneColumns at(column);
-    return Sides::widened(cells[h][at.step][at.q].minus_terms[at.half]);
+    const LaneColumns place(column);
+    const float2 both = unpacked<T>(cells[h][place.at].minus_terms[place.word]);
+    return log2_of_e * (column % 2 == 0 ? both.x : both.y);
   }
 };
 
@@ -100,65 +72,79 @@ struct alignas(16) PackedRowState {
     const bool has_edges = log_sum != -cuda::infinity;
     const float shift = has_edges ? l - log_sum : 0;
     const float sloped_shift = has_edges ? fmaf(slope, l, -log_sum) : 0;
-    plus = packed_factor(shift);
-    minus = packed_factor(sloped_shift);
+    plus = __float2half_rn(packed_factor(shift));
+    minus = __float2half_rn(packed_factor(sloped_shift));
     extreme = is_extreme_exponent(shift) || is_extreme_exponent(sloped_shift) ? 1 : 0;
+  }
+  /// At once.
+  __device__ void store(PackedRowState* to) const {
+    uint4 words;
+    memcpy(&words, this, sizeof(words));
+    *reinterpret_cast<uint4*>(to) = words;
   }
 };
 
-/// Columns that are targets: by columns.
+/// Columns that are targets: by columns. Threads copy the states of neighbouring columns and a
+/// head.
 template <int heads>
 struct PackedTargetColumns {
+  using WithRows = void;
   using State = PackedRowState;
-  static constexpr int steps = tiles::tile_columns / tiles::step_columns;
   static constexpr int groups = heads / 4;
   struct alignas(16) Factors {
-    __half plus[4], minus[4];
+    std::uint32_t plus[2], minus[2];
   };
-  struct alignas(8) Terms {
-    __nv_bfloat16 minus_terms[4];
+  struct alignas(8) Pairs {
+    std::uint32_t words[2];
   };
-  /// D of four heads as an operand: high and low parts are columns 2 h and 2 h + 1.
-  struct alignas(8) Numbers {
-    std::uint16_t d[4];
-  };
-  State of[heads][tiles::tile_columns];
-  Factors factors[heads][steps][4];
-  Terms terms[heads][steps][4];
-  Numbers numbers[groups][steps][32];
+  State of[tiles::tile_columns][heads];
+  Factors factors[heads][lane_places];
+  Pairs minus_terms[heads][lane_places];
+  /// D of four heads as operands: of every step its columns, of which 2 h and 2 h + 1 are high and
+  /// low parts, by q; and some more, so that groups do not begin in the same bank.
+  Pairs numbers[groups][tiles::tile_columns * 2 + 2];
   WarpFlags failing;
 
-  /// By the thread that has copied the state, if it exists. Returns whether factors do not serve.
-  __device__ bool find_factors(int h, int column, bool exists, float d_factor) {
-    const LaneColumns at(column);
-    uint4 words = {};
-    if (exists) words = *reinterpret_cast<const uint4*>(&of[h][column]);
-    State state;
-    memcpy(&state, &words, sizeof(state));
-    Factors& to = factors[h][at.step][at.q];
-    to.plus[at.half] = state.plus;
-    to.minus[at.half] = state.minus;
-    terms[h][at.step][at.q].minus_terms[at.half] = state.minus_l;
-    const float d = state.d * d_factor;
-    const __half high = __float2half_rn(d);
-    put_numbers(h, at, __half_as_ushort(high),
-                __half_as_ushort(__float2half_rn(d - __half2float(high))));
-    return state.extreme != 0;
+  /// Of two neighbouring columns, the first of them even, by the thread that has copied their
+  /// states, if they exist. Returns whether their factors serve.
+  __device__ bool find_factors(int h, int column, bool exist, float d_factor) {
+    const LaneColumns place(column);
+    State states[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      uint4 words = {};
+      if (exist) words = *reinterpret_cast<const uint4*>(&of[column + i][h]);
+      memcpy(&states[i], &words, sizeof(words));
+    }
+    Factors& to = factors[h][place.at];
+    to.plus[place.word] = pair(states[0].plus, states[1].plus);
+    to.minus[place.word] = pair(states[0].minus, states[1].minus);
+    minus_terms[h][place.at].words[place.word] = pair(states[0].minus_l, states[1].minus_l);
+    put_numbers<__half>(h, place, states[0].d * d_factor, states[1].d * d_factor);
+    return (states[0].extreme | states[1].extreme) == 0;
   }
   /// The same of D alone, in two parts of bf16.
-  __device__ void restore_numbers(int h, int column, bool exists) {
-    const std::uint32_t parts = exists ? two_parts(of[h][column].d) : 0;
-    put_numbers(h, LaneColumns(column), static_cast<std::uint16_t>(parts & 0xffffu),
-                static_cast<std::uint16_t>(parts >> 16));
+  __device__ void restore_numbers(int h, int column, bool exist) {
+    put_numbers<__nv_bfloat16>(h, LaneColumns(column), exist ? of[column][h].d : 0,
+                               exist ? of[column + 1][h].d : 0);
   }
   __device__ bool fails() const { return failing.any(); }
 
  private:
-  __device__ void put_numbers(int h, const LaneColumns& at, std::uint16_t high,
-                              std::uint16_t low) {
-    Numbers* const to = &numbers[h / 4][at.step][h % 4 * 8 + at.q];
-    to[0].d[at.half] = high;
-    to[4].d[at.half] = low;
+  template <class Number>
+  __device__ static std::uint32_t pair(Number even, Number odd) {
+    std::uint16_t halves[2];
+    memcpy(halves, &even, 2);
+    memcpy(halves + 1, &odd, 2);
+    return halves[0] | std::uint32_t{halves[1]} << 16;
+  }
+  template <class Part>
+  __device__ void put_numbers(int h, const LaneColumns& place, float even, float odd) {
+    const PackedTwice<Part> parts(even, odd);
+    // 32 lanes a step.
+    Pairs* const to = numbers[h / 4] + (place.at / 4 * 32 + h % 4 * 8 + place.at % 4);
+    to[0].words[place.word] = parts.high;
+    to[4].words[place.word] = parts.low;
   }
 };
 

@@ -25,11 +25,10 @@ class PackedAttention {
   static constexpr int heads = features / width;
   using Rows = TileRows<features>;
   using Stage = PackedStage<heads>;
-  using Form = GatTiles<T, width, heads>;
   static constexpr int num_stages = 3;
   static constexpr int stage_bytes = Rows::bytes + static_cast<int>(sizeof(Stage));
   static constexpr int shared_bytes =
-      num_stages * stage_bytes + static_cast<int>(sizeof(RowTerms<heads>));
+      num_stages * stage_bytes + static_cast<int>(sizeof(PackedRows<heads>));
 
   __device__ PackedAttention(const TallAttentionLaunch& launch, char* shared, std::int32_t begin,
                              std::int32_t end)
@@ -37,7 +36,9 @@ class PackedAttention {
         shared_(shared),
         walk_(launch, begin, end),
         values_(launch.value, launch.value_stride, std::int64_t{blockIdx.y} * features,
-                launch.heads * width) {}
+                launch.heads * width) {
+    rows().put_ones();
+  }
 
   /// Pieces [begin, end) of one window or another, without a seam, until fp16 does not hold one:
   /// that one, or `end`.
@@ -63,69 +64,57 @@ class PackedAttention {
   /// Whether fp16 holds all of it.
   __device__ bool add_piece(std::int32_t index) {
     const tiles::Piece piece = launch_.pieces[index];
-    rows().template load<T>(launch_, piece, first_head());
+    const bool serve = rows().template load<T>(launch_, piece, first_head());
     PackedSums<width, heads> sums;
     for (int steps = piece.num_steps; steps > 0; steps -= tile_steps, ++turn_) {
-      const bool holds = convert(steps * tiles::step_columns);
+      const bool holds = convert(steps * tiles::step_columns) && serve;
       const bool all_hold = __syncthreads_and(holds ? 1 : 0) != 0;
       const TilePattern pattern = advance();
-      if (!all_hold || stage_of(turn_).fails()) return false;
-      if (steps == piece.num_steps) {
-        rows().set_factors(stage_of(turn_).c, launch_.slope);
-      } else {
-        sums.rise(stage_of(turn_ + 2), stage_of(turn_), rows(), launch_.slope);
-      }
+      if (!all_hold || stage_of(turn_).out_of_range.any()) return false;
       sums.add(stage_of(turn_), rows(), rows_of(turn_), pattern, min(steps, tile_steps));
     }
     // Loaded again: there are no registers to keep it in all the time.
     const tiles::Piece done = launch_.pieces[index];
     if (done.slot < 0) {
-      sums.template store<T>(launch_, done, stage_of(turn_ + 2), rows());
+      sums.template store<T>(launch_, done, rows());
     } else {
-      sums.template store_piece<T>(launch_, done, stage_of(turn_ + 2), rows());
+      sums.template store_piece<T>(launch_, done, rows());
     }
     return true;
   }
 
-  /// Stages of three turns; that of turn + 2 keeps what turn - 1 had until `advance`.
+  /// Stages of three turns.
   __device__ char* memory_of(int turn) const { return shared_ + turn % num_stages * stage_bytes; }
   __device__ std::uint32_t rows_of(int turn) const { return cuda::shared_address(memory_of(turn)); }
   __device__ Stage& stage_of(int turn) const {
     return *reinterpret_cast<Stage*>(memory_of(turn) + Rows::bytes);
   }
 
-  __device__ RowTerms<heads>& rows() const {
-    return *reinterpret_cast<RowTerms<heads>*>(shared_ + num_stages * stage_bytes);
+  __device__ PackedRows<heads>& rows() const {
+    return *reinterpret_cast<PackedRows<heads>*>(shared_ + num_stages * stage_bytes);
   }
   __device__ static int first_head() { return static_cast<int>(blockIdx.y) * heads; }
 
-  /// A tile on its way: its columns that this thread brings rows of, those that it brings terms of,
-  /// and this thread's bits.
+  /// A tile on its way: its columns that this thread brings rows and terms of, and this thread's
+  /// bits.
   struct Tile {
     int num_columns;  ///< 0 after the last tile
-    bool begins;      ///< a piece
     std::uint32_t word;
     VertexId rows[Rows::share];
-    VertexId terms[2];
   };
+  /// Of neighbouring threads each has a head of the same columns, whose terms lie side by side.
   struct Terms {
-    typename Form::Fetched fetched;
-    bool begins;
+    int num_columns;
+    T raw[Rows::share];  ///< as they lie in memory: who converted them would wait for them
   };
 
   __device__ Tile load_ids(bool found) {
     Tile tile{};
     if (!found) return tile;
     tile.num_columns = walk_.num_columns();
-    tile.begins = walk_.begins;
     tile.word =
         __ldg(launch_.words + std::int64_t{walk_.tile} * tall_attention_threads + threadIdx.x);
     Rows::load_ids(tile.rows, columns_from(walk_.step), tile.num_columns);
-#pragma unroll
-    for (int part = 0; part < 2; ++part) {
-      const int column = static_cast<int>(threadIdx.x % 32) + 32 * part;
-      if (column < tile.num_columns) tile.terms[part] = __ldg(columns_from(walk_.step) + column);
-    }
     walk_.advance();
     return tile;
   }
@@ -139,18 +128,34 @@ class PackedAttention {
   }
   /// Terms come through registers, a tile ahead.
   __device__ Terms fetch(const Tile& tile) const {
-    return {Form(launch_, first_head()).fetch(tile.terms, tile.num_columns), tile.begins};
-  }
-  __device__ void put(int turn, const Terms& terms) {
-    if (terms.fetched.num_columns == 0) return;
+    Terms terms;
+    terms.num_columns = tile.num_columns;
+    const std::int64_t head = first_head() + Rows::unit_of_thread();
+    const bool wanted = Rows::unit_of_thread() < heads && head < launch_.heads &&
+                        Rows::row_of_thread(0) < tile.num_columns;
 #pragma unroll
-    for (int i = 0; i < Form::share; ++i) {
-      const int h = static_cast<int>(threadIdx.x / 32) + 4 * i;
-      if (h >= heads) break;
-      const float r[2] = {terms.fetched.r(i, 0), terms.fetched.r(i, 1)};
-      column_factors_[i].put(stage_of(turn), h, r, terms.fetched.num_columns, terms.begins,
-                             launch_.slope);
+    for (int i = 0; i < Rows::share; ++i) {
+      terms.raw[i] = cuda::narrow<T>(0.0f);
+      if (wanted) {
+        terms.raw[i] = __ldg(static_cast<const T*>(launch_.source) +
+                             std::int64_t{tile.rows[i]} * launch_.source_stride + head);
+      }
     }
+    return terms;
+  }
+  __device__ void put(int turn, const Terms& terms) const {
+    if (terms.num_columns == 0) return;
+    bool serve = true;
+    const int h = Rows::unit_of_thread();
+    if (h < heads) {
+#pragma unroll
+      for (int i = 0; i < Rows::share; i += 2) {
+        serve = stage_of(turn).put(h, Rows::row_of_thread(i), cuda::widen(terms.raw[i]) * log2_of_e,
+                                   cuda::widen(terms.raw[i + 1]) * log2_of_e, launch_.slope) &&
+                serve;
+      }
+    }
+    stage_of(turn).out_of_range.set(!serve);
   }
 
   /// Once all threads have what they brought of this turn's tile: asks for what comes later, and
@@ -190,7 +195,6 @@ class PackedAttention {
   std::uint32_t words_[2];
   Terms terms_;
   Tile tile_;
-  ColumnFactors16 column_factors_[Form::share];
 };
 
 /// Blocks that an SM should hold, as their registers and shared memory allow.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/attention/cuda/packed/factors.cuh"
+#include "ops/attention/cuda/tall/gat.cuh"
 #include "ops/attention/cuda/tall/steps.cuh"
 
 namespace tessera::ops {
@@ -16,7 +16,10 @@ __device__ void attend_unpacked(const TallAttentionLaunch& launch, const tiles::
   constexpr int tile_steps = tiles::tile_columns / tiles::step_columns;
   using Rows = TileRows<features>;
   const int first_head = static_cast<int>(blockIdx.y) * heads;
-  auto& stage = *reinterpret_cast<PackedStage<heads>*>(memory + Rows::bytes);
+  struct Stage {
+    float r[heads][tiles::tile_columns];
+  };
+  auto& stage = *reinterpret_cast<Stage*>(memory + Rows::bytes);
   const typename Rows::Copy values(launch.value, launch.value_stride,
                                    std::int64_t{first_head} * width, launch.heads * width);
   GatTiles<T, width, heads> form(launch, first_head);

@@ -33,6 +33,14 @@ concept BringTerms = requires(Columns& columns) {
   columns.put(0, 0, 0.0f, 0.0f);  // which head and column, its term in powers of two, the slope
 };
 
+/// Or whatever the pass asks for and puts there itself, for the columns whose rows a thread brings:
+/// `ask_with_rows` with a tile's rows, and `put_with_rows` of what was asked for last, a tile
+/// ahead.
+template <class Columns>
+concept BringWithRows = requires {
+  typename Columns::WithRows;
+};
+
 /// Where a block has one head, half of the threads have no column to bring anything of. With the
 /// first tile of a piece they may bring the terms of its own rows, or these and their log_sums, so
 /// that nobody waits for them when the piece begins.
@@ -66,7 +74,8 @@ class GatheredWindows {
   using Part = typename Planes::Part;
   /// Whether groups of warps multiply, on matrix units that read shared memory themselves.
   static constexpr bool by_groups = false;
-  static constexpr bool has_columns = BringStates<Columns> || BringTerms<Columns>;
+  static constexpr bool has_columns =
+      BringStates<Columns> || BringTerms<Columns> || BringWithRows<Columns>;
   static constexpr bool has_own_terms = BringOwnTerms<Columns> || BringOwnLogSums<Columns>;
   static_assert(!has_own_terms || heads == 1);
   static constexpr int columns_at = (num_stages * gathered + own_matrices) * Rows::bytes;
@@ -254,7 +263,7 @@ class GatheredWindows {
                     launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
     const VertexId* const columns = launch_.columns + std::int64_t{walk.step} * tiles::step_columns;
     Planes::load_ids(tile.rows, columns, tile.num_columns);
-    if constexpr (has_columns) {
+    if constexpr (has_columns && !BringWithRows<Columns>) {
       const int column = column_of_thread();
       if (brings_own_term()) {
         if (walk.begins && column < rows.count) tile.vertex = rows.first + column;
@@ -272,6 +281,8 @@ class GatheredWindows {
     partners_[1].start(rows_of(turn, gathered - 1), tile.rows, tile.num_columns);
     if (brings_own_term()) {
       ask_for_own(tile.vertex);
+    } else if constexpr (BringWithRows<Columns>) {
+      pass().ask_with_rows(turn, tile.rows, tile.num_columns);
     } else if constexpr (has_columns) {
       ask_for_column(turn, tile.vertex);
     }
@@ -316,7 +327,7 @@ class GatheredWindows {
   }
   /// Terms come through registers, as they are too small for a copy: those that were asked for last
   /// go where they belong.
-  __device__ void put_terms(int turn) const {
+  __device__ void put_terms(int turn) {
     const int column = column_of_thread();
     if (brings_own_term()) {
       const float term = cuda::widen(terms_[0]) * log2_of_e;
@@ -325,6 +336,8 @@ class GatheredWindows {
       } else if constexpr (BringOwnTerms<Columns>) {
         columns_of(turn).put_own(column, term, launch_.slope);
       }
+    } else if constexpr (BringWithRows<Columns>) {
+      pass().put_with_rows(turn);
     } else if constexpr (BringTerms<Columns>) {
 #pragma unroll
       for (int i = 0; i < column_heads; ++i) {

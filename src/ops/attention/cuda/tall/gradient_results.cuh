@@ -39,34 +39,57 @@ class GradientResults {
     for (int m = 0; m < num_matrices; ++m) matrices_[m] = matrices[m];
   }
 
+  /// A row of a matrix, or of a slot; of one that does not exist nothing is stored.
+  struct Row {
+    float* slot;
+    T* numbers;
+    int count;
+    float factor;
+
+    /// Two neighbouring numbers, from column `column` of the block on.
+    __device__ void store(int column, float low, float high) const {
+      if (column >= count) return;
+      if (slot != nullptr) {
+        *reinterpret_cast<float2*>(slot + column) = {low, high};
+      } else if constexpr (sizeof(T) == 4) {
+        *reinterpret_cast<float2*>(numbers + column) = {low * factor, high * factor};
+      } else {
+        *reinterpret_cast<std::uint32_t*>(numbers + column) =
+            packed<T>(low * factor, high * factor);
+      }
+    }
+    /// One number, in column `column` of the block.
+    __device__ void store(int column, float number) const {
+      if (column >= count) return;
+      if (slot != nullptr) {
+        slot[column] = number;
+      } else {
+        numbers[column] = cuda::narrow<T>(number * factor);
+      }
+    }
+  };
+  __device__ Row row(const tiles::Piece& piece, int m, int place) const {
+    const GradientMatrix& to = matrices_[m];
+    Row row{nullptr, nullptr, to.columns.count, to.factor};
+    if (piece.slot >= 0) {
+      row.slot = slot_numbers(piece.slot, place, to);
+    } else if (place < piece.num_rows && to.data != nullptr) {
+      row.numbers = numbers(std::int64_t{piece.first_row} + place, to);
+    } else {
+      row.count = 0;
+    }
+    return row;
+  }
+
   /// Two neighbouring numbers of the row at `place`, from column `column` of the block on.
   __device__ void store(const tiles::Piece& piece, int m, int place, int column, float low,
                         float high) const {
-    const GradientMatrix& to = matrices_[m];
-    if (column >= to.columns.count) return;
-    if (piece.slot >= 0) {
-      *reinterpret_cast<float2*>(slot_numbers(piece.slot, place, to) + column) = {low, high};
-      return;
-    }
-    if (place >= piece.num_rows || to.data == nullptr) return;
-    T* const pair = numbers(std::int64_t{piece.first_row} + place, to) + column;
-    if constexpr (sizeof(T) == 4) {
-      *reinterpret_cast<float2*>(pair) = {low * to.factor, high * to.factor};
-    } else {
-      *reinterpret_cast<std::uint32_t*>(pair) = packed<T>(low * to.factor, high * to.factor);
-    }
+    row(piece, m, place).store(column, low, high);
   }
   /// One number of the row, in column `column` of the block.
   __device__ void store(const tiles::Piece& piece, int m, int place, int column,
                         float number) const {
-    const GradientMatrix& to = matrices_[m];
-    if (column >= to.columns.count) return;
-    if (piece.slot >= 0) {
-      slot_numbers(piece.slot, place, to)[column] = number;
-    } else if (place < piece.num_rows && to.data != nullptr) {
-      numbers(std::int64_t{piece.first_row} + place, to)[column] =
-          cuda::narrow<T>(number * to.factor);
-    }
+    row(piece, m, place).store(column, number);
   }
 
   /// After all rows of a piece.
