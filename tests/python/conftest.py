@@ -19,6 +19,20 @@ def seeded():
     torch.manual_seed(20260115)
 
 
+@pytest.fixture
+def products():
+    """torch.backends.cuda.matmul, whose precision is that of a new process, before a test and after it. A setting of
+    products alone hides one for all that torch does, also where it was put back."""
+    def fresh():
+        settings.allow_tf32 = False
+        settings.fp32_precision = torch.backends.fp32_precision = "none"
+
+    settings = torch.backends.cuda.matmul
+    fresh()
+    yield settings
+    fresh()
+
+
 def random_edges(targets, sources, edges, device="cpu", dtype=torch.int64, repeated=True, seed=7):
     """edge_index of a random graph; vertices 0 to 2 are hubs, the last one has no edges."""
     draw = torch.Generator().manual_seed(seed)

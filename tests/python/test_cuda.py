@@ -237,7 +237,7 @@ def test_double_precision_is_pygs():
 
 
 @pytest.mark.parametrize("form", ["additive", "v2", "dot"])
-def test_terms_of_edges_where_tf32_is_allowed(form, monkeypatch):
+def test_terms_of_edges_where_tf32_is_allowed(form, products):
     index, heads = random_edges(200, 200, 3000, "cuda"), 2
     size = heads if form == "additive" else 32
     shapes = [(200, size), (200, size), (200, 32), *([(32,)] if form == "v2" else []),
@@ -245,7 +245,7 @@ def test_terms_of_edges_where_tf32_is_allowed(form, monkeypatch):
     tensors = [torch.randn(shape, device="cuda", requires_grad=True) for shape in shapes]
     found = []
     for allowed in (False, True):
-        monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", allowed)
+        products.allow_tf32 = allowed
         *given, term = tensors
         out = tessera.attention(index, *given, form=form, heads=heads, scale=0.25, edge_term=term)
         found.append([out, *torch.autograd.grad(out.square().sum(), tensors)])
@@ -253,21 +253,21 @@ def test_terms_of_edges_where_tf32_is_allowed(form, monkeypatch):
         assert torch.allclose(allowed, exact, rtol=1e-4, atol=1e-4)
 
 
-def test_a_layer_where_tf32_is_set_by_name(monkeypatch):
+def test_a_layer_where_tf32_is_set_by_name(products):
     import tessera.nn
 
     index, x = random_edges(200, 200, 3000, "cuda"), torch.randn(200, 16, device="cuda")
     layer = tessera.nn.GCNConv(16, 8).cuda()
     exact = layer(x, index)
-    monkeypatch.setattr(torch.backends.cuda.matmul, "fp32_precision", "tf32")
+    products.fp32_precision = "tf32"
     for _ in range(2):  # the second time by its route
         assert torch.allclose(layer(x, index), exact, rtol=1e-2, atol=1e-2)
 
 
-def test_a_layer_with_features_of_edges_where_tf32_is_allowed(monkeypatch):
+def test_a_layer_with_features_of_edges_where_tf32_is_allowed(products):
     import tessera.nn
 
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
+    products.allow_tf32 = True
     index, x = random_edges(200, 200, 3000, "cuda"), torch.randn(200, 16, device="cuda")
     layer = tessera.nn.GATConv(16, 8, heads=2, edge_dim=3).cuda()
     with tessera.trace() as kernels:

@@ -16,7 +16,9 @@ from tessera._derivatives import gradients_of
 
 LAYERS = {"GCN": lambda: pyg.GCNConv(6, 4), "SAGE": lambda: pyg.SAGEConv(6, 4),
           "GIN": lambda: pyg.GINConv(torch.nn.Linear(6, 4)), "GAT": lambda: pyg.GATConv(6, 4, heads=2),
-          "GATv2": lambda: pyg.GATv2Conv(6, 4), "Cheb": lambda: pyg.ChebConv(6, 4, 3)}
+          "GATv2": lambda: pyg.GATv2Conv(6, 4), "Cheb": lambda: pyg.ChebConv(6, 4, 3),
+          "SAGE max": lambda: pyg.SAGEConv(6, 4, aggr="max"), "SGC": lambda: pyg.SGConv(6, 4, K=2),
+          "AGNN": lambda: pyg.AGNNConv(), "Transformer": lambda: pyg.TransformerConv(6, 4, heads=2)}
 
 
 def close(a, b):
@@ -68,14 +70,22 @@ class TestLayers:
         theirs, ours, x, index = pair(kind, device)
         many = torch.randn(3, 20, ours(x, index).size(1), device=device)
         found = []
+        x.requires_grad_()
         for layer in (ours, theirs):
-            parameters, y = list(layer.parameters()), layer(x, index)
-            found.append(torch.autograd.grad(y, parameters, many, is_grads_batched=True, retain_graph=True))
-            found.append(vmap(lambda one: torch.autograd.grad(y, parameters, one, retain_graph=True))(many))
+            wanted, y = [x, *layer.parameters()], layer(x, index)
+            found.append(torch.autograd.grad(y, wanted, many, is_grads_batched=True, retain_graph=True))
+            found.append(vmap(lambda one: torch.autograd.grad(y, wanted, one, retain_graph=True))(many))
         assert ours.tessera_fallback is None
         for mine, mapped, wanted in zip(*found[:3]):
             close(mine, wanted)
             close(mapped, wanted)
+
+    def test_jacobians(self, kind, device):
+        theirs, ours, x, index = pair(kind, device)
+        for at_once in (False, True):
+            close(*(torch.autograd.functional.jacobian(lambda x: layer(x, index), x, vectorize=at_once)
+                    for layer in (ours, theirs)))
+        assert ours.tessera_fallback is None
 
     def test_batches_of_no_gradients(self, kind, device):
         _, ours, x, index = pair(kind, device)
@@ -83,6 +93,16 @@ class TestLayers:
         none = torch.randn(0, *y.shape, device=device)
         found = vmap(lambda one: torch.autograd.grad(y, parameters, one, retain_graph=True))(none)
         assert [tuple(each.shape) for each in found] == [(0, *each.shape) for each in parameters]
+
+
+def test_batches_of_gradients_of_functions(device):
+    index, x = random_edges(20, 20, 90, device), torch.randn(20, 6, device=device, requires_grad=True)
+    scores = torch.randn(90, 2, device=device, requires_grad=True)
+    for given, function in ((x, lambda: tessera.sddmm(index, x, x)), (scores, lambda: tessera.edge_softmax(index, scores))):
+        y = function()
+        many = torch.randn(3, *y.shape, device=device)
+        found = torch.autograd.grad(y, given, many, is_grads_batched=True, retain_graph=True)[0]
+        close(found, torch.stack([torch.autograd.grad(y, given, one, retain_graph=True)[0] for one in many]))
 
 
 @pytest.mark.parametrize("level", [1, 3])

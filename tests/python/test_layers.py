@@ -381,6 +381,7 @@ def test_accelerate_and_restore():
     lines = tessera.explain(model, x, index)
     assert len(lines) == 2 and all("attention/cpu/" in line for line in lines)
     narrow = tessera.accelerate(model, precision="bf16")(x, index)
+    assert torch.equal(tessera.accelerate(model, precision=torch.bfloat16)(x, index), narrow)
     assert narrow.dtype == torch.float32 and not torch.equal(narrow, expected)
     same([narrow], [expected], 3e-2)
     tessera.restore(model)

@@ -7,15 +7,11 @@ import torch._dynamo
 
 from tessera.functional import TF32, tf32_flag
 
-MATMUL = torch.backends.cuda.matmul
-
 
 @pytest.fixture(autouse=True)
 def restored():
+    torch._dynamo.reset()
     yield
-    MATMUL.allow_tf32 = False
-    MATMUL.fp32_precision = "none"
-    torch.backends.fp32_precision = "none"
     torch._dynamo.reset()
 
 
@@ -26,30 +22,30 @@ def flags():
     return found
 
 
-def test_set_by_a_switch():
+def test_set_by_a_switch(products):
     assert flags() == 0
-    MATMUL.allow_tf32 = True
+    products.allow_tf32 = True
     assert flags() == TF32
-    MATMUL.allow_tf32 = False
+    products.allow_tf32 = False
     assert flags() == 0
 
 
-def test_set_by_name():
-    MATMUL.fp32_precision = "tf32"
+def test_set_by_name(products):
+    products.fp32_precision = "tf32"
     assert flags() == TF32
-    MATMUL.fp32_precision = "ieee"
+    products.fp32_precision = "ieee"
     assert flags() == 0
 
 
-def test_set_for_all_that_torch_does():
+def test_set_for_all_that_torch_does(products):
     torch.backends.fp32_precision = "tf32"
     assert flags() == TF32
-    MATMUL.fp32_precision = "ieee"
+    products.fp32_precision = "ieee"
     assert flags() == 0
 
 
-def test_compiled_code_notices_a_change():
+def test_compiled_code_notices_a_change(products):
     compiled = torch.compile(lambda x: x * tf32_flag(), fullgraph=True, backend="eager")
     for precision, flag in (("none", 0), ("tf32", TF32), ("ieee", 0)):
-        MATMUL.fp32_precision = precision
+        products.fp32_precision = precision
         assert compiled(torch.ones(1)).item() == flag

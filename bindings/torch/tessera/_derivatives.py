@@ -132,13 +132,24 @@ def _transformable(name: str, setup, backward) -> Callable[..., Any]:
     return apply
 
 
-def differentiable(name: str) -> Callable[..., Any]:
-    """The operator, for formulas of derivatives that may have derivatives themselves."""
+def differentiable(name: str, grad_at: int = 0) -> Callable[..., Any]:
+    """The operator, for formulas of derivatives that may have derivatives themselves. Its argument number ``grad_at``
+    is the gradient, which may be a batch of some."""
     op, run = getattr(torch.ops.tessera, name).default, twin(name)
+    returns_one = SCHEMAS[name].endswith("-> Tensor")
 
     def called(*arguments):
         if transforms_at_work():
             return _transformed[name](*arguments)
+        if is_batched(arguments[grad_at]):
+            before, grads, after = arguments[:grad_at], arguments[grad_at], arguments[grad_at + 1:]
+
+            def run_one(grad: Tensor) -> list[Tensor]:
+                found = called(*before, grad, *after)
+                return [found] if returns_one else found
+
+            found = _of_batch(run_one, grads)
+            return found[0] if returns_one else found
         return op(*arguments) if torch.is_grad_enabled() else run(*arguments)
 
     return called

@@ -7,8 +7,9 @@ from . import _shapes  # noqa: F401
 from ._derivatives import autograd, differentiable, refuse_second_derivative
 
 _spmm = differentiable("spmm")
-spmm_gradient, _sddmm_gradient, _edge_softmax_gradient, _attention_gradient = map(
-    differentiable, ("spmm_backward", "sddmm_backward", "edge_softmax_backward", "attention_backward"))
+spmm_gradient, _sddmm_gradient, _attention_gradient = map(
+    differentiable, ("spmm_backward", "sddmm_backward", "attention_backward"))
+_edge_softmax_gradient = differentiable("edge_softmax_backward", grad_at=1)
 
 
 def _spmm_setup(ctx, inputs, output):

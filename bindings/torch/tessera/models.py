@@ -22,14 +22,14 @@ def _check_model(model: torch.nn.Module) -> None:
         raise TypeError(f"model is a {type(model).__name__}, not a torch.nn.Module")
 
 
-def accelerate(model: Model, precision: str | None = None, tune: bool = False) -> Model:
+def accelerate(model: Model, precision: str | torch.dtype | None = None, tune: bool = False) -> Model:
     """Lets the layers of a PyG model run on tessera's kernels. Weights, optimisers, hooks of modules
     and the training loop stay as they are; the model itself is changed and returned.
 
     Args:
         model: any module that has layers of PyG in it, or is one.
-        precision: what aggregation stores features as: ``"fp32"``, ``"bf16"`` or ``"fp16"``. Sums
-            are always at least fp32, and what follows keeps its type. Default: as the features are.
+        precision: what aggregation stores features as: ``"fp32"``, ``"bf16"`` or ``"fp16"``, or torch's type.
+            Sums are always at least fp32, and what follows keeps its type. Default: as the features are.
         tune: find the fastest kernels by measuring, when a graph is first used.
 
     Example:
@@ -40,14 +40,15 @@ def accelerate(model: Model, precision: str | None = None, tune: bool = False) -
         'tessera.nn.attention'
     """
     _check_model(model)
-    if precision is not None and precision not in _DTYPES:
+    dtype = precision if isinstance(precision, torch.dtype) else _DTYPES.get(precision or "")
+    if precision is not None and dtype not in _DTYPES.values():
         raise ValueError(f"unknown precision {precision!r}: use fp32, bf16 or fp16")
     for module in model.modules():
         ours = _LAYERS.get(type(module))
         if ours is not None:
             module.__class__ = ours
         if isinstance(module, Accelerated):
-            module._tessera_dtype = None if precision is None else _DTYPES[precision]
+            module._tessera_dtype = dtype
             module._tessera_tune = tune
     return model
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.inspector import Inspector
 from torch_geometric.nn import MessagePassing
+from torch_geometric.nn.aggr import MaxAggregation, MeanAggregation, MinAggregation, SumAggregation
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from .._checks import check_ends
@@ -22,7 +23,7 @@ from ..functional import FLOATS, TUNE
 from ..graph import SOURCE_TARGET, TARGET_SOURCE, Graph
 from ._diagnosis import diagnosed
 from ._fused import linear_of
-from ._route import Route, gin_call, linear_sum_call
+from ._route import Route, gin_call, hooks_of, linear_sum_call
 
 _is_compiling = torch.compiler.is_compiling
 _STRIDED = torch.strided
@@ -40,6 +41,17 @@ _HOOKS = (
     "_edge_update_forward_pre_hooks",
     "_edge_update_forward_hooks",
 )
+
+# What PyG's code calls for messages, in whose place somebody may put something else.
+_METHODS = ("message", "aggregate", "update", "message_and_aggregate", "edge_update")
+
+# How layers name the aggregations that kernels have; the operators' own name is the first.
+_AGGREGATIONS = {
+    SumAggregation: ("sum", "add", "SumAggregation()"),
+    MeanAggregation: ("mean", "MeanAggregation()"),
+    MaxAggregation: ("max", "MaxAggregation()"),
+    MinAggregation: ("min", "MinAggregation()"),
+}
 
 
 class _Tally:
@@ -62,6 +74,8 @@ class Accelerated:
     _tessera_tune: bool = False
     _tessera_cached: tuple[Any, Tensor | None] | None = None
     _tessera_route: Route | None = None
+    #: Ways to aggregate messages for which the layer has kernels.
+    _reductions: tuple[str, ...] = ("sum",)
     #: Why the last call ran PyG's code; None where it ran the kernels, or there was no call.
     tessera_fallback: str | None = None
 
@@ -117,8 +131,9 @@ class Accelerated:
     def _keep_way(self, x: Tensor, edge_index: Tensor, linears: Any, call: Any, **parts: Any) -> None:
         """So that calls like this one take less time. The arguments are those of :class:`Route`."""
         own = self.__dict__
+        hooks = [own[name] for name in _HOOKS if name in own]
         own["_tessera_route"] = Route(
-            self, [own[name] for name in _HOOKS if name in own], x, edge_index, linears, call,
+            self, [*hooks, *hooks_of(self.aggr_module)], x, edge_index, linears, call,
             flags=TUNE if self._tessera_tune else 0, **parts)
 
     def _keep_sum(self, x: Tensor, edge_index: Any, linear: torch.nn.Module, loops: int,
@@ -153,6 +168,15 @@ class Accelerated:
             twin.__dict__.pop(name, None)
         twin._set_jittable_templates()  # type: ignore[attr-defined]
         return twin  # type: ignore[return-value]
+
+    def _reduction(self) -> str | None:
+        """How PyG's code aggregates messages, as operators call it; None where they cannot, or somebody looks on. PyG
+        goes by the module, and with sparse matrices by the name: they must agree."""
+        aggregation = self.aggr_module
+        names = _AGGREGATIONS.get(type(aggregation), ())
+        if self.aggr not in names or "forward" in aggregation.__dict__ or any(hooks_of(aggregation)):
+            return None
+        return names[0]
 
     def _obstacle(self, x: Any, adjacency: Any) -> str | None:
         """Why the kernels cannot run this call, whatever the layer; None if they can."""
@@ -189,7 +213,12 @@ class Accelerated:
                 return "the operators for CUDA are not installed"
             if features.dtype == torch.float64:
                 return "features of type torch.float64 on a GPU"
-        return self._obstacle_in(adjacency)
+        return self._obstacle_in(adjacency) or self._obstacle_of_messages()
+
+    def _obstacle_of_messages(self) -> str | None:
+        if self._reduction() not in self._reductions:
+            return f"the aggregation {self.aggr}"
+        return "a method for messages that was replaced" if any(map(self.__dict__.__contains__, _METHODS)) else None
 
     def _obstacle_in(self, adjacency: Any) -> str | None:
         if type(adjacency) is Tensor and adjacency.layout == _STRIDED:
@@ -307,11 +336,11 @@ def pyg_class(cls: type) -> type:
 
 def sizes(x: Any, size: Any) -> tuple[int, int]:
     """Sources and targets of a call with ``x`` (one tensor or a pair) and an optional ``size``."""
-    if isinstance(x, Tensor):
-        return x.size(0), x.size(0)
-    sources = x[0].size(0)
-    if x[1] is not None:
-        return sources, x[1].size(0)
-    if size is not None and size[1] is not None:
-        return sources, size[1]
-    return sources, sources
+    sources, targets = (None if part is None else part.size(0) for part in ((x, x) if isinstance(x, Tensor) else x))
+    if size is not None:
+        for place, (rows, wanted) in enumerate(zip((sources, targets), size)):
+            if rows is not None and wanted is not None and rows != wanted:
+                name = "x" if isinstance(x, Tensor) else f"x[{place}]"
+                raise ValueError(f"size[{place}] is {wanted}, but {name} has {rows} rows")
+        targets = size[1] if targets is None else targets
+    return sources, sources if targets is None else targets

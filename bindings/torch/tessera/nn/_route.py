@@ -25,7 +25,8 @@ _STRIDED = torch.strided
 Call = Callable[[Tensor, Tensor, int], Tensor]
 
 
-def _hooks_of(module: torch.nn.Module) -> tuple[dict, ...]:
+def hooks_of(module: torch.nn.Module) -> tuple[dict, ...]:
+    """Where those who look on are noted."""
     own = module.__dict__
     return tuple(own[name] for name in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks",
                                         "_backward_pre_hooks"))
@@ -67,7 +68,7 @@ class Route:
         self._kind = x.device.type
         parts = () if sequence is None else tuple(sequence._modules.values())
         watched = tuple(linears) if sequence is None else (*linears, sequence, *parts[1:])
-        self._hooks = (*hooks, *(hook for module in watched for hook in _hooks_of(module)),
+        self._hooks = (*hooks, *(hook for module in watched for hook in hooks_of(module)),
                        *global_hooks)
         self._modules = layer._modules, tuple(layer._modules.items())
         self._kinds = tuple((module.__dict__, module, type(module)) for module in watched)

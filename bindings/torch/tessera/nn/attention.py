@@ -178,7 +178,7 @@ class GATConv(_Attentive, pyg.GATConv):
         return_attention_weights: bool | None = None,
     ) -> Any:
         plain = edge_attr is None and not return_attention_weights
-        way = self._known_way(x, edge_index) if plain else None
+        way = self._known_way(x, edge_index) if plain and size is None else None
         if way is not None:
             return way.run(x, edge_index)
         obstacle = self._obstacle_of_edges(x, edge_index, edge_attr, return_attention_weights)

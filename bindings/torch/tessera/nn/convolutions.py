@@ -24,7 +24,7 @@ def _is_list_of_edges(adjacency: Any) -> bool:
     return isinstance(adjacency, Tensor) and adjacency.layout == torch.strided
 
 
-_SUMS = ("sum", "add", "mean")
+_SUMS = ("sum", "mean")
 
 
 def _without_values(adjacency: Any, graph: Graph) -> Graph:
@@ -114,10 +114,10 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
         torch.Size([3, 2])
     """
 
+    _reductions = ("sum", "mean", "max", "min")
+
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
         obstacle = self._obstacle(x, edge_index)
-        if obstacle is None and self.aggr not in ("sum", "add", "mean", "max", "min"):
-            obstacle = f"the aggregation {self.aggr}"
         pair = (x, x) if isinstance(x, Tensor) else x
         if obstacle is None and isinstance(x, (tuple, list)) and self.flow != "source_to_target":
             obstacle = "a reversed flow with a pair of features"
@@ -127,15 +127,16 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
             pair = (self.lin(pair[0]).relu(), pair[1])
         graph = _without_values(edge_index, self._graph(edge_index, *sizes(x, size)))
         sources, targets = pair
-        out = self._in_one(graph, sources, targets) if self.aggr in _SUMS and graph.weight is None else None
+        reduce = self._reduction()
+        out = self._in_one(graph, sources, targets, reduce) if reduce in _SUMS and graph.weight is None else None
         if out is None:
-            out = self._step_by_step(graph, sources, targets)
+            out = self._step_by_step(graph, sources, targets, reduce)
         elif sources is x and graph.weight is None and not self.normalize:
-            self._keep_sum(x, edge_index, self.lin_l, 0, 1.0, 0, REDUCTIONS[self.aggr],
+            self._keep_sum(x, edge_index, self.lin_l, 0, 1.0, 0, REDUCTIONS[reduce],
                            root=self.lin_r if self.root_weight else None)
         return F.normalize(out, p=2.0, dim=-1) if self.normalize else out
 
-    def _in_one(self, graph: Graph, sources: Tensor, targets: Tensor | None) -> Tensor | None:
+    def _in_one(self, graph: Graph, sources: Tensor, targets: Tensor | None, reduce: str) -> Tensor | None:
         """By one operator, where that can be."""
         linear, root, root_linear = self._linear(self.lin_l), None, (None, None)
         if self.root_weight and targets is not None:
@@ -144,29 +145,28 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
         if linear is None or root_linear is None:
             return None
         return linear_sum(graph, sources, *linear, root=root, root_weight=root_linear[0],
-                          reduce=REDUCTIONS[self.aggr],
-                          tune=self._tessera_tune)
+                          reduce=REDUCTIONS[reduce], tune=self._tessera_tune)
 
-    def _step_by_step(self, graph: Graph, sources: Tensor, targets: Tensor | None) -> Tensor:
+    def _step_by_step(self, graph: Graph, sources: Tensor, targets: Tensor | None, reduce: str) -> Tensor:
         # A matrix product and a sum over neighbours commute: the narrower side goes first.
-        linear = linear_of(self.lin_l) if self.aggr in _SUMS else None
+        linear = linear_of(self.lin_l) if reduce in _SUMS else None
         dtype = sources.dtype
         if linear is not None and 0 < linear[0].size(0) < linear[0].size(1):
             matrix, bias = linear
             moved = F.linear(sources, matrix)
             if self._tessera_dtype is None:
-                out = self._aggregate(graph, moved, bias)
+                out = self._aggregate(graph, moved, reduce, bias)
             else:
-                out = self._aggregate(graph, moved).to(moved.dtype)
+                out = self._aggregate(graph, moved, reduce).to(moved.dtype)
                 out = out if bias is None else out + bias
         else:
-            out = self.lin_l(self._widened(self._aggregate(graph, sources), dtype))
+            out = self.lin_l(self._widened(self._aggregate(graph, sources, reduce), dtype))
         if self.root_weight and targets is not None:
             out = out + self.lin_r(targets)
         return out
 
-    def _aggregate(self, graph: Graph, x: Tensor, bias: Tensor | None = None) -> Tensor:
-        return spmm(graph, self._narrowed(x), reduce=self.aggr, bias=bias, tune=self._tessera_tune)
+    def _aggregate(self, graph: Graph, x: Tensor, reduce: str, bias: Tensor | None = None) -> Tensor:
+        return spmm(graph, self._narrowed(x), reduce=reduce, bias=bias, tune=self._tessera_tune)
 
 
 def _first_of(network: torch.nn.Module) -> tuple[torch.nn.Module | None, list[torch.nn.Module]]:
@@ -199,37 +199,38 @@ class GINConv(Accelerated, pyg.GINConv):
         torch.Size([3, 2])
     """
 
+    _reductions = ("sum", "mean", "max", "min")
+
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
         obstacle = self._obstacle(x, edge_index)
-        if obstacle is None and self.aggr not in ("sum", "add", "mean", "max", "min"):
-            obstacle = f"the aggregation {self.aggr}"
         if obstacle is None and isinstance(x, (tuple, list)) and self.flow != "source_to_target":
             obstacle = "a reversed flow with a pair of features"
         if not self._notice(obstacle, x, edge_index):
             return super().forward(x, edge_index, size)
         sources, targets = (x, x) if isinstance(x, Tensor) else x
         graph = _without_values(edge_index, self._graph(edge_index, *sizes(x, size)))
-        if sources is targets and self.aggr in _SUMS:
+        reduce = self._reduction()
+        if sources is targets and reduce in _SUMS:
             first, rest = _first_of(self.nn)
-            out = None if first is None else self._through(first, rest, graph, sources, edge_index)
+            out = None if first is None else self._through(first, rest, graph, sources, edge_index, reduce)
             if out is not None:
                 return out
-        out = spmm(graph, self._narrowed(sources), reduce=self.aggr, tune=self._tessera_tune)
+        out = spmm(graph, self._narrowed(sources), reduce=reduce, tune=self._tessera_tune)
         out = self._widened(out, sources.dtype)
         if targets is not None:
             out = out + (1 + self.eps) * targets
         return self.nn(out)
 
     def _through(self, first: torch.nn.Module, rest: list[torch.nn.Module], graph: Graph, x: Tensor,
-                 edge_index: Any) -> Tensor | None:
+                 edge_index: Any, reduce: str) -> Tensor | None:
         """What the network makes of the sums, where they commute with its first layer."""
         eps = self.eps
         linear = None if eps.requires_grad or graph.weight is not None else self._linear(first)
         if linear is not None:
             if "eps" in self._buffers:
-                self._keep_sum(x, edge_index, first, 0, 1.0, 0, REDUCTIONS[self.aggr], scaled=True,
+                self._keep_sum(x, edge_index, first, 0, 1.0, 0, REDUCTIONS[reduce], scaled=True,
                                sequence=self.nn if self.nn is not first else None)
-            options = {"reduce": REDUCTIONS[self.aggr], "tune": self._tessera_tune}
+            options = {"reduce": REDUCTIONS[reduce], "tune": self._tessera_tune}
             last = _last_after_relu(rest)
             if last is not None:
                 return gin(graph, x, linear, last, eps, **options)
@@ -240,7 +241,7 @@ class GINConv(Accelerated, pyg.GINConv):
                 return None
             matrix, bias = linear
             moved = F.linear(x, matrix)
-            out = spmm(graph, self._narrowed(moved), reduce=self.aggr, tune=self._tessera_tune)
+            out = spmm(graph, self._narrowed(moved), reduce=reduce, tune=self._tessera_tune)
             out = self._widened(out, moved.dtype) + (1 + eps) * moved
             out = (out if bias is None else out + bias).to(moved.dtype)  # autocast leaves eps and bias wide
         for module in rest:

@@ -175,7 +175,7 @@ class SAGEConv(FewBits, convolutions.SAGEConv):
     """
 
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
-        way = self._known_way(x, edge_index)
+        way = self._known_way(x, edge_index) if size is None else None
         if way is not None:
             return way.run(x, edge_index)
         if self.bits is None:
@@ -184,13 +184,14 @@ class SAGEConv(FewBits, convolutions.SAGEConv):
             return self._in_bits(x, edge_index)
 
     def _in_bits(self, x: Any, edge_index: Any) -> Tensor:
-        if self.aggr not in ("sum", "add", "mean"):
+        reduce = self._reduction()
+        if reduce not in ("sum", "mean"):
             raise ValueError(f"a layer with bits= has no aggregation {self.aggr}: use sum or mean")
         quantised = self._quantised(x, edge_index)
         sources = x
         if self.project:
             sources = quantised.layer(self.lin, x).relu()
-        scale = 1 / quantised.degrees("given").clamp(min=1) if self.aggr == "mean" else None
+        scale = 1 / quantised.degrees("given").clamp(min=1) if reduce == "mean" else None
         out = quantised.sums(sources, "given", scale)
         out = quantised.layer(self.lin_l, out)
         if self.root_weight:
@@ -210,7 +211,7 @@ class GINConv(FewBits, convolutions.GINConv):
     """
 
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
-        way = self._known_way(x, edge_index)
+        way = self._known_way(x, edge_index) if size is None else None
         if way is not None:
             return way.run(x, edge_index)
         if self.bits is None:
@@ -219,7 +220,7 @@ class GINConv(FewBits, convolutions.GINConv):
             return self._in_bits(x, edge_index)
 
     def _in_bits(self, x: Any, edge_index: Any) -> Tensor:
-        if self.aggr not in ("sum", "add"):
+        if self._reduction() != "sum":
             raise ValueError(f"a layer with bits= has no aggregation {self.aggr}: use sum")
         quantised = self._quantised(x, edge_index)
         own = (1 + self.eps) * rounded(x, quantised.bits)
