@@ -160,7 +160,8 @@ bool run_narrow_inner(const ProductOf<__nv_bfloat16>& given, std::byte* memory, 
   const bool wide = copies_narrow_rows(product.right.matrix, product.cols, 16);
   if (!copies_narrow_rows(product.left.matrix, product.rows, 16)) return false;
   if (!wide && !copies_narrow_rows(product.right.matrix, product.cols, 4)) return false;
-  const ProductSplit split = cut(1, product.inner, 4 * inner_lines, inner_lines, memory);
+  const ProductSplit split =
+      cut(1, product.inner, 4 * inner_lines, inner_lines, memory, wanted_blocks / 2);
   const auto run_chosen = product.cols <= 64   ? run_stream_inner_narrow<0>
                           : product.cols <= 80 ? run_stream_inner_narrow<16>
                                                : run_stream_inner_narrow<32>;

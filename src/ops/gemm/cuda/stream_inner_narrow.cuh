@@ -5,12 +5,12 @@
 #include "ops/gemm/cuda/stream_inner.cuh"
 
 /// Products of bf16 matrices with very many rows, A^T B, as in stream_inner.cuh. Numbers need not
-/// be cut, so rows are copied as they lie to where the matrix units read them, several tiles ahead.
+/// be cut, so rows are copied as they lie to where the matrix units read them, as many tiles ahead
+/// as a processor has room for: with one block on each of them, half as many sums are added up.
 namespace tessera::ops {
 
 using NarrowLaunch = ProductLaunchOf<__nv_bfloat16>;
 
-inline constexpr int narrow_stages = 4;
 /// 64 rows of 64 columns.
 inline constexpr int narrow_matrix_bytes = inner_plane_bytes;
 
@@ -20,8 +20,10 @@ constexpr int narrow_stage_bytes() {
   return (more > 0 ? 3 : 2) * narrow_matrix_bytes;
 }
 template <int more>
+inline constexpr int narrow_stages = more > 0 ? 8 : 12;
+template <int more>
 constexpr int stream_inner_narrow_bytes() {
-  return narrow_stages * narrow_stage_bytes<more>() + 1024;
+  return narrow_stages<more> * narrow_stage_bytes<more>() + 1024;
 }
 
 /// Copies `bytes` bytes, 16 or 4, or writes as many zeros.
@@ -66,7 +68,7 @@ inline bool copies_narrow_rows(const cuda::Rows<const __nv_bfloat16>& matrix, st
 /// `wide`: rows of the right factor are copied 16 bytes at once, else 4. Those of the left one are
 /// copied 16 at once.
 template <int more, bool wide>
-__global__ __launch_bounds__(inner_threads, 2) void stream_inner_narrow(
+__global__ __launch_bounds__(inner_threads, 1) void stream_inner_narrow(
     const __grid_constant__ NarrowLaunch launch) {
 #if defined(TESSERA_HAS_WGMMA)
   extern __shared__ char shared[];
@@ -74,12 +76,13 @@ __global__ __launch_bounds__(inner_threads, 2) void stream_inner_narrow(
   const std::uint32_t address = (unaligned + 1023) / 1024 * 1024;
   constexpr bool has_more = more > 0;
   constexpr int rest_cols = has_more ? more : 16, bytes = wide ? 16 : 4;
+  constexpr int stages = narrow_stages<more>;
   const std::int64_t begin = blockIdx.x * launch.split.inner_per_split;
   const std::int64_t end = min(launch.inner, begin + launch.split.inner_per_split);
   const int group = static_cast<int>(threadIdx.x) / 128;
   cuda::begin_overlapped();
   const auto stage_of = [&](int tile) {
-    return address + static_cast<std::uint32_t>(tile % narrow_stages * narrow_stage_bytes<more>());
+    return address + static_cast<std::uint32_t>(tile % stages * narrow_stage_bytes<more>());
   };
   const auto copy = [&](int tile) {
     const std::int64_t first = begin + std::int64_t{tile} * inner_lines;
@@ -95,12 +98,12 @@ __global__ __launch_bounds__(inner_threads, 2) void stream_inner_narrow(
     }
     cuda::commit_copies();
   };
-  for (int tile = 0; tile < narrow_stages - 1; ++tile) copy(tile);
+  for (int tile = 0; tile < stages - 1; ++tile) copy(tile);
 
   float sums[32] = {};
   const auto tiles = static_cast<int>((end - begin + inner_lines - 1) / inner_lines);
   for (int tile = 0; tile < tiles; ++tile) {
-    cuda::wait_for_copies<narrow_stages - 2>();
+    cuda::wait_for_copies<stages - 2>();
     cuda::fence_shared_for_wgmma();
     __syncthreads();
     // All are done with the tile before this one, whose place the next copies take.
@@ -113,7 +116,7 @@ __global__ __launch_bounds__(inner_threads, 2) void stream_inner_narrow(
     } else {
       multiply_lines<rest_cols, 1, 1>(left, right + narrow_matrix_bytes, 0, chunk);
     }
-    copy(tile + narrow_stages - 1);
+    copy(tile + stages - 1);
     cuda::wgmma_wait();
     cuda::keep_in_place(chunk);
 #pragma unroll
