@@ -6,19 +6,23 @@
 #include <bit>
 #include <cmath>
 
+#include "graph/degrees.hpp"
 #include "ops/tuning.hpp"
 
 namespace tessera::ops {
 namespace {
 
+/// Lanes load so many numbers before they wait (kernel.cuh): a batch.
+constexpr int batch = 4;
+
 struct SoftmaxCoefficients {
   double launch_us;
   double moved_bytes_per_us;
-  /// What a row and a step of a team's loop take, while others wait for theirs.
-  double row_us;
-  double step_us;
-  double resident_lanes;  ///< of a processor
-  double waiting_share;   ///< of waiting that moving does not hide
+  double batch_us;  ///< of a warp, as the next of a processor
+  double alone_us;  ///< of a warp that has a processor for itself
+  double resident_warps;
+  double cut_us;  ///< launches for rows that are cut
+  double cut_batch_us;
 
   SoftmaxCoefficients scaled(DeviceRatio ratio) const {
     SoftmaxCoefficients scaled = *this;
@@ -28,13 +32,45 @@ struct SoftmaxCoefficients {
 };
 
 constexpr std::array<Fitted<SoftmaxCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-15", "all sizes of teams on a few graphs, by eye"),
+    {{fitted_on_h200("2026-11-17",
+                     "all sizes of teams, 1 and 8 heads, nine graphs of even and skewed degrees"),
       {.launch_us = 3,
-       .moved_bytes_per_us = 3.5e6,
-       .row_us = 2,
-       .step_us = 0.2,
-       .resident_lanes = 1536,
-       .waiting_share = 0.1}}}};
+       .moved_bytes_per_us = 3.8e6,
+       .batch_us = 0.0457,
+       .alone_us = 0.8,
+       .resident_warps = 48,
+       .cut_us = 8.3,
+       .cut_batch_us = 0.1}}}};
+
+/// What warps of several rows go through.
+struct RowBatches {
+  double of_warp = 0;  ///< in the mean: a warp waits for the longest of its rows
+  double longest = 0;
+  double cut = 0;  ///< of rows that are cut, by all of them
+};
+
+/// Rows come to warps in any order, so that the longest of `rows` has no more edges than `share`
+/// of all rows with the probability share^rows.
+RowBatches row_batches(const DegreeStatistics& degrees, EdgeOffset longest_row, double heads,
+                       double team, double rows) {
+  RowBatches found;
+  const auto num_rows = static_cast<double>(std::max<std::int64_t>(1, degrees.num_rows));
+  double share = static_cast<double>(degrees.rows_beyond(longest_row)) / num_rows;
+  double before = std::pow(share, rows);
+  for (const DegreeCount& count : degrees.counts) {
+    const double numbers = static_cast<double>(count.degree) * heads;
+    if (count.degree > longest_row) {
+      found.cut += static_cast<double>(count.rows) * numbers / (32 * batch);
+      continue;
+    }
+    share += static_cast<double>(count.rows) / num_rows;
+    const double up_to_here = std::pow(share, rows);
+    found.longest = std::max(1.0, std::ceil(numbers / (team * batch)));
+    found.of_warp += (up_to_here - before) * found.longest;
+    before = up_to_here;
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -43,24 +79,32 @@ std::int64_t padded_heads(const EdgeSoftmaxProblem& problem) {
   return static_cast<std::int64_t>(std::bit_ceil(heads));
 }
 
-/// Numbers move at the bandwidth of memory, or at the pace at which teams wait for them.
+EdgeOffset longest_softmax_row(const EdgeSoftmaxProblem& problem, int team) {
+  constexpr EdgeOffset steps = 32;
+  return std::max<EdgeOffset>(64, steps * team / padded_heads(problem));
+}
+
+/// Numbers move at the bandwidth of memory, or warps take them at the pace of their instructions,
+/// or the longest row waits for one batch after the other.
 double predict_softmax_us(const EdgeSoftmaxProblem& problem, int team, const DeviceTraits& traits) {
   const SoftmaxCoefficients fit = coefficients_for(coefficients, traits);
-  const double resident_lanes = traits.processors * fit.resident_lanes;
   const Graph& graph = problem.graph;
-  const auto edges = static_cast<double>(graph.num_edges());
-  const auto rows = static_cast<double>(graph.num_rows());
+  const auto heads = static_cast<double>(padded_heads(problem));
   const double head_blocks = std::ceil(static_cast<double>(problem.options.heads) / 32);
-  const double numbers = edges * static_cast<double>(problem.options.heads);
-  const double mean_degree = rows > 0 ? edges / rows : 0;
-  const double steps =
-      rows * std::ceil(mean_degree * static_cast<double>(padded_heads(problem)) / team);
-  const double waiting =
-      (rows * fit.row_us + steps * fit.step_us) * team * head_blocks / resident_lanes;
+  const RowBatches batches = row_batches(*row_degrees(graph), longest_softmax_row(problem, team),
+                                         heads, team, 32.0 / team);
+  const double warps = static_cast<double>(graph.num_rows()) * team / 32;
+  const double working = (warps * batches.of_warp * fit.batch_us + batches.cut * fit.cut_batch_us) *
+                         head_blocks / traits.processors;
+  const double numbers =
+      static_cast<double>(graph.num_edges()) * static_cast<double>(problem.options.heads);
   const double moving = 2 * numbers *
                         static_cast<double>(bytes_per_element(problem.options.precision)) /
                         fit.moved_bytes_per_us;
-  return fit.launch_us + std::max(waiting, moving) + fit.waiting_share * waiting;
+  // Between two batches of a warp come those of all others on its processor.
+  const double others = std::min(fit.resident_warps, warps / traits.processors);
+  const double waiting = batches.longest * std::max(fit.alone_us, others * fit.batch_us);
+  return fit.launch_us + (batches.cut > 0 ? fit.cut_us : 0) + std::max({working, moving, waiting});
 }
 
 }  // namespace tessera::ops

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/edge_softmax/cuda/rows/launch.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -25,12 +24,6 @@ SoftmaxFunction function_of(Precision precision, bool backward, std::size_t team
                                   []<SoftmaxKey k>() { return SoftmaxKernels<k>::all(); })[team];
 }
 
-/// A team takes this many edges of one row: no more steps than others hide. Longer rows are cut.
-EdgeOffset longest_row(const EdgeSoftmaxProblem& problem, int team) {
-  constexpr EdgeOffset steps = 32;
-  return std::max<EdgeOffset>(64, steps * team / padded_heads(problem));
-}
-
 class CudaSoftmaxRows final : public PreparedCudaSoftmax {
  public:
   CudaSoftmaxRows(const EdgeSoftmaxProblem& problem, std::size_t team)
@@ -39,7 +32,8 @@ class CudaSoftmaxRows final : public PreparedCudaSoftmax {
         backward_(function_of(options_.precision, true, team)),
         rows_(cuda::device_rows(problem.graph, options_.place())),
         cuts_(cuda::cut_long_rows(problem.graph.row_offsets().span(),
-                                  longest_row(problem, softmax_teams[team]), options_.place())),
+                                  longest_softmax_row(problem, softmax_teams[team]),
+                                  options_.place())),
         slots_(workspace_.add<float>(checked_area(cuts_.num_slots, 2 * options_.heads))) {}
 
   void run(ConstOperand scores, Operand weights, Stream stream,
