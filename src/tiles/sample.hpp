@@ -28,7 +28,7 @@ inline constexpr std::array<SampledWindows, 7> sampled_windows = {
     {{8, 1}, {16, 1}, {64, 1}, {128, 1}, {128, 3}, {256, 1}, {256, 3}}};
 
 /// So many windows are looked at, evenly spread: the i-th is windows * i / (so many).
-inline constexpr std::int64_t most_sampled = 128;
+inline constexpr std::int64_t most_sampled = 512;
 
 /// What the windows that were looked at have together.
 struct WindowSums {
