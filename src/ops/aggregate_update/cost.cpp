@@ -36,7 +36,7 @@ constexpr std::array<Fitted<ProductCoefficients>, 1> coefficients = {
     {{fitted_on_h200("2026-11-17", "molecules, two unions and communities at 64 and 96 features"),
       {.launch_us = 3,
        .moved_bytes_per_us = 2.6e6,
-       .half_moved_bytes_per_us = 1.4e6,
+       .half_moved_bytes_per_us = 3.4e6,
        .streamed_per_us = 120e6,
        .fp32_per_us = 29e6,
        .half_per_us = 300e6}}}};
@@ -59,18 +59,24 @@ double product_us(const AggregateUpdateProblem& problem, const ProductCoefficien
          std::max(rows * (inner + cols) * bytes / moved, 2 * rows * inner * cols / per_us);
 }
 
+double num_products(const AggregateUpdateProblem& problem) { return problem.options.root ? 2 : 1; }
+
 }  // namespace
 
 double predicted_products_us(const AggregateUpdateProblem& problem) {
   const AggregateUpdateOptions& options = problem.options;
-  const double products = options.root ? 2 : 1;
-  if (options.device.kind == DeviceKind::cpu) {
-    constexpr double per_us = 20e3;  // of one core
-    const auto rows = static_cast<double>(problem.num_targets());
-    return 2 * products * rows * static_cast<double>(problem.gathered() * problem.written()) /
-           (per_us * num_threads());
+  if (options.device.kind != DeviceKind::cpu) {
+    return predicted_products_us(problem, device_traits(options.device));
   }
-  const ProductCoefficients fit = coefficients_for(coefficients, device_traits(options.device));
+  constexpr double per_us = 20e3;  // of one core
+  const auto rows = static_cast<double>(problem.num_targets());
+  return 2 * num_products(problem) * rows *
+         static_cast<double>(problem.gathered() * problem.written()) / (per_us * num_threads());
+}
+
+double predicted_products_us(const AggregateUpdateProblem& problem, const DeviceTraits& traits) {
+  const AggregateUpdateOptions& options = problem.options;
+  const ProductCoefficients fit = coefficients_for(coefficients, traits);
   const bool finishes = problem.is_forward() &&
                         (options.activation != Activation::none || options.dropout > 0) &&
                         (problem.keeps_sums() || options.root || options.in <= options.out);
@@ -78,7 +84,7 @@ double predicted_products_us(const AggregateUpdateProblem& problem) {
                          static_cast<double>(problem.written()) *
                          static_cast<double>(bytes_per_element(options.precision));
   const double pass = finishes ? fit.launch_us + 2 * y_bytes / fit.moved_bytes_per_us : 0;
-  return products * product_us(problem, fit) + pass;
+  return num_products(problem) * product_us(problem, fit) + pass;
 }
 
 }  // namespace tessera::ops

@@ -9,5 +9,7 @@ namespace tessera::ops {
 /// What the dense products of a staged run should take, on the problem's device, and the pass over
 /// Y where they leave an activation to one.
 double predicted_products_us(const AggregateUpdateProblem& problem);
+/// The same on a GPU that need not be there.
+double predicted_products_us(const AggregateUpdateProblem& problem, const DeviceTraits& traits);
 
 }  // namespace tessera::ops

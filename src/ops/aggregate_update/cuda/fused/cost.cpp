@@ -7,6 +7,8 @@
 
 #include "graph/degrees.hpp"
 #include "ops/aggregate_update/cuda/fused/schedule.hpp"
+#include "ops/gathers.hpp"
+#include "ops/spmm/cuda/tile_side.hpp"
 #include "ops/tuning.hpp"
 
 namespace tessera::ops {
@@ -23,6 +25,9 @@ struct FusedCoefficients {
   double launch_us;           ///< with the weights brought to shared memory
   double moved_bytes_per_us;  ///< X, Y and Z once, from and to memory
   double long_bytes_per_us;   ///< of rows summed beforehand
+  double long_least_bytes;    ///< rows of fewer are gathered no faster
+  /// How much longer a step takes where no other of 64 targets asks for its rows of X.
+  double far_step;
   Rates full;
   Rates half;
 
@@ -35,12 +40,15 @@ struct FusedCoefficients {
 };
 
 constexpr std::array<Fitted<FusedCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-17", "molecules, two unions and communities at 64 and 96 features"),
+    {{fitted_on_h200("2026-11-17",
+                     "molecules, communities and DD at 64 and 96 features, ten graphs at 64"),
       {.launch_us = 7,
        .moved_bytes_per_us = 3.9e6,
        .long_bytes_per_us = 5e6,
-       .full = {5.3, 2.73, 0.825},
-       .half = {4.32, 0.71, 1.25}}}}};
+       .long_least_bytes = 256,
+       .far_step = 0.9,
+       .full = {5.3, 2.73, 0.7},
+       .half = {4.32, 0.71, 1.05}}}}};
 
 /// What windows wait for.
 struct RowSteps {
@@ -98,12 +106,16 @@ double predicted_fused_update_us(const AggregateUpdateProblem& problem,
   // Groups of warps that a GPU holds at once.
   const double at_once = static_cast<double>(traits.processors) * groups;
   const Rates& rates = element_bytes == 2 ? fit.half : fit.full;
+  const double near = gather_shares(problem.graph, tile_side(problem.pass), 0, 0).near;
+  const double step_us = rates.step_us * (1 + fit.far_step * (1 - near));
   const double window_us = rates.window_us + (problem.keeps_sums() ? rates.kept_us : 0) +
-                           chunks * (of_rows.per_window + (options.root ? 1 : 0)) * rates.step_us;
+                           chunks * (of_rows.per_window + (options.root ? 1 : 0)) * step_us;
   const double waiting = std::max(1.0, windows / at_once) * window_us;
-  const double long_us = of_rows.long_edges == 0 ? 0
-                                                 : fit.launch_us + of_rows.long_edges * row_bytes /
-                                                                       fit.long_bytes_per_us;
+  const double long_row_bytes = std::max(row_bytes, fit.long_least_bytes);
+  const double long_us =
+      of_rows.long_edges == 0
+          ? 0
+          : fit.launch_us + of_rows.long_edges * long_row_bytes / fit.long_bytes_per_us;
   return fit.launch_us + long_us + std::max(waiting, moved / fit.moved_bytes_per_us);
 }
 
