@@ -74,6 +74,16 @@ FITTED = set(
     "sbm?vertices=30000&communities=30&mean_degree=90&inside=0.5&seed=77",
     "sbm?vertices=400000&communities=8000&mean_degree=12&inside=0.8&seed=304",
     "sbm?vertices=90000&communities=900&mean_degree=30&inside=0.8&seed=41",
+    "copter2", "p2p-Gnutella31", "pkustk06", "sme3Da", "tube2",
+    "chung_lu?vertices=150000&edges=3000000&seed=503",
+    "chung_lu?vertices=80000&edges=1600000&seed=602",
+    "erdos_renyi?vertices=120000&edges=2400000&seed=507",
+    "molecules?graphs=40000&mean_vertices=22&mean_degree=2.2&seed=506",
+    "rmat?scale=17&edges=3500000&a=0.55&b=0.2&c=0.15&seed=502",
+    "sbm?vertices=180000&communities=3000&mean_degree=18&inside=0.7&seed=501",
+    "sbm?vertices=300000&communities=10000&mean_degree=16&inside=0.85&seed=508",
+    "sbm?vertices=50000&communities=100&mean_degree=70&inside=0.6&seed=505",
+    "sbm?vertices=90000&communities=6000&mean_degree=10&inside=0.95&seed=504",
 }
 
 

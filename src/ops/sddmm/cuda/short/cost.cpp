@@ -47,16 +47,17 @@ struct ShortDotCoefficients {
 };
 
 constexpr std::array<Fitted<ShortDotCoefficients>, 1> coefficients = {
-    {{fitted_on_h200(
-          "2026-11-15",
-          "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features"),
+    {{fitted_on_h200("2026-11-15",
+                     "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 "
+                     "features; 16 bits "
+                     "on 2026-11-17, 30 graphs of up to 66 M edges, most of them at 128"),
       {.moved_bytes_per_us = 3.9e6,
        .half_missed_bytes_per_us = 3.67e6,
        .full_missed_bytes_per_us = 9e6,
        .cached_bytes = 44.6e6,
-       .half = {9.367, 0.001701, 0.03134, 7.578e-05, 0.03444, 0.87e-6, 7.393e6, 2.744},
+       .half = {9.367, 0.001701, 0.01843, 3.655e-05, 0.04457, 1.972e-6, 8.419e6, 2.168},
        .full = {9.756, 0.0006999, 0.03789, 7.895e-05, 0.0241, 0.759e-6, 4.183e6, 2.177},
-       .half_direct = {8.828, 0.002232, 0.02082, 0.0001169, 0.009711, 3e-6, 9.878e6, 4.31},
+       .half_direct = {8.828, 0.002232, 0.001721, 4.381e-05, 0.0445, 4.5e-6, 9.1e6, 2.781},
        .full_direct = {9.223, 0.001122, 0.03774, 1.786e-05, 0.00813, 2.407e-6, 5.298e6, 3.62}}}}};
 
 double num_windows(const Graph& graph) {

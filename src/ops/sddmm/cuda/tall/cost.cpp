@@ -25,6 +25,7 @@ struct Rates {
   double tile_us, tile_us_per_byte;
   double window_us, window_us_per_byte;
   double edge_us;
+  double power;  ///< of edges beside tiles: how much of what happens at the same time adds up
 };
 
 struct TallDotCoefficients {
@@ -41,12 +42,12 @@ struct TallDotCoefficients {
 };
 
 constexpr std::array<Fitted<TallDotCoefficients>, 1> coefficients = {
-    {{fitted_on_h200(
-          "2026-11-15",
-          "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features; 16-bit "
-          "edges and tiles also to six unions of dense communities"),
-      {.half = {9.199, 0.001773, 0.08301, 0.0015, 0.03924, 0.001559, 3.4e-6},
-       .full = {9.356, 0.005676, 0.1313, 0.004165, 0.1389, 0.001256, 5.881e-6}}}}};
+    {{fitted_on_h200("2026-11-15",
+                     "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 "
+                     "features; 16 bits "
+                     "on 2026-11-17, 30 graphs of up to 66 M edges, most of them at 128"),
+      {.half = {9.199, 0.001773, 0.05663, 0.001691, 0.02901, 0.001957, 9.609e-6, 3.185},
+       .full = {9.356, 0.005676, 0.1313, 0.004165, 0.1389, 0.001256, 5.881e-6, 1}}}}};
 
 }  // namespace
 
@@ -81,9 +82,10 @@ double predict_tall_dots_us(const SddmmProblem& problem, const DeviceTraits& tra
   const double tile_us = rates.tile_us + rates.tile_us_per_byte * bytes;
   const double window_us = rates.window_us + rates.window_us_per_byte * bytes;
   const double edges_us = static_cast<double>(problem.graph.num_edges()) * rates.edge_us;
-  const double work_us = (tiles * tile_us + windows * window_us) / traits.processors + edges_us;
+  const double work_us = (tiles * tile_us + windows * window_us) / traits.processors;
+  const double sum = std::pow(work_us, rates.power) + std::pow(edges_us, rates.power);
   return rates.launch_us + rates.launch_us_per_byte * bytes +
-         static_cast<double>(problem.heads) * work_us;
+         static_cast<double>(problem.heads) * std::pow(sum, 1 / rates.power);
 }
 
 }  // namespace tessera::ops
