@@ -5,6 +5,7 @@
 #include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
 #include "ops/dense_workspace.hpp"
+#include "ops/loss/cuda/kept_rows.cuh"
 #include "ops/loss/cuda/rows.cuh"
 #include "ops/loss/targets.hpp"
 
@@ -124,6 +125,71 @@ __global__ __launch_bounds__(cuda::sum_threads, row_blocks) void add_losses(
   add_results(wanted, lanes, total, sums, results, workspace);
 }
 
+/// Of classes, where the lanes of a team keep a row. How often a row was chosen is read two rows
+/// ahead, and the row itself one.
+template <class T, int width, int kept>
+__global__ __launch_bounds__(cuda::sum_threads, row_blocks) void add_kept_losses(
+    const Wanted wanted, int lanes, cuda::Rows<const T> logits, cuda::Rows<T> gradient,
+    const LossResults<T> results, const cuda::Workspace workspace) {
+  using Row = KeptRow<T, width, kept>;
+  cuda::begin_overlapped();
+  const int thread = static_cast<int>(threadIdx.x), teams = cuda::sum_threads / lanes;
+  const auto cols = static_cast<int>(wanted.cols);
+  const std::int64_t step = std::int64_t{gridDim.x} * teams;
+  cuda::RowTeam<width, true> team;
+  team.lanes = lanes;
+  team.lane = thread % lanes;
+  const auto chosen = [&](std::int64_t row) {
+    return row < wanted.rows ? Chosen{__ldg(wanted.times + row), __ldg(wanted.labels + row)}
+                             : Chosen{};
+  };
+  const auto fetch = [&](std::int64_t row, const Chosen& of_row) {
+    Row fetched;
+    fetched.fetch(logits.data + row * logits.stride, of_row.times > 0, cols, team.lane, lanes);
+    return fetched;
+  };
+  const auto share_of_row = static_cast<float>(1 / wanted.count);
+  double total = 0;
+  RecentSums<T, width, kept> sums;
+  std::int64_t first = std::int64_t{blockIdx.x} * teams;
+  std::int64_t at = first + thread / lanes;
+  Chosen now = chosen(at), next = chosen(at + step);
+  Row row = fetch(at, now);
+  for (; first < wanted.rows; first += step, at += step) {
+    const Chosen after = chosen(at + 2 * step);
+    const Row row_after = fetch(at + step, next);
+    float values[Row::count];
+    row.widen_to(values, cols, team.lane, lanes);
+    const bool has_part = now.times > 0;
+    const float loss = kept_cross_entropy<width, kept>(
+        team, now.label, static_cast<float>(now.times) * share_of_row, values);
+    if (has_part && team.lane == 0) {
+      total += static_cast<double>(now.times) * static_cast<double>(loss);
+    }
+    if (gradient.data != nullptr) {
+#pragma unroll
+      for (float& value : values) value = has_part ? value : 0.0f;
+      if (at < wanted.rows) {
+        Row::store(values, gradient.data + at * gradient.stride, cols, team.lane, lanes);
+      }
+      sums.add(values);
+    }
+    row = row_after;
+    now = next;
+    next = after;
+  }
+  add_results(wanted, lanes, total, sums.all(), results, workspace);
+}
+
+template <bool is_binary, class T, int width, bool aligned, int kept>
+constexpr auto loss_kernel() {
+  if constexpr (is_binary || kept == 0) {
+    return add_losses<is_binary, T, width, aligned, kept>;
+  } else {
+    return add_kept_losses<T, width, kept>;
+  }
+}
+
 /// Whether the sums of the columns were found, too.
 template <bool is_binary, class T>
 bool run(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T> logits,
@@ -132,10 +198,10 @@ bool run(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T> l
   bool finds_sums = false;
   with_row_shape<T>(extent, [&](auto width, auto aligned, auto kept, int lanes) {
     finds_sums = decltype(kept)::value > 0;
-    cuda::launch_overlapped(add_losses<is_binary, T, decltype(width)::value,
-                                       decltype(aligned)::value, decltype(kept)::value>,
-                            row_grid(wanted.rows, lanes), cuda::sum_threads, stream, wanted, lanes,
-                            logits, gradient, results, workspace);
+    const auto kernel = loss_kernel<is_binary, T, decltype(width)::value, decltype(aligned)::value,
+                                    decltype(kept)::value>();
+    cuda::launch_overlapped(kernel, row_grid(wanted.rows, lanes), cuda::sum_threads, stream, wanted,
+                            lanes, logits, gradient, results, workspace);
   });
   return finds_sums;
 }

@@ -192,7 +192,8 @@ void with_row_shape(const cuda::Extent& extent, Run&& run) {
     run(std::integral_constant<int, chunk>{}, std::true_type{}, kept, lanes);
   };
   constexpr std::integral_constant<int, 0> none;
-  if (extent.in_chunks(chunk, true)) {
+  // What follows the last chunk of a row, up to a boundary, is read with it.
+  if (extent.in_chunks(chunk, true) && (extent.rows > 1 || extent.cols % chunk == 0)) {
     const std::int64_t chunks = (extent.cols + chunk - 1) / chunk;
     const int lanes = cuda::team_lanes((chunks + most_chunks - 1) / most_chunks);
     if (chunks > std::int64_t{most_chunks} * lanes) {
