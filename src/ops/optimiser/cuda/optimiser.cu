@@ -90,23 +90,36 @@ __device__ inline cuda::Rows<const float> read(const cuda::Rows<float>& rows) {
   return {rows.data, rows.stride};
 }
 
+/// What a thread has of a gradient, which may be transposed. All numbers are on their way before
+/// one of them is looked at: a chunk that ends early reads its last one again.
+template <class T, bool aligned>
+__device__ void load_gradient(cuda::Rows<const T> gradient, bool is_turned,
+                              const cuda::Elements<width, aligned>& place, float (&values)[width]) {
+  if (aligned && !is_turned && place.count == width) return place.load(gradient, values);
+  T fetched[width] = {};
+  std::int64_t row = place.row, col = place.col;
+  if (place.count > 0) {
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      fetched[i] =
+          gradient.data[is_turned ? col * gradient.stride + row : row * gradient.stride + col];
+      if (i + 1 >= place.count) continue;
+      const bool ends = col + 1 == place.cols;
+      row += ends ? 1 : 0;
+      col = ends ? 0 : col + 1;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < width; ++i) values[i] = i < place.count ? cuda::widen(fetched[i]) : 0.0f;
+}
+
 template <bool aligned>
 __device__ void load_gradient(const Target& target, const cuda::Elements<width, aligned>& place,
                               float (&values)[width]) {
-  if (target.gradient_is_turned) {
-    const bool is_narrow = target.narrow_gradient.data != nullptr;
-#pragma unroll
-    for (int i = 0; i < width; ++i) values[i] = 0;
-    place.each([&](int i, std::int64_t row, std::int64_t col) {
-      values[i] =
-          is_narrow
-              ? cuda::widen(target.narrow_gradient.data[col * target.narrow_gradient.stride + row])
-              : target.gradient.data[col * target.gradient.stride + row];
-    });
-  } else if (target.narrow_gradient.data != nullptr) {
-    place.load(target.narrow_gradient, values);
+  if (target.narrow_gradient.data != nullptr) {
+    load_gradient(target.narrow_gradient, target.gradient_is_turned, place, values);
   } else {
-    place.load(target.gradient, values);
+    load_gradient(target.gradient, target.gradient_is_turned, place, values);
   }
 }
 
