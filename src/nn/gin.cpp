@@ -153,7 +153,7 @@ void Gin::backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_ta
 Tensor* Gin::backward_pair(Tensor& grad_output, const Context& context) {
   Tensor* grad = second_.backward(grad_output, context);
   const GradientProduct* const product = second_.left_product();
-  if (first_takes_normed(context)) {
+  if (first_takes_normed(product != nullptr, context)) {
     return product != nullptr ? backward_normed({}, product->factors(), context)
                               : backward_normed(std::as_const(*grad), {}, context);
   }
@@ -181,24 +181,24 @@ Tensor* Gin::backward_transformed(const Tensor& grad, const Context& context) {
 }
 
 Tensor* Gin::backward_aggregated(const Tensor& grad, const Context& context) {
-  const bool goes_on = needs_input_gradient() || eps_.trainable;
-  first_.backward(combined_, grad, nullptr, goes_on ? &grad_inner_ : nullptr, context);
-  return goes_on ? backward_neighbours(context) : nullptr;
+  first_.backward(combined_, grad, nullptr, goes_on() ? &grad_inner_ : nullptr, context);
+  return goes_on() ? backward_neighbours(context) : nullptr;
 }
 
-bool Gin::first_takes_normed(const Context& context) const {
+bool Gin::first_takes_normed(bool is_product, const Context& context) const {
   if (!norm_ || options_.bits > 0 || transforms_first(sources_, targets_)) return false;
-  return (needs_input_gradient() || eps_.trainable) && norm_->leaves_rows(context) &&
-         ops::linear_gradient_fuses(device(), storage_of(placement().precision), combined_.rows(),
-                                    options_.in, hidden_width(options_));
+  const auto fuses = goes_on() ? ops::linear_gradient_fuses : ops::linear_weight_gradient_fuses;
+  return (goes_on() || !is_product) && norm_->leaves_rows(context) &&
+         fuses(device(), storage_of(placement().precision), combined_.rows(), options_.in,
+               hidden_width(options_));
 }
 
 Tensor* Gin::backward_normed(ops::ConstOperand grad, const ops::GradientFactors& factors,
                              const Context& context) {
   ops::LinearSurroundings around;
   around.normed = norm_->backward_columns(grad, factors, context);
-  first_.backward_normed(combined_, grad, grad_inner_, context, around);
-  return backward_neighbours(context);
+  first_.backward_normed(combined_, grad, goes_on() ? &grad_inner_ : nullptr, context, around);
+  return goes_on() ? backward_neighbours(context) : nullptr;
 }
 
 Tensor* Gin::backward_neighbours(const Context& context) {

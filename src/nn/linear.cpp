@@ -96,7 +96,7 @@ Tensor* Linear::backward(Tensor& grad_output, const Context& context) {
     around.normed = normed;
     if (norm_before_ != nullptr) around.norm_sums = norm_before_->expect_sums();
     leave({});
-    projection_.backward_normed(input_.dense("Linear"), std::as_const(grad_output), grad_input_,
+    projection_.backward_normed(input_.dense("Linear"), std::as_const(grad_output), &grad_input_,
                                 context, around);
     return &grad_input_;
   }

@@ -126,12 +126,12 @@ void Projection::backward(const Input& x, const Tensor& grad_y, Parameter* bias,
                        around);
 }
 
-void Projection::backward_normed(const Tensor& x, ops::ConstOperand grad_y, Tensor& grad_x,
+void Projection::backward_normed(const Tensor& x, ops::ConstOperand grad_y, Tensor* grad_x,
                                  const Context& context, const ops::LinearSurroundings& around) {
-  grad_x.resize(x.rows(), in());
-  ops::linear_backward(x, used_weight(context), grad_y, weight.upright_gradient(), {}, grad_x,
-                       grad_x.device(), context.stream, context.workspace, weight.value.precision(),
-                       around);
+  if (grad_x != nullptr) grad_x->resize(x.rows(), in());
+  ops::linear_backward(x, used_weight(context), grad_y, weight.upright_gradient(), {},
+                       grad_x != nullptr ? ops::Operand(*grad_x) : ops::Operand(), x.device(),
+                       context.stream, context.workspace, weight.value.precision(), around);
 }
 
 void Projection::backward_weight(const Input& x, const Tensor& grad_y, const Context& context,

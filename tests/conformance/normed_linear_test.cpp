@@ -162,6 +162,61 @@ TEST_P(NormedLinear, agrees_with_double_precision) {
   }
 }
 
+/// Where x needs no gradient its rows may be longer, and of any width; they end on boundaries.
+TEST_P(NormedLinear, finds_the_gradient_of_a_weight_alone) {
+  constexpr Shape of_weights[] = {
+      {33001, 74, 64, false, false, true, 0}, {32769, 96, 64, false, false, false, 0},
+      {40000, 9, 8, false, false, true, 0},   {33000, 81, 44, false, false, true, 0},
+      {36000, 64, 12, false, false, true, 0}, {32800, 67, 60, false, false, false, 0}};
+  const ElementType type = storage_of(GetParam().precision);
+  for (const Shape& shape : of_weights) {
+    const auto& [rows, in, out, reads, before, behind, inner] = shape;
+    if (!linear_weight_gradient_fuses(device(), type, rows, in, out)) continue;
+    const Numbers numbers(shape);
+    const Expected expected = expected_of(shape, numbers, gradient_of_y(shape, numbers));
+    for (const std::int64_t gap : {0, 4}) {
+      SCOPED_TRACE(::testing::Message() << rows << " x " << in << " -> " << out << ", gap " << gap);
+      DeviceMatrix<float> x(numbers.x, device(), (4 - in % 4) % 4 + gap);
+      DeviceMatrix<float> y(numbers.y, device(), gap), gradient(numbers.gradient, device(), gap);
+      DeviceMatrix<float> columns(numbers.columns, device(), 0);
+      DeviceMatrix<float> grad_weight(out, in, device(), 3);
+      LinearSurroundings around;
+      around.normed = {y, columns, behind, {}};
+      const auto run = [&] {
+        linear_backward(x, {}, gradient, grad_weight, {}, {}, device(), {},
+                        test::workspace_on(device()), Precision::fp32, around);
+        return grad_weight.values();
+      };
+      const Matrix<float> first = run();
+      expect_agreement("grad_weight", first, expected.of_weight);
+      EXPECT_TRUE(test::same_bits(first, run())) << "twice";
+    }
+  }
+}
+
+TEST_P(NormedLinear, a_weight_alone_passes_on_what_is_not_finite) {
+  const Shape shape{33000, 70, 16, false, false, false, 0};
+  const ElementType type = storage_of(GetParam().precision);
+  if (!linear_weight_gradient_fuses(device(), type, shape.rows, shape.in, shape.out)) return;
+  for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    Numbers numbers(shape);
+    std::fill(numbers.columns.span().begin(), numbers.columns.span().end(), 1.0f);
+    std::fill(numbers.x.span().begin(), numbers.x.span().end(), 1.0f);
+    numbers.gradient(20000, 5) = bad;
+    DeviceMatrix<float> x(numbers.x, device(), 2), y(numbers.y, device(), 0);
+    DeviceMatrix<float> gradient(numbers.gradient, device(), 0);
+    DeviceMatrix<float> columns(numbers.columns, device(), 0), grad_weight(16, 70, device(), 0);
+    LinearSurroundings around;
+    around.normed = {y, columns, false, {}};
+    linear_backward(x, {}, gradient, grad_weight, {}, {}, device(), {},
+                    test::workspace_on(device()), Precision::fp32, around);
+    const Matrix<float> of_weight = grad_weight.values();
+    for (std::int64_t i = 0; i < of_weight.size(); ++i) {
+      ASSERT_EQ(std::isfinite(of_weight.data()[i]), i / 70 != 5) << i;
+    }
+  }
+}
+
 /// A gradient of one or two columns is not multiplied with the weight, but what the batch norm
 /// before the layer needs of the product is known.
 TEST_P(NormedLinear, finds_sums_beside_the_gradient_of_a_thin_weight) {
@@ -329,6 +384,9 @@ TEST(NormedLinearErrors, say_what_does_not_fit) {
   around.normed = {x, columns, false, {}};
   testing::expect_error(ErrorCode::invalid_argument, {"linear_gradient_fuses"}, [&] {
     linear_backward(x, weight, grad, of_weight, {}, of_x, {}, {}, nullptr, Precision::fp32, around);
+  });
+  testing::expect_error(ErrorCode::invalid_argument, {"linear_weight_gradient_fuses"}, [&] {
+    linear_backward(x, weight, grad, of_weight, {}, {}, {}, {}, nullptr, Precision::fp32, around);
   });
   Matrix<float> row(1, 16, 1.0f), sums(1, 16);
   for (const bool before_relu : {false, true}) {

@@ -61,8 +61,11 @@ class Gin final : public PairLayer {
   ops::LinearSurroundings after_first(const Context& context);
   Tensor* backward_transformed(const Tensor& grad, const Context& context);
   Tensor* backward_aggregated(const Tensor& grad, const Context& context);
-  /// Whether the first product takes the gradient of what batch norm put out.
-  bool first_takes_normed(const Context& context) const;
+  /// Whether something is asked of the gradient of what was summed over neighbours.
+  bool goes_on() const noexcept { return needs_input_gradient() || eps_.trainable; }
+  /// Whether the first product takes the gradient of what batch norm put out, which may be left as
+  /// a product.
+  bool first_takes_normed(bool is_product, const Context& context) const;
   Tensor* backward_normed(ops::ConstOperand grad, const ops::GradientFactors& factors,
                           const Context& context);
   /// From the gradient of what was summed over neighbours, `grad_inner_`.

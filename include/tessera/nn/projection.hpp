@@ -43,7 +43,7 @@ class Projection {
                 const Context& context, const ops::LinearSurroundings& around = {});
   /// The same of a gradient that batch norm left to do something to (`around.normed`), which may be
   /// absent beside its factors.
-  void backward_normed(const Tensor& x, ops::ConstOperand grad_y, Tensor& grad_x,
+  void backward_normed(const Tensor& x, ops::ConstOperand grad_y, Tensor* grad_x,
                        const Context& context, const ops::LinearSurroundings& around);
   /// Writes the weight's gradient (adds to it with `accumulate`), for two uses of one weight.
   void backward_weight(const Input& x, const Tensor& grad_y, const Context& context,

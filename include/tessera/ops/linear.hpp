@@ -37,7 +37,9 @@ struct LinearSurroundings {
   /// 1 x in: the sums of the columns of `grad_x`. May be absent.
   Operand grad_x_sums = {};
   /// Of the gradients, where `linear_gradient_fuses`; all of them but that of a bias must be there.
-  /// Rows of `x`, `y`, `grad_y` and `grad_x` begin on boundaries of 16 bytes. Not together with
+  /// Or of the weight's alone, where `linear_weight_gradient_fuses`, then without `factors`,
+  /// `columns` and `norm_sums`. Rows of `x`, `y`, `grad_y` and `grad_x` begin on boundaries of 16
+  /// bytes; those of `x`, the last one too, are read up to the next one. Not together with
   /// `before_relu` or `grad_x_sums`.
   NormedGradient normed = {};
   /// With `normed` and `columns`, for the gradient of the batch norm before
@@ -65,6 +67,10 @@ bool linear_activates(Device device, ElementType type, std::int64_t rows, std::i
 /// GPUs with matrix units that read shared memory, where rows are many and widths multiples of 4.
 bool linear_gradient_fuses(Device device, ElementType type, std::int64_t rows, std::int64_t in,
                            std::int64_t out);
+
+/// The same of the weight's gradient alone: rows of `x` may be longer, and of any width.
+bool linear_weight_gradient_fuses(Device device, ElementType type, std::int64_t rows,
+                                  std::int64_t in, std::int64_t out);
 
 /// y = x W^T + bias. The bias may be absent.
 void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, Device device = {},

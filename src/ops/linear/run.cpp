@@ -40,6 +40,22 @@ ColumnReading checked_reading(const Checker& check, const ConstOperand& x, std::
   return {around.columns, around.relu};
 }
 
+/// Throws unless the gradients of a layer, or of its weight alone, come from that of batch norm.
+void check_normed_shape(const Checker& check, const ConstOperand& x, const ConstOperand& grad_x,
+                        const LinearSurroundings& around) {
+  const std::int64_t out = around.normed.y.cols;
+  if (!grad_x.absent()) {
+    check.that(linear_gradient_fuses(x.device, x.type, x.rows, x.cols, out),
+               "normed gradients are for many short rows: ask linear_gradient_fuses");
+    return;
+  }
+  check.that(linear_weight_gradient_fuses(x.device, x.type, x.rows, x.cols, out),
+             "normed gradients of a weight alone are for many short rows: ask "
+             "linear_weight_gradient_fuses");
+  check.that(around.normed.factors.absent() && around.columns.absent() && around.norm_sums.absent(),
+             "without grad_x there are no factors, columns or norm_sums beside a normed gradient");
+}
+
 /// Throws unless a gradient of what follows batch norm can be taken.
 void check_normed(const Checker& check, const ConstOperand& x, const ConstOperand& grad_y,
                   const ConstOperand& grad_x, const LinearSurroundings& around) {
@@ -48,8 +64,7 @@ void check_normed(const Checker& check, const ConstOperand& x, const ConstOperan
              "before_relu and grad_x_sums are not for a normed gradient",
              "run bias_activation_dropout_backward on grad_x");
   check.matrix(y, "y", {x.type, x.rows, y.cols});
-  check.that(linear_gradient_fuses(x.device, x.type, x.rows, x.cols, y.cols),
-             "normed gradients are for many short rows: ask linear_gradient_fuses");
+  check_normed_shape(check, x, grad_x, around);
   check.matrix(columns, "columns of the gradient", {ElementType::fp32, y.cols, 8});
   check.that(columns.stride == 8, "columns of the gradient has gaps between its rows");
   if (factors.absent()) {
@@ -113,6 +128,14 @@ bool linear_gradient_fuses(Device device, ElementType type, std::int64_t rows, s
          linear_fuses(device, type, rows, in, out);
 }
 
+bool linear_weight_gradient_fuses(Device device, ElementType type, std::int64_t rows,
+                                  std::int64_t in, std::int64_t out) {
+  constexpr std::int64_t widest_input = 96;
+  return device.kind != DeviceKind::cpu && rows > few_rows && in >= narrowest &&
+         in <= widest_input && out >= narrowest && out <= widest && out % 4 == 0 &&
+         cuda_linear_fuses(device, type);
+}
+
 bool linear_finds_norm_sums(Device device, ElementType type, std::int64_t rows, std::int64_t in,
                             std::int64_t out) {
   constexpr std::int64_t widest = 2;
@@ -157,8 +180,8 @@ void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, O
   if (!around.normed.absent()) {
     check_normed(check, x, grad_y, grad_x, around);
     grad_y.cols = around.normed.y.cols;
-    check.that(!grad_weight.absent() && !grad_x.absent() && grad_bias.absent(),
-               "of a normed gradient there are grad_weight and grad_x, and no grad_bias");
+    check.that(!grad_weight.absent() && grad_bias.absent(),
+               "of a normed gradient there is grad_weight, and no grad_bias");
   } else {
     check.matrix(grad_y, "grad_y", {x.type, x.rows, grad_y.cols});
     check_norm_sums(check, x, weight, grad_y, grad_weight, grad_x, around);

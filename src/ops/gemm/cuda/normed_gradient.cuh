@@ -48,13 +48,14 @@ __device__ __noinline__ void find_plain_x(const NormedLaunch& launch, std::int64
     products[i] = sum;
   }
 }
+template <int tile_rows>
 __device__ __noinline__ float plain_of_weight(const NormedLaunch& launch, std::int64_t row,
                                               std::int64_t col) {
   float sum = 0;
-  const std::int64_t step = std::int64_t{gridDim.x} * normed_rows;
-  for (std::int64_t first = std::int64_t{blockIdx.x} * normed_rows; first < launch.rows;
+  const std::int64_t step = std::int64_t{gridDim.x} * tile_rows;
+  for (std::int64_t first = std::int64_t{blockIdx.x} * tile_rows; first < launch.rows;
        first += step) {
-    const std::int64_t end = min(launch.rows, first + normed_rows);
+    const std::int64_t end = min(launch.rows, first + tile_rows);
     for (std::int64_t i = first; i < end; ++i) {
       float x = launch.x.data[i * launch.x.stride + col];
       if (launch.x_columns.numbers != nullptr) {
@@ -267,7 +268,7 @@ __global__ __launch_bounds__(normed_threads,
     own[i] = thread < product_threads ? of_weight[at] + of_weight[64 * 64 + at] : 0.0f;
   }
   each([&](int row, int col, float& sum) {
-    if (!isfinite(sum)) sum = plain_of_weight(launch, row, col);
+    if (!isfinite(sum)) sum = plain_of_weight<normed_rows>(launch, row, col);
   });
   const TilePlace place{0, 0, 0, static_cast<int>(blockIdx.x)};
   if (!add_across_splits(launch.split, place, own)) return;

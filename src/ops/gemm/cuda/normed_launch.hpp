@@ -48,7 +48,11 @@ struct NormedLaunch {
 /// Blocks, one for each multiprocessor of a large GPU. A constant: the cut must not depend on the
 /// GPU.
 inline constexpr int normed_blocks = 132;
+/// Two for each, where the weight's gradient alone is found.
+inline constexpr int normed_weight_blocks = 264;
 
 void run_normed_gradient(const NormedLaunch& launch, Stream stream);
+/// The weight's alone, of `gradient` and of x as it is; `in` is any number up to 96.
+void run_normed_weight(const NormedLaunch& launch, Stream stream);
 
 }  // namespace tessera::ops

@@ -300,11 +300,12 @@ void run_normed(const LinearGradCall& call, std::byte* memory, Stream stream) {
   launch.sums = {static_cast<double*>(call.norm_sums.data), call.norm_sums.stride};
   const cuda::Workspace parts = cuda::workspace_in(memory);
   launch.partial_sums = parts.partials;
-  launch.split.splits = normed_blocks;
-  launch.split.group = static_cast<int>(std::ceil(std::sqrt(normed_blocks)));
+  launch.split.splits = call.grad_x.absent() ? normed_weight_blocks : normed_blocks;
+  launch.split.group = static_cast<int>(std::ceil(std::sqrt(launch.split.splits)));
   launch.split.partials = reinterpret_cast<float*>(memory);
   launch.split.counters = parts.counters;
-  run_normed_gradient(launch, stream);
+  const auto run_chosen = call.grad_x.absent() ? run_normed_weight : run_normed_gradient;
+  run_chosen(launch, stream);
 }
 
 }  // namespace
