@@ -6,9 +6,9 @@
     tessera train reddit.npz --model gcn --device cuda --layers 2 --hidden 128 --dropout 0 --json reddit.json
     tools/step_report.py pubmed.json reddit.json
 
-The records join those of earlier commits in docs/results/cuda_steps.json, and the head of docs/results/cuda_steps.md is written again: of each case
-the commit of its last record counts, of several records of that commit the median. A record has the commit of its file, or of TESSERA_COMMIT. What
-stands below `## Notes` stays. Without files the page is written again from the records that are there.
+The records take the place of those of the same case at earlier commits in docs/results/cuda_steps.json, and the head of docs/results/cuda_steps.md is
+written again; of several records of a case the median counts. A record has the commit of its file, or of TESSERA_COMMIT. What stands below `## Notes`
+stays. Without files the page is written again from the records that are there.
 """
 import argparse
 import json
@@ -35,40 +35,46 @@ GOALS = {("gcn", "cora", "fp32"): 45, ("gcn", "pubmed", "fp32"): 80, ("gcn", "mo
 PARTS = ["upload", "build", "plan", "step", "capture"]
 
 
-def case_of(record):
-    """Model, graph and precision, and the microseconds of a step; none of what the table does not have."""
+def key_of(record):
+    """What was measured: step, epoch or batch, model, graph and precision; a width where it is not that of the table."""
     if "step_ms" in record:
         model, training = record["config"]["model"], record["config"]["training"]
-        graph = record["name"].removeprefix("train_")
-        if graph not in GRAPHS or training["batching"] != "full" or model["dropout"] or model["attention_dropout"]:
-            return None
-        if graph == "reddit" and model["hidden"] * model["heads"] != HIDDEN_OF_REDDIT:
-            return None
-        return (record["model"], graph, training["precision"]), 1000 * record["step_ms"]
+        hidden = model["hidden"] * model["heads"]
+        return "step", record["model"], record["name"].removeprefix("train_"), training["precision"], 0 if hidden == HIDDEN_OF_REDDIT else hidden
     kind, _, model = record["op"].partition("_")
-    if kind != "step" or record["graph"] not in GRAPHS or model not in MODELS:
+    return kind, model, record["graph"], record["precision"], 0
+
+
+def case_of(record):
+    """Model, graph and precision, and the microseconds of a step; none of what the table does not have."""
+    kind, model, graph, precision, hidden = key_of(record)
+    if kind != "step" or graph not in GRAPHS or model not in MODELS or hidden:
         return None
-    return (model, record["graph"], record["precision"]), record["median_us"]
+    return (model, graph, precision), 1000 * record["step_ms"] if "step_ms" in record else record["median_us"]
 
 
 def read_records(path):
-    """All records of a file, with their commit; of where data lay the name alone is kept."""
+    """All records of a file, with their commit; of where data lay the name alone is kept. The first one began with a process of its own."""
     content = json.loads(path.read_text(encoding="utf-8"))
     commit = content.get("commit") or os.environ.get("TESSERA_COMMIT", "")
     found = [record | {"commit": record.get("commit", commit)[:7]} for record in content.get("records", [content])]
+    found[:1] = [found[0] | {"first_of_process": True}] if found else []
     return [record | {"source": pathlib.PurePath(record["source"]).name} if "source" in record else record for record in found]
 
 
+def latest(records):
+    """Of each case the records of its last commit."""
+    last = {key_of(record): record["commit"] for record in records}
+    return [record for record in records if last[key_of(record)] == record["commit"]]
+
+
 def chosen(records):
-    """Of each case its last commit, and the microseconds of all records of that."""
+    """Of each case the commit, and the microseconds of all its records."""
     steps = {}
     for record in records:
-        if not (found := case_of(record)):
-            continue
-        case, us = found
-        if case not in steps or steps[case][0] != record["commit"]:
-            steps[case] = record["commit"], []
-        steps[case][1].append(us)
+        if found := case_of(record):
+            case, us = found
+            steps.setdefault(case, (record["commit"], []))[1].append(us)
     return steps
 
 
@@ -130,20 +136,82 @@ def spread(steps):
             f"({MODELS[model]} on {graph} in {precision}).")
 
 
+def first_step_of(record):
+    """The parts of the first step of a process in milliseconds; none where something ran before it, or where it is of no goal."""
+    if "first_step_ms" in record:
+        return record["first_step_ms"]
+    figures = record.get("figures", {})
+    if not record.get("first_of_process") or record["op"] != "step_gin" or record["graph"] != "molecules":
+        return None
+    return {part: figures[f"first_{part}_us"] / 1000 for part in PARTS}
+
+
 def first_steps(records):
-    rows = [record for record in records if "first_step_ms" in record]
+    rows = [(record, times) for record in records if (times := first_step_of(record))]
     if not rows:
         return
-    yield "**The first step of a process** (`tessera train`), milliseconds:"
+    yield "**The first step of a process** in its parts, milliseconds; goals for all but the upload: 60 on molecules, 150 on reddit-size."
     yield ""
     yield "| | " + " | ".join([*PARTS, "all but the upload", "commit"]) + " |"
     yield "|---|" + "---:|" * (len(PARTS) + 1) + "---|"
-    for record in rows:
-        model, times = record["config"]["model"], record["first_step_ms"]
-        title = f"{record['name'].removeprefix('train_')}, {MODELS[record['model']]} of {model['hidden'] * model['heads']} in {record['config']['training']['precision']}"
+    for record, times in rows:
+        _, model, graph, precision, hidden = key_of(record)
         rest = sum(times[part] for part in PARTS if part != "upload")
-        yield f"| {title} | " + " | ".join(f"{times[part]:.1f}" for part in PARTS) + f" | {rest:.0f} | `{record['commit']}` |"
+        width = f" of {hidden}" if hidden else ""
+        yield f"| {graph}, {MODELS[model]}{width} in {precision} | " + " | ".join(f"{times[part]:.1f}" for part in PARTS) + f" | {rest:.0f} | `{record['commit']}` |"
     yield ""
+
+
+def epochs(records, steps):
+    """An epoch with its evaluation over its step, where both are of the same commit."""
+    ratios = {}
+    for record in records:
+        kind, model, graph, precision, hidden = key_of(record)
+        case = model, graph, precision
+        if "epoch_ms" in record and not hidden:
+            ratios[case] = record["epoch_ms"] / record["step_ms"], record["commit"]
+        elif kind == "epoch" and case in steps and steps[case][0] == record["commit"]:
+            ratios[case] = record["median_us"] / statistics.median(steps[case][1]), record["commit"]
+    if not ratios:
+        return
+    yield "**An epoch with its evaluation over its step**, fp32 and bf16; goal: 1.6."
+    yield ""
+    yield "| | " + " | ".join(MODELS.values()) + " | commits |"
+    yield "|---|" + "---:|" * len(MODELS) + "---|"
+    for graph in GRAPHS:
+        found = {case: ratio for case, ratio in ratios.items() if case[1] == graph}
+        if not found:
+            continue
+        cells = [" / ".join(f"{found[model, graph, precision][0]:.2f}" if (model, graph, precision) in found else "–" for precision in PRECISIONS) for model in MODELS]
+        yield f"| {graph} | " + " | ".join("–" if cell == "– / –" else cell for cell in cells) + " | " + ", ".join(f"`{commit}`" for commit in sorted({commit for _, commit in found.values()})) + " |"
+    yield ""
+
+
+def batches(records):
+    titles = {("graphs", "gin", "DD"): "A step of GIN on DD in batches of 128 takes {} (goal: 1.5 ms)",
+              ("clusters", "gcn", "amazon"): "one of GCN on one of 16 parts of amazon-size {}"}
+    texts = [title.format(duration(record["median_us"])) + f" at `{record['commit']}`"
+             for key, title in titles.items() for record in records if key_of(record)[:3] == key and record["precision"] == "fp32"]
+    if texts:
+        yield "**Batches.** " + ", ".join(texts) + "."
+        yield ""
+
+
+def launches(records):
+    """How many kernels a recorded step is."""
+    texts = []
+    for graph in GRAPHS:
+        counts = {}
+        for record in records:
+            kind, model, of, precision, _ = key_of(record)
+            if kind == "step" and of == graph and "launches" in record.get("figures", {}):
+                counts.setdefault(model, {})[precision] = round(record["figures"]["launches"])
+        parts = [f"{MODELS[model]} " + " / ".join(str(counts[model][p]) for p in PRECISIONS if p in counts[model]) for model in MODELS if model in counts]
+        if parts:
+            texts.append(f"{graph} " + ", ".join(parts))
+    if texts:
+        yield "**Launches** of a recorded step, fp32 / bf16: " + "; ".join(texts) + "."
+        yield ""
 
 
 def head(records):
@@ -154,7 +222,8 @@ def head(records):
         "The head of this page is made by `tools/step_report.py` of `cuda_steps.json`. **Steps**: forward, backward, Adam; two propagations, hidden is the total width, GAT "
         "with 8 heads, no dropout; the host's clock over 100 queued steps, on reddit-size `tessera train`, a step between two events. "
         "**Bold**: the goal is missed." + spread(steps), "",
-        *table(times), "", "*Commits.* " + commits(steps), "", goals(times), "", *first_steps(records), ""])
+        *table(times), "", "*Commits.* " + commits(steps), "", goals(times), "", *launches(records), *epochs(records, steps), *batches(records),
+        *first_steps(records), ""])
 
 
 def add(files, output):
@@ -162,6 +231,7 @@ def add(files, output):
     content = json.loads(records.read_text(encoding="utf-8"))
     for path in files:
         content["records"] += read_records(path)
+    content["records"] = latest(content["records"])
     whole_file.write(records, json.dumps(content, indent=1) + "\n")
     page = output.with_suffix(".md")
     earlier = page.read_text(encoding="utf-8")

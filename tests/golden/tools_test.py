@@ -35,7 +35,7 @@ class Tools(unittest.TestCase):
         self.addCleanup(self.temporary.cleanup)
         self.folder = pathlib.Path(self.temporary.name)
 
-    def test_later_steps_count_and_earlier_ones_are_kept(self):
+    def test_later_steps_take_the_place_of_earlier_ones(self):
         def step(model, precision, us):
             return {"op": f"step_{model}", "graph": "pubmed", "precision": precision, "median_us": us}
 
@@ -44,18 +44,29 @@ class Tools(unittest.TestCase):
         output.with_suffix(".json").write_text(json.dumps({"records": before}))
         output.with_suffix(".md").write_text("# Before\n\n## Notes\n\nBy hand.\n")
         first, second = self.folder / "first.json", self.folder / "second.json"
-        first.write_text(json.dumps({"commit": "fedcba9876", "records": [{**step("gin", "fp32", 108.0), "source": "/some/where/pubmed.npz"}]}))
-        second.write_text(json.dumps({"commit": "fedcba9876", "records": [step("gin", "fp32", 110.0), {**step("gin", "fp32", 1.0), "op": "epoch_gin"}]}))
+        first.write_text(json.dumps({"commit": "fedcba9876", "records": [{**step("gin", "fp32", 108.0), "source": "/some/where/pubmed.npz", "figures": {"launches": 10.0}}]}))
+        second.write_text(json.dumps({"commit": "fedcba9876", "records": [step("gin", "fp32", 110.0), {**step("gin", "fp32", 136.25), "op": "epoch_gin"}]}))
         step_report.add([first, second], output)
         records = json.loads(output.with_suffix(".json").read_text())["records"]
-        self.assertEqual(records[:2], before)
-        self.assertEqual(records[2]["source"], "pubmed.npz")
+        self.assertEqual(records[0], before[1])
+        self.assertEqual([record["median_us"] for record in records[1:]], [108.0, 110.0, 136.25])
+        self.assertEqual(records[1]["source"], "pubmed.npz")
         page = output.with_suffix(".md").read_text()
         self.assertIn("| pubmed 500 → 16 → 3 | 76.1 µs | – | – | – | 109.0 µs | – | – | – |", page)
         self.assertIn("`fedcba9`: pubmed (GIN in fp32)", page)
         self.assertIn("they differ by 1.9 % at most (GIN on pubmed in fp32)", page)
         self.assertIn("GIN on pubmed (110 µs). Missed: none.", page)
+        self.assertIn("| pubmed | – | – | 1.25 / – | – | `fedcba9` |", page)
+        self.assertIn("fp32 / bf16: pubmed GIN 10.", page)
         self.assertTrue(page.endswith("## Notes\n\nBy hand.\n"))
+
+    def test_only_the_first_record_of_a_process_has_a_first_step(self):
+        figures = {f"first_{part}_us": 1000.0 * i for i, part in enumerate(step_report.PARTS)}
+        record = {"op": "step_gin", "graph": "molecules", "precision": "bf16", "median_us": 1.0, "figures": figures}
+        path = self.folder / "measured.json"
+        path.write_text(json.dumps({"commit": "fedcba9876", "records": [record, {**record, "precision": "fp32"}]}))
+        lines = list(step_report.first_steps(step_report.read_records(path)))
+        self.assertEqual(lines[4:-1], ["| molecules, GIN in bf16 | 0.0 | 1.0 | 2.0 | 3.0 | 4.0 | 10 | `fedcba9` |"])
 
     def test_translations_measured_elsewhere_stand_beside_those_of_their_commit(self):
         output = self.folder / "nm_cuda"
