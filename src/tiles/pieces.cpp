@@ -2,7 +2,6 @@
 #include "tiles/pieces.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <limits>
 #include <queue>
@@ -51,33 +50,42 @@ void append_window(const WindowSteps& windows, std::int64_t window, std::int64_t
   });
 }
 
-/// Large pieces first, each to whoever has least to do. Pieces of about the same size keep the
-/// order of the graph, so that windows computed at the same time are neighbours and find each
-/// other's rows of X in the cache; only of those that are a good part of a share does the exact
-/// size count.
+/// Pieces that a worker takes of a stretch of the graph, on average, or more.
+constexpr std::int64_t stretch_pieces = 2;
+
+/// Each piece to whoever has least to do: first those that are a good part of a share, then the
+/// others, one stretch of the graph after another, so that windows computed at the same time are
+/// near each other and find each other's rows of X in the cache. Within a stretch large pieces come
+/// first, so that small ones even out what is left.
 void assign(int workers, PieceSchedule& schedule) {
-  std::vector<std::size_t> order(schedule.pieces.size());
-  std::int64_t total = 0;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    order[i] = i;
-    total += cost_of(schedule.pieces[i]);
-  }
-  const auto size_class = [&](std::size_t i) -> std::int64_t {
-    const std::int64_t cost = cost_of(schedule.pieces[i]);
-    if (4 * cost * workers > total) return 64 + cost;
-    return static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(cost)));
+  struct Turn {
+    std::int64_t stretch;
+    std::int64_t cost;
+    std::size_t piece;
   };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return size_class(a) > size_class(b); });
+  const auto count = static_cast<std::int64_t>(schedule.pieces.size());
+  std::int64_t total = 0;
+  for (const Piece& piece : schedule.pieces) total += cost_of(piece);
+  const std::int64_t stretches =
+      std::max<std::int64_t>(1, count / (stretch_pieces * std::max(1, workers)));
+  std::vector<Turn> order;
+  order.reserve(schedule.pieces.size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t cost = cost_of(schedule.pieces[at(i)]);
+    order.push_back({4 * cost * workers > total ? -1 : i * stretches / count, cost, at(i)});
+  }
+  std::stable_sort(order.begin(), order.end(), [](const Turn& a, const Turn& b) {
+    return a.stretch != b.stretch ? a.stretch < b.stretch : a.cost > b.cost;
+  });
   using Load = std::pair<std::int64_t, int>;
   std::priority_queue<Load, std::vector<Load>, std::greater<Load>> loads;
   for (int worker = 0; worker < workers; ++worker) loads.push({0, worker});
   std::vector<std::vector<std::size_t>> lists(static_cast<std::size_t>(workers));
-  for (const std::size_t i : order) {
+  for (const Turn& turn : order) {
     auto [load, worker] = loads.top();
     loads.pop();
-    lists[static_cast<std::size_t>(worker)].push_back(i);
-    loads.push({load + cost_of(schedule.pieces[i]), worker});
+    lists[static_cast<std::size_t>(worker)].push_back(turn.piece);
+    loads.push({load + turn.cost, worker});
   }
   std::vector<Piece> pieces;
   pieces.reserve(schedule.pieces.size());

@@ -93,6 +93,37 @@ TEST(Pieces, GiveEveryWorkerAboutTheSame) {
   EXPECT_LE(most, least + least / 4);
 }
 
+TEST(Pieces, ComputeNeighboursAtTheSameTimeWhateverTheirSizes) {
+  // Windows of one step and of eight by turns, of which every worker takes many.
+  constexpr int height = 16;
+  constexpr VertexId num_windows = 4000;
+  constexpr int workers = 50;
+  std::vector<EdgeOffset> steps = {0};
+  std::vector<EdgeOffset> tiles = {0};
+  for (VertexId w = 0; w < num_windows; ++w) {
+    const EdgeOffset count = w % 2 == 0 ? 1 : 8;
+    steps.push_back(steps.back() + count);
+    tiles.push_back(tiles.back() + (count + 3) / 4);
+  }
+  const PieceSchedule schedule = make_pieces(WindowSteps{.num_rows = num_windows * height,
+                                                         .height = height,
+                                                         .step_offsets = steps,
+                                                         .tile_offsets = tiles},
+                                             {workers, 32});
+  ASSERT_EQ(schedule.num_workers(), workers);
+  for (std::size_t worker = 0; worker < workers; ++worker) {
+    const auto begin = schedule.worker_offsets[worker];
+    const auto end = schedule.worker_offsets[worker + 1];
+    for (auto i = begin; i < end; ++i) {
+      const double done = static_cast<double>(i - begin) / (end - begin);
+      const double place =
+          static_cast<double>(schedule.pieces[static_cast<std::size_t>(i)].first_row) /
+          (num_windows * height);
+      EXPECT_NEAR(place, done, 0.1);
+    }
+  }
+}
+
 TEST(Pieces, HaveNoMoreWorkersThanPieces) {
   const TiledGraph tiled = translate(testing::path_graph(100), 64);
   EXPECT_EQ(make_pieces(tiled, {50, 32}).num_workers(), 2);
