@@ -120,7 +120,7 @@ __device__ inline void write_strip(const QuadPlanes* quads, std::uint32_t* words
 
 /// `cuda::lower_bound` by all lanes of a warp, which look at 32 values at once.
 __device__ inline std::int64_t find_in_warp(const EdgeOffset* values, std::int64_t end,
-                                     EdgeOffset wanted) {
+                                            EdgeOffset wanted) {
   std::int64_t begin = 0;
   while (begin < end) {
     const std::int64_t stride = (end - begin + 31) / 32;
@@ -135,7 +135,7 @@ __device__ inline std::int64_t find_in_warp(const EdgeOffset* values, std::int64
 /// A warp for each tile. Half of its lanes have the quads for 32 rows, the others for the next 32,
 /// as often as there are 64.
 static __global__ __launch_bounds__(quad_block_threads) void write_tiles(const SetsView view,
-                                                             const QuadsView quads) {
+                                                                         const QuadsView quads) {
   __shared__ QuadPlanes planes[quad_block_warps][2][32];
   const std::int64_t tile = warp_number();
   if (tile >= quads.num_tiles) return;

@@ -23,14 +23,6 @@ struct StepCells {
     return (bits >> (i * 2 + k / 2 + k % 2 * 16) & 1) != 0;
   }
 
-  __device__ void scale(float factor) {
-#pragma unroll
-    for (auto& block : of) {
-#pragma unroll
-      for (float& cell : block) cell *= factor;
-    }
-  }
-
   /// Adds the products of rows of the window with rows of the step: 32 features of rows g and g + 8
   /// of either.
   template <class T>

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "ops/attention/cuda/exponentials.cuh"
-#include "ops/attention/cuda/short/direct_rows.cuh"
+#include "ops/attention/cuda/short/own_rows.cuh"
 #include "ops/attention/cuda/short/step_tile.cuh"
 
 /// Scores a . leaky_relu(x + y) of the rows of a window, x, with the columns of a step, y.

@@ -50,6 +50,18 @@ class ShortGradientResults {
     }
   }
 
+  /// All features of the row at `place`, which four lanes have together (quad_rows.cuh).
+  __device__ void store_row(int m, int place, int row,
+                            const float (&features)[width / 8][4]) const {
+    const Matrix& to = matrices_[m];
+    if (piece_.slot >= 0) {
+      store_quad_row(slot_row(piece_.slot, place, m), features, row);
+    } else if (to.data != nullptr) {
+      store_quad_row(to.at(std::int64_t{piece_.first_row} + place), place < piece_.num_rows,
+                     features, row, to.factor);
+    }
+  }
+
   /// Where two neighbouring features of all rows go: what is the same for every row is found once.
   class Pairs {
    public:

@@ -3,111 +3,117 @@
 
 #include <utility>
 
-#include "ops/attention/cuda/short/direct_rows.cuh"
-#include "ops/attention/cuda/short/softmax.cuh"
+#include "ops/attention/cuda/short/dot_windows.cuh"
+#include "ops/attention/cuda/short/results.cuh"
+#include "ops/attention/cuda/short/weighted_tiles.cuh"
 #include "ops/attention/cuda/short/workers.cuh"
 
-/// Dot products over windows of 16 rows: a warp takes a window by itself, 16 columns at a time.
+/// Dot products over windows of 16 rows.
 namespace tessera::ops {
 
 template <class T, int width>
-class ShortDot : public ShortSoftmax<T, width> {
-  using Softmax = ShortSoftmax<T, width>;
+class ShortDot {
+  using Windows = DotWindows<width>;
+  using Tile = StepTile<width>;
 
  public:
-  static constexpr int shared_bytes = 2 * OwnRows<width>::bytes + HeldPieces::bytes;
+  static constexpr int shared_bytes = Tile::bytes + Windows::bytes;
 
   __device__ ShortDot(const TallAttentionLaunch& launch, char* memory)
-      : Softmax(launch),
-        queries_(memory, launch.target, launch.target_stride),
-        pieces_(memory + 2 * OwnRows<width>::bytes),
-        keys_(launch.source, launch.source_stride),
-        value_rows_(launch.value, launch.value_stride, width, WarpLane::group() * 8),
+      : launch_(launch),
+        memory_(memory),
+        query_rows_(launch.target, launch.target_stride, width, Tile::unit_of_lane() * 8),
         unit_(launch.scale * log2_of_e) {}
 
-  /// Pieces [begin, end), be they of one window or another: while one step is computed, rows of the
-  /// next are on their way, and during a window the own rows of the next.
   __device__ void run(std::int32_t begin, std::int32_t end) {
-    if (begin == end) return;
-    Walk walk(this->launch_, begin, end);
-    tiles::Piece piece = this->launch_.pieces[begin];
-    start_queries(piece, begin, end);
-    Walk::Step step;
-    if (walk.advance(step)) {
-      keys_.load(step);
-      load_values(step);
+    Windows::walk(*this, launch_, begin, end, memory_ + Tile::bytes);
+  }
+
+  __device__ void start_own(const tiles::Piece& piece) const {
+    Tile(memory_).start(query_rows_, piece.first_row, piece.num_rows);
+  }
+  __device__ void clear() {
+    sums_ = {};
+    first_step_ = true;
+  }
+  __device__ void begin(const tiles::Piece&) { queries_.load(Tile(memory_)); }
+  __device__ void start_step(int, const VertexId*) const {}
+
+  __device__ void add(int, std::uint32_t bits, const Tile& keys, const Tile& values) {
+    StepCells cells;
+    queries_.template multiply<T>(keys, cells);
+    add_weighted(sums_, weights_of(cells, bits), values);
+  }
+
+  __device__ void finish(const tiles::Piece& piece) const {
+    const ShortResults<T, width> results(launch_, piece);
+    const float totals[2] = {sums_.total(0), sums_.total(1)};
+    results.settle_both(sums_.base, totals);
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const int place = WarpLane::group() + 8 * row;
+      results.store_row(place, row, sums_.features, results.factor(place, totals[row]));
     }
-    std::uint32_t bits = step.bits();
-    walk.advance(step);
-    for (std::int32_t i = begin; i < end; ++i) {
-      tiles::Piece next;
-      if (i + 1 < end) next = this->launch_.pieces[i + 1];
-      Softmax::clear();
-      cuda::wait_for_copies<0>();
-      for (int left = piece.num_steps; left > 0; --left) {
-        StepCells cells;
-        keys_.multiply(queries_, i % 2, cells);
-        // All that was asked for has arrived: what is to be known of it is found before more is.
-        const std::uint32_t next_bits = step.bits();
-        const bool found = walk.find();
-        __syncwarp();
-        if (left == piece.num_steps) start_queries(next, i + 1, end);
-        add(cells, bits, step);
-        if (found) walk.load(step);
-        bits = next_bits;
-      }
-      if (piece.num_steps == 0) {
-        start_queries(next, i + 1, end);
-        __syncwarp();
-      }
-      const tiles::Piece done = pieces_.load(i % 2);
-      Softmax::finish(done);
-      piece = next;
-    }
+    results.finish();
   }
 
  private:
-  using Walk = StepWalk<StepColumns>;
-  static constexpr int chunks = width / 64;
-
-  __device__ void start_queries(const tiles::Piece& piece, std::int32_t i, std::int32_t end) const {
-    if (i < end) {
-      queries_.start(piece, i % 2);
-      pieces_.start(this->launch_.pieces + i, i % 2);
-    }
-    cuda::commit_copies();
-  }
-  __device__ void load_values(const StepColumns& columns) {
+  /// Cells without an edge have no weight; bases make room for the largest score of each row.
+  __device__ StepWeights<T> weights_of(StepCells& cells, std::uint32_t bits) {
+    float top[2] = {-cuda::infinity, -cuda::infinity};
 #pragma unroll
-    for (int chunk = 0; chunk < chunks; ++chunk) values_[chunk].load(value_rows_, columns, chunk);
-  }
-
-  /// One step of which the products are known; `next` are the columns of that after it.
-  __device__ void add(StepCells& cells, std::uint32_t bits, const StepColumns& next) {
-    keys_.load(next, 0);
-    cells.scale(unit_);
-    Softmax::settle(cells, bits);
-    const StepOperands<T> weights(cells);
-    // As registers of V become free, those of K are filled.
+    for (int i = 0; i < 2; ++i) {
 #pragma unroll
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      this->sums_.add(weights, chunk, values_[chunk].held);
-      if (chunk + 1 < chunks) keys_.load(next, chunk + 1);
+      for (int k = 0; k < 4; ++k) {
+        float& cell = cells.of[i][k];
+        cell = StepCells::exists(bits, i, k) ? cell * unit_ : -cuda::infinity;
+        top[k / 2] = fmaxf(top[k / 2], cell);
+      }
     }
-    load_values(next);
+    make_room(top);
+    StepWeights<T> weights;
+#pragma unroll
+    for (int place = 0; place < 4; ++place) {
+      const int row = place % 2;
+      const float* const pair = cells.of[place / 2] + 2 * row;
+      const float even = power_of_2(pair[0] - sums_.base[row]);
+      const float odd = power_of_2(pair[1] - sums_.base[row]);
+      sums_.sum[row] += even + odd;
+      weights.set(place, even, odd);
+    }
+    return weights;
   }
 
-  OwnRows<width> queries_;
-  HeldPieces pieces_;
-  MetRows<T, width> keys_;
-  FeatureRows value_rows_;
-  float unit_;
-  WeightedRows values_[chunks];
+  /// For the largest scores of this lane's rows and columns.
+  __device__ void make_room(float (&top)[2]) {
+    if (!first_step_) {
+      if (__any_sync(~0u, sums_.must_rise(0, top[0]) || sums_.must_rise(1, top[1])) != 0) {
+        sums_.make_room(top);
+      }
+      return;
+    }
+    // There are no sums yet that would have to be brought down.
+    first_step_ = false;
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      top[row] = fmaxf(top[row], __shfl_xor_sync(~0u, top[row], 1));
+      top[row] = fmaxf(top[row], __shfl_xor_sync(~0u, top[row], 2));
+      if (sums_.must_rise(row, top[row])) sums_.base[row] = WeightBase<T>::under(top[row]);
+    }
+  }
+
+  const TallAttentionLaunch& launch_;
+  char* memory_;
+  FeatureRows query_rows_;
+  float unit_;  ///< of scores, in powers of two
+  HeldRows<width> queries_;
+  HeadSums<T, width> sums_;
+  bool first_step_ = true;  ///< of a piece
 };
 
-/// Warps that an SM should hold, as registers allow.
+/// Warps that an SM should hold, as registers or, where heads are wide, shared memory allow.
 template <int width>
-inline constexpr int short_attention_blocks = width == 64 ? 16 : 8;
+inline constexpr int short_attention_blocks = width == 64 ? 16 : 9;
 
 template <class T, int width>
 __global__ __launch_bounds__(32, (short_attention_blocks<width>)) void attend_short_windows(

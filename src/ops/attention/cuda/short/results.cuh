@@ -6,6 +6,7 @@
 #include "cuda/vectors.cuh"
 #include "ops/attention/cuda/exponentials.cuh"
 #include "ops/attention/cuda/short/launch.hpp"
+#include "ops/attention/cuda/short/quad_rows.cuh"
 #include "ops/attention/cuda/tall/packed.cuh"
 
 /// What a warp found of a window of 16 rows goes to the output, or to a slot where the window is
@@ -39,17 +40,32 @@ class ShortResults {
   __device__ bool is_cut() const { return piece_.slot >= 0; }
 
   /// What the features of the row at `place` are multiplied by: a row without edges is 0; one of
-  /// nothing but scores of -inf divides 0 by 0. Stores the row's log_sum where `speaks`. Of a cut
-  /// window nothing is done yet.
-  __device__ float settle(int place, float base, float sum, bool speaks) const {
+  /// nothing but scores of -inf divides 0 by 0. Of a cut window nothing is done yet.
+  __device__ float factor(int place, float sum) const {
+    if (is_cut()) return 1;
+    return place < piece_.num_rows ? factor_of(std::int64_t{piece_.first_row} + place, sum) : 0.0f;
+  }
+  /// Stores the row's log_sum, or of a cut window what it will come from.
+  __device__ void store_sum(int place, float base, float sum) const {
     if (is_cut()) {
       float* const to = slot_row(piece_.slot, place);
-      if (speaks) to[base_at()] = base;
-      if (speaks) to[sum_at()] = sum;
-      return 1;
+      to[base_at()] = base;
+      to[sum_at()] = sum;
+    } else if (place < piece_.num_rows) {
+      store_log_sum(std::int64_t{piece_.first_row} + place, base, sum);
     }
-    if (place >= piece_.num_rows) return 0;
-    return settle_row(std::int64_t{piece_.first_row} + place, base, sum, speaks);
+  }
+  /// Both, the sum where `speaks`.
+  __device__ float settle(int place, float base, float sum, bool speaks) const {
+    if (speaks) store_sum(place, base, sum);
+    return factor(place, sum);
+  }
+  /// Stores those of rows g and g + 8, which four lanes know: two of them at once.
+  __device__ void settle_both(const float (&bases)[2], const float (&sums)[2]) const {
+    const int row = WarpLane::quarter();
+    if (row >= 2) return;
+    store_sum(WarpLane::group() + 8 * row, row == 0 ? bases[0] : bases[1],
+              row == 0 ? sums[0] : sums[1]);
   }
 
   /// Eight features of the row at `place`, from `feature` of the head on.
@@ -72,6 +88,17 @@ class ShortResults {
     }
   }
 
+  /// All features of the row at `place`, which four lanes have together (quad_rows.cuh).
+  __device__ void store_row(int place, int row, const float (&features)[width / 8][4],
+                            float factor) const {
+    if (is_cut()) {
+      store_quad_row(slot_row(piece_.slot, place) + first_feature(), features, row);
+    } else {
+      store_quad_row(output_at(std::int64_t{piece_.first_row} + place), place < piece_.num_rows,
+                     features, row, factor);
+    }
+  }
+
   /// After all rows of a piece: where the window is cut and this was its last piece, its results.
   __device__ void finish() const {
     if (!is_cut()) return;
@@ -83,12 +110,13 @@ class ShortResults {
   }
 
  private:
-  __device__ float settle_row(std::int64_t vertex, float base, float sum, bool speaks) const {
-    if (speaks && launch_.log_sum != nullptr) {
-      launch_.log_sum[vertex * launch_.log_sum_stride + head_] =
-          sum == 0 ? -cuda::infinity : (base + log2f(sum)) * ln_of_2;
-    }
-    return sum == 0 && is_empty(vertex) ? 0.0f : 1 / sum;
+  __device__ void store_log_sum(std::int64_t vertex, float base, float sum) const {
+    if (launch_.log_sum == nullptr) return;
+    launch_.log_sum[vertex * launch_.log_sum_stride + head_] =
+        sum == 0 ? -cuda::infinity : (base + __log2f(sum)) * ln_of_2;
+  }
+  __device__ float factor_of(std::int64_t vertex, float sum) const {
+    return sum == 0 && is_empty(vertex) ? 0.0f : __fdividef(1, sum);
   }
   __device__ bool is_empty(std::int64_t vertex) const {
     const cuda::Offsets& offsets = launch_.offsets;
@@ -132,7 +160,8 @@ class ShortResults {
     for (int i = 0; i < rows_at_once; ++i) {
       if (first + i >= window.num_rows) break;
       const std::int64_t vertex = std::int64_t{window.first_row} + first + i;
-      const float reciprocal = settle_row(vertex, bases[i], sums[i], lane == 0);
+      if (lane == 0) store_log_sum(vertex, bases[i], sums[i]);
+      const float reciprocal = factor_of(vertex, sums[i]);
 #pragma unroll
       for (int j = 0; j < share; ++j) {
         output_at(vertex)[lane + 32 * j] = cuda::narrow<T>(totals[i][j] * reciprocal);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/async_copy.cuh"
-#include "ops/attention/cuda/short/step_walk.cuh"
+#include "ops/attention/cuda/short/launch.hpp"
 
 /// Who a lane is, and where rows of 16-bit features lie.
 namespace tessera::ops {

@@ -42,16 +42,32 @@ class StepTile {
       cuda::copy_16_async(place + i * at_once * row_bytes, rows.at(share.rows[i]));
     }
   }
+  /// The same of neighbouring rows from `first` on, of which there are `count`; zeros are put where
+  /// others would be.
+  __device__ void start(const FeatureRows& rows, VertexId first, int count) const {
+    const std::uint32_t to = cuda::shared_address(memory_ + offset(first_row(), unit_of_lane()));
+#pragma unroll
+    for (int i = 0; i < units / 2; ++i) {
+      const std::uint32_t place = to ^ static_cast<std::uint32_t>(exchange_of(i * at_once) * 16);
+      const int row = first_row() + i * at_once;
+      const bool exists = row < count;
+      copy_or_zero(place + i * at_once * row_bytes, rows.at(first + (exists ? row : 0)), exists);
+    }
+  }
   __device__ static int unit_of_lane() { return WarpLane::number() % units; }
 
   __device__ uint4 unit(int row, int unit) const { return load(memory_ + offset(row, unit)); }
 
-  /// Two neighbouring groups of eight features from unit `unit` on, as operands of products that
-  /// add rows up: of each group two blocks.
+  /// 16 features from unit `unit` on, an even one, as operands of products of rows with rows: of
+  /// rows 0 to 7, then of the others, eight features of each, then the next eight.
+  __device__ void load_rows(std::uint32_t (&blocks)[4], int unit) const {
+    cuda::load_blocks(blocks, block_row(unit));
+  }
+
+  /// Two neighbouring groups of eight features from unit `unit` on, an even one, as operands of
+  /// products that add rows up: of each group two blocks.
   __device__ void load_columns(std::uint32_t (&blocks)[4], int unit) const {
-    const int lane = WarpLane::number();
-    cuda::load_blocks_transposed(
-        blocks, cuda::shared_address(memory_ + offset(lane % 16, unit + lane / 16)));
+    cuda::load_blocks_transposed(blocks, block_row(unit));
   }
 
   /// Units 4 c + q of rows that are known when this is compiled.
@@ -77,6 +93,18 @@ class StepTile {
   }
   __device__ static int offset(int row, int unit) {
     return row * row_bytes + (unit ^ exchange_of(row)) * 16;
+  }
+  /// Where this lane's row of four blocks lies: 16 rows of unit `unit`, then of the next.
+  __device__ std::uint32_t block_row(int unit) const {
+    const int lane = WarpLane::number();
+    return cuda::shared_address(memory_) +
+           static_cast<std::uint32_t>(offset(lane % 16, lane / 16) ^ unit * 16);
+  }
+  /// 16 bytes, or as many zeros.
+  __device__ static void copy_or_zero(std::uint32_t to, const void* from, bool exists) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                 "r"(exists ? 16 : 0)
+                 : "memory");
   }
   __device__ static uint4 load(const char* from) { return *reinterpret_cast<const uint4*>(from); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda/launch.cuh"
+#include "cuda/launch_alone.cuh"
 #include "cuda/occupancy.cuh"
 #include "ops/attention/cuda/short/step_rows.cuh"
 
@@ -20,13 +20,18 @@ __device__ void run_short_windows(const TallAttentionLaunch& launch) {
   run.run(begin, end);
 }
 
-template <class Run, auto kernel>
+/// `alone`: after the kernel before it, of whose blocks these may differ in size.
+template <class Run, auto kernel, bool alone = false>
 constexpr TallAttentionFunction short_function() {
   return {[](const TallAttentionLaunch& launch, Stream stream) {
             const dim3 grid(static_cast<unsigned>(launch.num_workers),
                             static_cast<unsigned>(launch.heads));
-            cuda::launch_overlapped(kernel, grid, 32, std::size_t{Run::shared_bytes}, stream,
-                                    launch);
+            constexpr std::size_t bytes{Run::shared_bytes};
+            if constexpr (alone) {
+              cuda::launch_alone(kernel, grid, 32, bytes, stream, launch);
+            } else {
+              cuda::launch_overlapped(kernel, grid, 32, bytes, stream, launch);
+            }
           },
           [] { return cuda::resident_blocks(kernel, 32, Run::shared_bytes, Run::shared_bytes); }};
 }

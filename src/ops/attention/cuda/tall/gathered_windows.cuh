@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "cuda/launch.cuh"
+#include "cuda/launch_alone.cuh"
 #include "cuda/occupancy.cuh"
 #include "cuda/wgmma.cuh"
 #include "ops/attention/cuda/tall/plane_rows.cuh"
@@ -373,8 +373,8 @@ constexpr TallAttentionFunction gathered_function() {
   return {[](const TallAttentionLaunch& launch, Stream stream) {
             const dim3 grid(static_cast<unsigned>(launch.num_workers),
                             cuda::num_blocks(launch.heads, Pass::heads));
-            cuda::launch_overlapped(kernel, grid, tall_attention_threads,
-                                    std::size_t{Pass::shared_bytes}, stream, launch);
+            cuda::launch_alone(kernel, grid, tall_attention_threads,
+                               std::size_t{Pass::shared_bytes}, stream, launch);
           },
           [] {
             return cuda::resident_blocks(kernel, tall_attention_threads, Pass::shared_bytes,
