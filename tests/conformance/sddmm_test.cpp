@@ -121,8 +121,10 @@ void run_all_precisions(const Case& c) {
 class SddmmKernels : public testing::KernelTest {
  protected:
   static bool is(const char* kind) { return GetParam().find(kind) != std::string::npos; }
-  /// Streams and panels have rows of one width each.
-  static bool has_one_width() { return is("/cuda/stream") || is("/cuda/panels"); }
+  /// Streams and panels have rows of one width each, lists of whole lines of the cache.
+  static bool has_few_widths() {
+    return is("/cuda/stream") || is("/cuda/panels") || is("/cuda/list");
+  }
 };
 
 TEST_P(SddmmKernels, MatchTheReferenceOnOddGraphs) {
@@ -156,20 +158,20 @@ TEST_P(SddmmKernels, AreExactOnIntegers) {
 
 /// Enough edges that warps of a GPU compute several tiles of them in turn, and that panels are cut.
 TEST_P(SddmmKernels, ComputeManyTilesInTurn) {
-  if (!has_one_width() && !is("/cuda/vectors")) {
+  if (!has_few_widths() && !is("/cuda/vectors")) {
     GTEST_SKIP() << "kernels whose warps take edges of fixed numbers, which run on GPUs";
   }
   static const Graph graph = testing::random_graph(5000, 5000, 1150000, 44, false);
   for (const std::int64_t features : {8, 32, 64, 96, 128, 256}) {
-    if (!has_one_width() && features != 8 && features != 128) continue;
+    if (!has_few_widths() && features != 8 && features != 128) continue;
     run_case<float>({GetParam(), graph, EdgeFunction::dot, features, 1, NumberKind::integer, 8},
                     [](const auto&, std::uint64_t) {});
   }
 }
 
 /// Runs that end early, targets without edges, hubs, panels of one row.
-TEST_P(SddmmKernels, TakeRowsOfOneWidthOfOddGraphs) {
-  if (!has_one_width()) GTEST_SKIP() << "runs for streams and panels, by tools/gpu.sh test";
+TEST_P(SddmmKernels, TakeRowsOfFewWidthsOfOddGraphs) {
+  if (!has_few_widths()) GTEST_SKIP() << "runs for streams, panels and lists, by tools/gpu.sh test";
   must_compare();
   for (const NamedGraph& named : testing::odd_patterns()) {
     SCOPED_TRACE(named.name);

@@ -15,6 +15,7 @@ std::span<const SddmmKernel> sddmm_kernels() {
 #ifdef TESSERA_WITH_CUDA
     append_cuda_sddmm_kernels(kernels);
     append_cuda_panels_kernels(kernels);
+    append_cuda_list_kernels(kernels);
     append_cuda_tall_dots_kernels(kernels);
     append_cuda_short_dots_kernels(kernels);
 #endif

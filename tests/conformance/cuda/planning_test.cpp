@@ -183,7 +183,7 @@ TEST_F(GpuPlanning, WaitsOnceForPlansOnTiles) {
     options.edge_values_at_run = false;
     EXPECT_EQ(waits_of([&] { return ops::plan_spmm(graph, options); }), 1);
   }
-  for (const char* kernel : {"short_16*", "tiles_64", "tiles_64_mma", "panels*"}) {
+  for (const char* kernel : {"short_16*", "tiles_64", "tiles_64_mma", "panels*", "list_*"}) {
     SCOPED_TRACE(kernel);
     const Laid laid(batch());
     const Graph graph = laid.graph();
@@ -242,7 +242,7 @@ TEST_F(GpuPlanning, PinsNothingAndBringsNothingOfTheSizeOfTheEdges) {
     ops::plan_spmm(graph, options);
     ops::plan_attention(graph, attention_options(AttentionForm::gat, 1));
     ops::SddmmOptions sddmm = sddmm_options(128, Precision::bf16);
-    for (const char* kernel : {"", "sddmm/cuda/panels*"}) {
+    for (const char* kernel : {"", "sddmm/cuda/panels*", "sddmm/cuda/list_hubs*"}) {
       sddmm.kernel = kernel;
       ops::plan_sddmm(graph, sddmm);
     }

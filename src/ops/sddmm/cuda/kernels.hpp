@@ -10,6 +10,7 @@ namespace tessera::ops {
 
 void append_cuda_sddmm_kernels(std::vector<SddmmKernel>& table);
 void append_cuda_panels_kernels(std::vector<SddmmKernel>& table);
+void append_cuda_list_kernels(std::vector<SddmmKernel>& table);
 void append_cuda_tall_dots_kernels(std::vector<SddmmKernel>& table);
 void append_cuda_short_dots_kernels(std::vector<SddmmKernel>& table);
 
