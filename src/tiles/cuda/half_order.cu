@@ -37,8 +37,8 @@ __device__ unsigned halves_of(const uint4& set) {
 __global__ __launch_bounds__(translation_threads) void order_columns(const HalvesLaunch launch) {
   constexpr unsigned order[4] = {3, 1, 2, 0};
   const std::int64_t first_column = launch.step_offsets[blockIdx.x] * step_columns;
-  const auto count = static_cast<int>(launch.step_offsets[blockIdx.x + 1] * step_columns -
-                                      first_column);
+  const auto count =
+      static_cast<int>(launch.step_offsets[blockIdx.x + 1] * step_columns - first_column);
   const std::int64_t first_tile = launch.tile_offsets[blockIdx.x];
   const VertexId* const risen = launch.risen + first_column;
   const uint4* const sets = launch.sets + first_column;
@@ -112,8 +112,8 @@ std::shared_ptr<const DeviceHalves> device_halves(const Graph& graph, Side side,
                                                   const Place& place) {
   const TileOptions options = kept_tiles(graph, {halved_height, side});
   const std::string what = std::string(to_string(options.side)) + " tiles of halved windows";
-  return cuda::kept_with<DeviceHalves>(
-      graph, what, place, [&] { return order_by_halves(graph, options.side, place); });
+  return cuda::kept_with<DeviceHalves>(graph, what, place,
+                                       [&] { return order_by_halves(graph, options.side, place); });
 }
 
 }  // namespace tessera::tiles

@@ -32,8 +32,8 @@ __device__ inline float plain_gradient(const NormedLaunch& launch, std::int64_t 
 
 /// What a lane has of a tile's grad_x, and one number of a block's share of grad_weight, where
 /// planes could not hold the factors: rare, so out of the way.
-__device__ __noinline__ void find_plain_x(const NormedLaunch& launch, std::int64_t first,
-                                          float* products) {
+static __device__ __noinline__ void find_plain_x(const NormedLaunch& launch, std::int64_t first,
+                                                 float* products) {
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t row = first + thread / 32 % 4 * 16 + thread % 32 / 4;
   for (int i = 0; i < 32; ++i) {

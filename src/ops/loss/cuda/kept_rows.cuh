@@ -14,7 +14,7 @@ namespace tessera::ops {
 /// one may go beyond the row, up to a boundary.
 template <class T, int width, int kept>
 struct KeptRow {
-  using Chunk = cuda::Vector<T, width * static_cast<int>(sizeof(T))>;
+  using Chunk = cuda::Vector<T, width* static_cast<int>(sizeof(T))>;
   static constexpr int count = kept * width;
 
   Chunk chunks[kept];

@@ -10,7 +10,7 @@ namespace tessera::ops {
 /// Lane 4 g + q has to do with columns 2q and 2q + 1 of a step, in one word, and 2q + 8 and 2q + 9,
 /// in the next: where an even column of the tile and its neighbour lie.
 struct LaneColumns {
-  int at;    ///< 4 step + q
+  int at;  ///< 4 step + q
   int word;
 
   __device__ explicit LaneColumns(int column)

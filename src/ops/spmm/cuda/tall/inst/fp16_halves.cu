@@ -3,7 +3,6 @@
 
 namespace tessera::ops {
 
-template struct TallKernels<TallKey{
-    .precision = Precision::fp16, .height = 128, .halves = true}>;
+template struct TallKernels<TallKey{.precision = Precision::fp16, .height = 128, .halves = true}>;
 
 }  // namespace tessera::ops
