@@ -43,7 +43,10 @@ TEST_F(ProductsOnGpu, gradients_of_weights_over_many_rows) {
                                             {74, 64, inner},
                                             {64, 81, inner},
                                             {96, 64, inner},
-                                            {64, 96, inner}}) {
+                                            {64, 96, inner},
+                                            {65, 65, inner},
+                                            {96, 70, inner},
+                                            {96, 96, inner}}) {
       test::check_gemm<float>(shape, yes, no, {{0, 0}, {1, 3}}, gpu);
       test::check_gemm<Bfloat16>(shape, yes, no, {{0, 0}, {1, 8}}, gpu);
     }

@@ -104,7 +104,6 @@ bool is_dots(const ProductOf<T>& product) {
 template <class T>
 bool streams_inner(const ProductOf<T>& product) {
   return product.inner >= many_rows && !product.left.inner_in_row && !product.right.inner_in_row &&
-         std::min(product.rows, product.cols) <= inner_tile_rows &&
          std::max(product.rows, product.cols) <= 96;
 }
 
@@ -143,6 +142,17 @@ void run_rows(Product product, std::byte* memory, Stream stream) {
 
 static_assert(most_stream_blocks * 2 * 64 <= cuda::workspace_partials);
 
+/// The rows of a result from `first` on, no more than a tile has.
+Product tile_of(Product product, std::int64_t first) {
+  product.rows = std::min<std::int64_t>(product.rows - first, inner_tile_rows);
+  product.left.matrix.data += first;
+  product.target.data += first * product.target.row_step;
+  if (product.target.bias != nullptr) product.target.bias += first * product.target.bias_row_step;
+  return product;
+}
+
+/// More rows than a tile has take a launch each: both read the right factor, and take less than
+/// BLAS does in fp32.
 void run_inner(const Product& given, std::byte* memory, Stream stream) {
   const Product product = given.rows > inner_tile_rows ? transposed(given) : given;
   const ProductSplit split = cut(1, product.inner, 4 * inner_lines, inner_lines, memory);
@@ -151,11 +161,15 @@ void run_inner(const Product& given, std::byte* memory, Stream stream) {
                           : product.cols <= 64   ? run_stream_inner<0, false>
                           : product.cols <= 80   ? run_stream_inner<16, false>
                                                  : run_stream_inner<32, false>;
-  run_chosen(launch_of(product, split), stream);
+  for (std::int64_t first = 0; first < product.rows; first += inner_tile_rows) {
+    run_chosen(launch_of(tile_of(product, first), split), stream);
+  }
 }
 
-/// False where rows do not lie as they can be copied.
+/// False where the result has more than a tile, which BLAS takes at the speed of memory, or where
+/// rows do not lie as they can be copied.
 bool run_narrow_inner(const ProductOf<__nv_bfloat16>& given, std::byte* memory, Stream stream) {
+  if (std::min(given.rows, given.cols) > inner_tile_rows) return false;
   const auto product = given.rows > inner_tile_rows ? transposed(given) : given;
   const bool wide = copies_narrow_rows(product.right.matrix, product.cols, 16);
   if (!copies_narrow_rows(product.left.matrix, product.rows, 16)) return false;
