@@ -60,47 +60,47 @@ struct UpdateLayout {
   }
 };
 
-/// Writes a weight into shared memory, as planes, from line `first_line` on.
-template <int cols, class T, class Layout = UpdateLayout<T>>
+/// Writes a weight into shared memory, as planes, from line `first_line` on. A warp takes a row of
+/// the matrix as it lies in memory, which has a column of Y or, without `in_row`, a line.
+template <int cols, class T, class Layout, bool in_row>
 __device__ void keep_weight(const UpdateLaunch& launch, const void* weight, std::int64_t stride,
                             int first_line, bool root, char* planes) {
-  const auto* const from = static_cast<const T*>(weight);
-  const auto padded = static_cast<int>(Layout::padded(launch.features.inner));
-  const std::int64_t block_bytes = Layout::block_bytes(launch.features.inner, root);
-  const std::int64_t plane_bytes = Layout::plane_bytes(launch.features.inner, root, cols);
-  const bool in_row = launch.weights.inner_in_row;
-  const auto inner_of = [&](int i) { return in_row ? i % padded : i / cols; };
-  const auto col_of = [&](int i) { return in_row ? i / padded : i % cols; };
+  const auto inner = static_cast<int>(launch.features.inner);
+  const auto width = static_cast<int>(launch.features.cols);
+  const auto padded = static_cast<int>(Layout::padded(inner));
+  const auto block_bytes = static_cast<int>(Layout::block_bytes(inner, root));
+  const auto plane_bytes = static_cast<int>(Layout::plane_bytes(inner, root, cols));
+  const auto place_of = [&](int row, int i) {
+    const int col = in_row ? row : i;
+    const int line = first_line + Layout::line_of(in_row ? i : row);
+    const int at = exchanged_column(col) % 64;
+    return planes + col / 64 * block_bytes + line * 128 + ((at / 8) ^ (line % 8)) * 16 + at % 8 * 2;
+  };
+  const int rows = in_row ? cols : padded, length = in_row ? padded : cols;
+  const int there = in_row ? width : inner, long_there = in_row ? inner : width;
   // Several are on their way at once: a store to shared memory may not be passed by a load.
-  constexpr int batch = 8;
-  const auto threads = static_cast<int>(blockDim.x);
-  for (int first = static_cast<int>(threadIdx.x); first < padded * cols; first += batch * threads) {
-    float values[batch];
+  constexpr int batch = 12;
+  const auto warps = static_cast<int>(blockDim.x) / 32;
+  for (int first = static_cast<int>(threadIdx.x) / 32; first < rows; first += batch * warps) {
+    for (int i = static_cast<int>(threadIdx.x) % 32; i < length; i += 32) {
+      const T* from = static_cast<const T*>(weight) + first * stride + i;
+      float values[batch];
 #pragma unroll
-    for (int b = 0; b < batch; ++b) {
-      const int i = first + b * threads;
-      const int inner = inner_of(i);
-      const int col = col_of(i);
-      const bool exists =
-          i < padded * cols && inner < launch.features.inner && col < launch.features.cols;
-      values[b] =
-          exists ? cuda::widen(in_row ? from[col * stride + inner] : from[inner * stride + col])
-                 : 0.0f;
-    }
+      for (int b = 0; b < batch; ++b, from += warps * stride) {
+        const bool exists = first + b * warps < there && i < long_there;
+        values[b] = exists ? cuda::widen(*from) : 0.0f;
+      }
 #pragma unroll
-    for (int b = 0; b < batch; ++b) {
-      const int i = first + b * threads;
-      if (i >= padded * cols) break;
-      const int col = col_of(i);
-      const int line = first_line + Layout::line_of(inner_of(i));
-      const int at = exchanged_column(col) % 64;
-      char* const place =
-          planes + col / 64 * block_bytes + line * 128 + ((at / 8) ^ (line % 8)) * 16 + at % 8 * 2;
+      for (int b = 0; b < batch; ++b) {
+        const int row = first + b * warps;
+        if (row >= rows) break;
+        char* const place = place_of(row, i);
 #pragma unroll
-      for (int plane = 0; plane < Layout::right_planes; ++plane) {
-        const __nv_bfloat16 part = __float2bfloat16_rn(values[b]);
-        *reinterpret_cast<__nv_bfloat16*>(place + plane * plane_bytes) = part;
-        values[b] -= __bfloat162float(part);
+        for (int plane = 0; plane < Layout::right_planes; ++plane) {
+          const __nv_bfloat16 part = __float2bfloat16_rn(values[b]);
+          *reinterpret_cast<__nv_bfloat16*>(place + plane * plane_bytes) = part;
+          values[b] -= __bfloat162float(part);
+        }
       }
     }
   }
@@ -111,11 +111,16 @@ template <int cols, class T, class Layout = UpdateLayout<T>>
 __device__ void keep_weights(const UpdateLaunch& launch, char* planes) {
   const UpdateLaunch::Weights& weights = launch.weights;
   const bool root = weights.root != nullptr;
-  keep_weight<cols, T, Layout>(launch, weights.weight, weights.stride, 0, root, planes);
-  if (!root) return;
-  keep_weight<cols, T, Layout>(launch, weights.root, weights.root_stride,
-                               static_cast<int>(Layout::padded(launch.features.inner)), root,
-                               planes);
+  const auto padded = static_cast<int>(Layout::padded(launch.features.inner));
+  for (int number = 0; number < (root ? 2 : 1); ++number) {
+    const void* const weight = number == 0 ? weights.weight : weights.root;
+    const std::int64_t stride = number == 0 ? weights.stride : weights.root_stride;
+    if (weights.inner_in_row) {
+      keep_weight<cols, T, Layout, true>(launch, weight, stride, number * padded, root, planes);
+    } else {
+      keep_weight<cols, T, Layout, false>(launch, weight, stride, number * padded, root, planes);
+    }
+  }
 }
 
 /// Four neighbours of two rows as the matrix unit takes them, in planes. Infinity is in the last
