@@ -55,7 +55,7 @@ class WindowUpdate {
   }
 
   __device__ void operator()(Sums& sums) const {
-    reduce(sums);
+    if (!plain()) reduce(sums);
     if (launch_.update.features.self) add_own(self_factor<T>(launch_.update), sums);
     Rows aggregated;
     narrow(sums, aggregated);
@@ -83,6 +83,12 @@ class WindowUpdate {
  private:
   __device__ static int place(int half, int block) { return 4 * block + 2 * half; }
   __device__ bool exists(int block) const { return 8 * block + feature_ < features_; }
+
+  /// Sums of whole steps of the matrix unit without scales and divisors: nothing is left to do.
+  __device__ bool plain() const {
+    return launch_.epilogue.row_scale == nullptr && launch_.epilogue.row_divisor == nullptr &&
+           launch_.epilogue.unit == 1 && features_ % 16 == 0;
+  }
 
   /// Scales of rows and the divisors of a mean. Beyond the last feature there is nothing: no number
   /// that happens to be there may meet the weights.
