@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch._dynamo
 from conftest import random_edges
-from test_layers import LAYERS, pair
+from layer_pairs import LAYERS, pair
 
 import tessera
 import tessera.nn

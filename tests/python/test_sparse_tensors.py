@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch_geometric.nn as pyg
 from conftest import random_edges
-from test_layers import LAYERS, gradients, pair, same
+from layer_pairs import LAYERS, gradients, pair, same
 from test_users import AdjT
 
 import tessera
