@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers under autocast: the types of results and gradients are PyG's, and numbers are as near as 16 bits are."""
 
+import copy
+
 import pytest
 import torch
+import torch_geometric.nn as pyg
 from conftest import random_edges
 from layer_pairs import LAYERS, pair, same
 
+import tessera
 import tessera.nn
 from tessera.nn import _gcn_norm
 
@@ -111,3 +115,15 @@ def test_gin_with_a_learned_epsilon_under_autocast_has_its_type(device):
     layer = tessera.nn.GINConv(torch.nn.Linear(12, 8), train_eps=True).to(device)
     with torch.autocast(device.type, dtype=torch.bfloat16):
         assert layer(torch.randn(40, 12, device=device), random_edges(40, 40, 200, device)).dtype == torch.bfloat16
+
+
+def test_numbers_that_grow_are_not_narrowed_under_autocast(device):
+    """Sums of sums without a norm are more than fp16 holds; PyG's are fp32."""
+    index = torch.stack([torch.arange(1, 601), torch.zeros(600, dtype=torch.int64)]).to(device)
+    index = torch.cat([index, index.flip(0)], dim=1)
+    theirs = pyg.APPNP(3, 0.1, normalize=False).to(device)
+    mine, x = tessera.accelerate(copy.deepcopy(theirs)), torch.rand(601, 4, device=device)
+    with torch.autocast(device.type, dtype=torch.float16):
+        found, expected = mine(x, index), theirs(x, index)
+    assert mine.tessera_fallback is None and found.dtype == expected.dtype
+    assert expected.max() > 65504 and torch.allclose(found, expected, rtol=1e-4)

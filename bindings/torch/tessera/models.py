@@ -47,6 +47,7 @@ def accelerate(model: Model, precision: str | torch.dtype | None = None, tune: b
         ours = _LAYERS.get(type(module))
         if ours is not None:
             module.__class__ = ours
+            module._write_templates()
         if isinstance(module, Accelerated):
             module._tessera_dtype = dtype
             module._tessera_tune = tune

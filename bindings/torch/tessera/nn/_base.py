@@ -100,6 +100,17 @@ class Accelerated:
                 continue
             setattr(cls, f"{method}_type", {name: kind.type for name, kind in found.items()})
 
+    def _write_templates(self) -> None:
+        """PyG writes code that passes messages for each class, when a layer of it is made, and layers run that. Those
+        that were accelerated or unpickled were made as another class, or in another process: without it they would run
+        PyG's older code, which is wrong for some (scores of edges where the flow is reversed)."""
+        if "_jinja_propagate" not in type(self).__dict__:
+            self._set_jittable_templates()  # type: ignore[attr-defined]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[misc]
+        self._write_templates()
+
     def __setattr__(self, name: str, value: Any) -> None:
         self.__dict__.pop("_tessera_route", None)
         super().__setattr__(name, value)

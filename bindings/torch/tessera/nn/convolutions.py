@@ -314,8 +314,9 @@ class APPNP(Accelerated, pyg.APPNP):
                     graph, narrow, weight, add_self_loops=self.add_self_loops, loop_weight=1.0,
                     sums_loops=not _is_list_of_edges(edge_index), tune=self._tessera_tune,
                 )
-            else:
-                moved = spmm(graph, narrow, weight, tune=self._tessera_tune)
+            else:  # numbers grow from step to step, and 16 bits of autocast would not hold them
+                with torch.autocast(x.device.type, enabled=False):
+                    moved = spmm(graph, narrow, weight, tune=self._tessera_tune)
             x = moved.to(start.dtype) * (1 - self.alpha) + self.alpha * start
         return x
 
