@@ -141,8 +141,7 @@ void check_cut_windows(const std::string& kernel, const Heads& heads) {
 
 TEST_P(NarrowAttentionKernels, CutWindows) {
   for_instruction_sets([](const std::string& kernel) {
-    for (const Heads& heads :
-         {Heads{4, 8}, Heads{9, 8}, Heads{5, 16}, Heads{3, 32}, Heads{2, 64}}) {
+    for (const Heads& heads : {Heads{4, 8}, Heads{9, 8}, Heads{3, 32}, Heads{2, 64}}) {
       check_cut_windows<float>(kernel, heads);
       check_cut_windows<Bfloat16>(kernel, heads);
     }

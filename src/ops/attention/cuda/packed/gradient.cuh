@@ -446,6 +446,8 @@ class PackedGradient
     const StepPattern cells(pattern, step);
 #pragma unroll
     for (int h = 0; h < heads; ++h) {
+      // Of others nothing was brought, and heads share their sums of numbers.
+      if (first_head() + h >= launch_.heads) break;
       StepWeights<T> weights[num_sides];
       find_exponentials(weights, columns, h, step, cells);
       std::uint32_t numbers[2];

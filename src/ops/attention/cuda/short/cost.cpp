@@ -51,7 +51,7 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> gat_coefficients = {
        .feature_window_us = 9.5e-6,
        .head_step_us = 0,
        .feature_step_us = 5.73e-6,
-       .last_step_us = 0.68,
+       .last_step_us = 0.46,
        .most_last_steps = 64,
        .moved_bytes_per_us = 4.2e6}}}};
 
@@ -64,7 +64,7 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> gat_backward_coefficients = {
        .feature_window_us = 6.3e-5,
        .head_step_us = 0,
        .feature_step_us = 1.5e-5,
-       .last_step_us = 1.37,
+       .last_step_us = 1.15,
        .most_last_steps = 64,
        .moved_bytes_per_us = 4.2e6}}}};
 

@@ -3,6 +3,7 @@
 
 #include "ops/attention/cuda/heads/cost.hpp"
 #include "ops/attention/cuda/heads/launch.hpp"
+#include "ops/attention/cuda/packed/cost.hpp"
 #include "ops/attention/cuda/packed/launch.hpp"
 #include "ops/attention/cuda/rows/cost.hpp"
 #include "ops/attention/cuda/tall/cost.hpp"
@@ -73,6 +74,10 @@ void set_gat_gradient(const AttentionOptions& options, WindowKernel& kernel) {
 }
 
 double predict_gat_backward_us(const AttentionProblem& problem, const DeviceTraits& traits) {
+  // As many forward passes as they took on three graphs.
+  if (by_packed_factors(problem.options)) {
+    return 2.55 * predict_packed_attention_us(problem, traits);
+  }
   // Either sweep gathers rows once, as a forward pass does, and is taken to be as fast.
   if (is_narrow(problem.options)) return 2 * predict_heads_attention_us(problem, traits);
   if (!by_column_factors(problem.options)) return predict_rows_backward_us(problem, traits);
