@@ -128,9 +128,8 @@ TEST_P(AttentionPaths, RecordingsReadWhatHasChanged) {
       AttentionCase<T> run(graph, options, 4100), other(graph, options, 4200);
       PlacedAttention<T> placed(run);
       const auto work = [&](Stream stream) {
-        ops::run(placed.plan, placed.inputs(), placed.outputs(), stream);
-        ops::run_backward(placed.plan, placed.inputs(), placed.output.view(), placed.log_sum.view(),
-                          placed.grad_output.view(), placed.gradients(), stream);
+        placed.run_forward(stream);
+        placed.run_backward(placed.gradients(), stream);
       };
       work({});
       const Recording recording = Recording::of(placed.device, work);

@@ -137,10 +137,12 @@ struct PlacedAttention {
   ops::Operand kept_operand() {
     return keeps && host_kept.size() > 0 ? ops::Operand(kept.view()) : ops::Operand();
   }
-  void run_forward() { ops::run_keeping(plan, inputs(), outputs(), kept_operand()); }
-  void run_backward(const ops::AttentionGradOutputs& wanted) {
+  void run_forward(Stream stream = {}) {
+    ops::run_keeping(plan, inputs(), outputs(), kept_operand(), stream);
+  }
+  void run_backward(const ops::AttentionGradOutputs& wanted, Stream stream = {}) {
     ops::run_backward_kept(plan, inputs(), output.view(), log_sum.view(), kept_operand(),
-                           grad_output.view(), wanted);
+                           grad_output.view(), wanted, stream);
   }
   void fetch() {
     for (PlacedMatrix<T>* matrix :
