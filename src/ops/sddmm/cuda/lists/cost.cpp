@@ -30,6 +30,7 @@ struct ListCoefficients {
   double panel_passed_bytes_per_us;
   double panel_missed_bytes_per_us;
   PolicyFactors<list_policies.size()> factors;
+  double other_rows;  ///< how many times as long where rows are not of 512 bytes
 
   ListCoefficients scaled(DeviceRatio ratio) const {
     ListCoefficients scaled = *this;
@@ -54,14 +55,14 @@ constexpr std::array<Fitted<ListCoefficients>, 1> coefficients = {
                    .cached_bytes = 44.6e6,
                    .window_bytes = std::numeric_limits<double>::infinity()},
        .ahead_missed_bytes_per_us = 40e6,
-       .hub_sources = 0.6,
+       .hub_sources = 0.75,
        .power = 2.27,
        .panel_start_us = 2.85,
        .panel_loaded_bytes_per_us = 13.7e6,
        .panel_passed_bytes_per_us = 12.66e6,
        .panel_missed_bytes_per_us = 3.66e6,
-       .factors = {{1.01, 1, 1.02, 1.02, 1.01, 1, 1.02},
-                   {1.16, 1.15, 1.17, 1.17, 1.16, 1.15, 1.3}}}}}};
+       .factors = {{1.01, 1, 1.02, 1.02, 1.01, 1, 1.02}, {1.41, 1.4, 1.42, 1.42, 1.41, 1.4, 1.4}},
+       .other_rows = 1.2}}}};
 
 /// What a problem has to move, in bytes.
 struct Bytes {
@@ -150,7 +151,9 @@ double predict_list_us(const SddmmProblem& problem, const ListPolicy& policy,
   if (problem.graph.num_edges() == 0 || problem.features == 0) return fit.start_us;
   const Bytes bytes(problem, policy);
   const bool half = bytes_per_element(problem.precision) == 2;
-  const double factor = fit.factors.of(list_policies, policy, half);
+  constexpr double fitted_row_bytes = 512;
+  const double factor = fit.factors.of(list_policies, policy, half) *
+                        (bytes.row == fitted_row_bytes ? 1 : fit.other_rows);
   if (policy.order == ListOrder::panels) {
     return fit.start_us + factor * panels_us(problem, fit, bytes, traits);
   }

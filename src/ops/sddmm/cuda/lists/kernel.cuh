@@ -36,26 +36,31 @@ struct GroupEnds {
   __device__ bool changes(int e) const { return e == 0 || of[e] != of[e - 1]; }
 };
 
-/// The rows of one end, a line at a time.
+/// A line of the rows of one end.
 template <class T>
-class EndRows {
+class EndLine {
  public:
-  using FeatureVector = cuda::Vector<T, 16>;
+  /// `at` is where a lane's part of the line lies in a row.
+  __device__ EndLine(const ListedEnd& end, std::uint32_t at)
+      : features_(static_cast<const char*>(end.features)),
+        row_bytes_(static_cast<std::uint32_t>(end.stride * sizeof(T))),
+        at_(at) {
+    // Where rows begin is computed for each line anew: kept, that would take the registers of what
+    // is loaded, and the last rows would be asked for when the first have come.
+    asm volatile("" : "+r"(row_bytes_));
+  }
 
-  __device__ EndRows(const ListedEnd& end, int lane)
-      : features_(static_cast<const char*>(end.features) + lane * 16),
-        row_bytes_(static_cast<std::uint32_t>(end.stride * sizeof(T))) {}
-
-  __device__ FeatureVector line(VertexId row, int at) const {
-    const char* const from =
-        features_ + static_cast<std::uint64_t>(static_cast<std::uint32_t>(row)) * row_bytes_;
+  __device__ cuda::Vector<T, 16> of(VertexId row) const {
+    const std::uint64_t from =
+        static_cast<std::uint64_t>(static_cast<std::uint32_t>(row)) * row_bytes_ + at_;
     // A plain load: a read-only one may be moved to before the wait for the kernel that writes it.
-    return {*reinterpret_cast<const uint4*>(from + at)};
+    return {*reinterpret_cast<const uint4*>(features_ + from)};
   }
 
  private:
   const char* features_;
   std::uint32_t row_bytes_;
+  std::uint32_t at_;
 };
 
 template <class T>
@@ -73,16 +78,15 @@ __global__ __launch_bounds__(block_threads,
                              1024 / block_threads) void listed_dots(const ListLaunch launch) {
   cuda::let_next_begin();
   constexpr int round = block_threads / 32 * list_tile;  // what the warps of a block take at once
-  const int lane = static_cast<int>(threadIdx.x) % list_lanes;
+  const unsigned lane = threadIdx.x % list_lanes;
   const int share_begin = static_cast<int>(blockIdx.x) * launch.share;
   const int share_end = min(launch.num_edges, share_begin + launch.share);
-  int tile = share_begin + static_cast<int>(threadIdx.x) / 32 * list_tile;
+  int tile = share_begin + static_cast<int>(threadIdx.x / 32 * list_tile);
   if (tile >= share_end) return;
-  const int group = static_cast<int>(threadIdx.x) % 32 / list_lanes * list_edges;
+  const int group = static_cast<int>(threadIdx.x % 32 / list_lanes * list_edges);
   GroupEnds kept, gathered;
   kept.load(launch.kept, tile + group);
   gathered.load(launch.gathered, tile + group);
-  const EndRows<T> kept_rows(launch.kept, lane), gathered_rows(launch.gathered, lane);
   cuda::wait_for_previous();
   while (true) {
     const int next_tile = tile + round;
@@ -94,13 +98,14 @@ __global__ __launch_bounds__(block_threads,
     float sums[list_edges] = {};
     // Not unrolled: the loads of later lines would take the registers of other warps.
 #pragma unroll 1
-    for (int at = 0; at < launch.row_bytes; at += list_line_bytes) {
+    for (std::uint32_t at = lane * 16; at < launch.row_bytes; at += list_line_bytes) {
+      const EndLine<T> kept_line(launch.kept, at), gathered_line(launch.gathered, at);
       cuda::Vector<T, 16> a[list_edges], b[list_edges];
 #pragma unroll
-      for (int e = 0; e < list_edges; ++e) b[e] = gathered_rows.line(gathered.of[e], at);
+      for (int e = 0; e < list_edges; ++e) b[e] = gathered_line.of(gathered.of[e]);
 #pragma unroll
       for (int e = 0; e < list_edges; ++e) {
-        if (kept.changes(e)) a[e] = kept_rows.line(kept.of[e], at);
+        if (kept.changes(e)) a[e] = kept_line.of(kept.of[e]);
       }
       cuda::Vector<T, 16> held;
 #pragma unroll
@@ -109,9 +114,9 @@ __global__ __launch_bounds__(block_threads,
         add_products<T>(held, b[e], sums[e]);
       }
     }
-    const float sum = group_sum<list_lanes>(sums, lane);
+    const float sum = group_sum<list_lanes>(sums, static_cast<int>(lane));
     constexpr int lanes_of_edge = list_lanes / list_edges;
-    int place = tile + group + lane / lanes_of_edge;
+    int place = tile + group + static_cast<int>(lane / lanes_of_edge);
     if (lane % lanes_of_edge == 0 && place < launch.num_edges) {
       if (launch.places != nullptr) place = __ldg(launch.places + place);
       static_cast<T*>(launch.edges)[place * launch.edges_stride] = cuda::narrow<T>(sum);

@@ -24,8 +24,8 @@ struct ListLaunch {
   ListedEnd gathered;
   const std::int32_t* places = nullptr;  ///< of results; null: as listed
   int num_edges = 0;
-  int share = 0;      ///< edges of a block, in whole tiles
-  int row_bytes = 0;  ///< in whole lines
+  int share = 0;                ///< edges of a block, in whole tiles
+  std::uint32_t row_bytes = 0;  ///< in whole lines
   void* edges = nullptr;
   std::int64_t edges_stride = 0;
 };

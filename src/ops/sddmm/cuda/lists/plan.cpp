@@ -44,7 +44,7 @@ class CudaListedDots final : public PreparedSddmm {
     launch_.num_edges = static_cast<int>(problem.graph.num_edges());
     launch_.share = static_cast<int>(
         share_of(list_policies[policy], problem.graph.num_edges(), device_traits(problem.device)));
-    launch_.row_bytes = static_cast<int>(head_bytes(problem));
+    launch_.row_bytes = static_cast<std::uint32_t>(head_bytes(problem));
   }
 
   void run(const ConstOperand& u, const ConstOperand& v, const Operand& edges,
