@@ -56,18 +56,6 @@ StageLists make_stages(const PieceSchedule& schedule, int max_steps, int stretch
   return lists;
 }
 
-void set_halves(StageLists& lists, std::span<const std::uint8_t> halves_of_tiles) {
-  for (Stage& stage : lists.stages) {
-    const int steps_before = stage.bit_shift / bits_per_step;
-    const int tiles = (steps_before + stage.num_steps + steps_per_tile - 1) / steps_per_tile;
-    unsigned halves = 0;
-    for (int i = 0; i < tiles; ++i) {
-      halves |= halves_of_tiles[static_cast<std::size_t>(stage.first_tile + i)];
-    }
-    stage.halves = halves & 3u;
-  }
-}
-
 std::int32_t most_stage_units(std::span<const std::int32_t> unit_offsets, int max_steps) {
   const std::size_t halves = max_steps < steps_per_tile ? 1 : 2;
   std::int32_t most = 0;

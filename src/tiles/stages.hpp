@@ -26,9 +26,7 @@ struct alignas(16) Stage {
   std::int32_t target = 0;  ///< the window's first row, or the slot
   std::uint8_t num_steps = 0;
   std::uint8_t bit_shift : 4 = 0;      ///< where the first step stands in a word of its tile
-  std::uint8_t after_stretch : 2 = 0;  ///< whether the piece has stretches before this one
-  /// Which halves of the window have edges here, as bits; where that is not known, both.
-  std::uint8_t halves : 2 = 3;
+  std::uint8_t after_stretch : 4 = 0;  ///< whether the piece has stretches before this one
   StageEnd end = StageEnd::work;
   std::uint8_t last_row = 0;  ///< of the window: its rows are 0 .. last_row
 };
@@ -42,9 +40,6 @@ struct StageLists {
 /// The pieces of a schedule in stages of at most `max_steps` steps, a power of two. Sums are taken
 /// over stretches of up to `stretch_steps` steps, a multiple of that; 0: over all of them.
 StageLists make_stages(const PieceSchedule& schedule, int max_steps, int stretch_steps = 0);
-
-/// Notes which halves of their windows stages concern, from those of each tile.
-void set_halves(StageLists& lists, std::span<const std::uint8_t> halves_of_tiles);
 
 /// Where the values of a stage's edges are (tiles/tile_values.hpp): one load of 16 bytes.
 struct alignas(16) StageValues {

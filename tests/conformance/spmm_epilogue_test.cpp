@@ -184,7 +184,7 @@ TEST_P(SpmmEpilogueTest, EveryPartAloneAndTogether) {
 
 TEST_P(SpmmEpilogueTest, OddWidthsAndStrides) {
   const SpmmEpilogue all = epilogues().back();
-  for (const std::int64_t features : {1, 3, 7, 17, 40, 64, 100, 130}) {
+  for (const std::int64_t features : {1, 3, 7, 17, 40, 64, 100, 130, 136}) {
     for (const std::int64_t margin : {0, 3, 8}) {
       run_in_all_types({GetParam(), small_graph(), Reduction::sum, features, all, margin});
     }

@@ -107,8 +107,7 @@ std::array<double, strategies.size()> predictions(const Case& each, const Device
   double rows = 0, tall = 0, edges = 0, softmax = 0;
   for (const RowsPolicy& policy : rows_policies) rows += predicted_rows_us(spmm, policy, traits);
   for (const TallPolicy& policy : tall_policies) {
-    if (!policy.warps && !policy.quads && !policy.halves)
-      tall += predict_tall_us(spmm, policy, traits);
+    if (!policy.warps && !policy.quads) tall += predict_tall_us(spmm, policy, traits);
   }
   for (const EdgesPolicy& policy : vector_policies) {
     edges += predict_edges_us(sddmm, policy, 16, traits);

@@ -2,8 +2,6 @@
 #include "tiles/stages.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -58,27 +56,6 @@ TEST(Stages, AreThePiecesOfEveryWorker) {
           }
         }
       }
-    }
-  }
-}
-
-/// A stage concerns the halves that any of its tiles concerns.
-TEST(Stages, ConcernTheHalvesOfTheirTiles) {
-  const TiledGraph tiled = translate(testing::random_graph(300, 400, 3000, 5, false), 128);
-  std::vector<std::uint8_t> halves(static_cast<std::size_t>(tiled.num_tiles()));
-  for (std::size_t tile = 0; tile < halves.size(); ++tile) {
-    halves[tile] = static_cast<std::uint8_t>(tile % 4);
-  }
-  for (const int max_steps : {2, 4, 8}) {
-    SCOPED_TRACE(max_steps);
-    StageLists lists = make_stages(make_pieces(tiled, {3, 8}), max_steps);
-    for (const Stage& stage : lists.stages) EXPECT_EQ(stage.halves, 3);
-    set_halves(lists, halves);
-    for (const Stage& stage : lists.stages) {
-      const auto first = static_cast<std::size_t>(stage.first_tile);
-      unsigned expected = stage.num_steps > 0 ? halves[first] : 0u;
-      if (stage.num_steps > 4) expected |= halves[first + 1];
-      EXPECT_EQ(stage.halves, expected);
     }
   }
 }

@@ -127,7 +127,7 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
        .some_windows = 0.32,
        .half = {{0.074, 0.00079}, {0.064, 0.00246}, 9e6, 0.22},
        .full = {{0.054, 0.0012}, {0.09, 0.00261}, 9.5e6, 0.36},
-       .factors = {1.06, 1.01, 1.03, 1.06, 1.33, 1, 1.4, 1.4, 1, 0.87, 1.26, 1, 1.5}}}}};
+       .factors = {1.06, 1.01, 1.03, 1.06, 1.33, 1, 1.4, 1.4, 1, 0.87, 1.26, 1}}}}};
 
 double factor_of(const TallCoefficients& fit, const TallPolicy& policy) {
   for (std::size_t i = 0; i < tall_policies.size(); ++i) {

@@ -22,10 +22,9 @@ struct TallLoader {
   using Plain = typename std::conditional_t<sizeof(T) == 2, Copy, Split>::type;
   using Multiplied = typename std::conditional_t<key.warps, std::type_identity<OnWarps<Plain>>,
                                                  std::type_identity<Plain>>::type;
-  using Halved = typename std::conditional_t<key.halves, std::type_identity<ByHalves<Multiplied>>,
-                                             std::type_identity<Multiplied>>::type;
-  using Type = typename std::conditional_t<key.epilogue, std::type_identity<WithEpilogue<Halved>>,
-                                           std::type_identity<Halved>>::type;
+  using Type =
+      typename std::conditional_t<key.epilogue, std::type_identity<WithEpilogue<Multiplied>>,
+                                  std::type_identity<Multiplied>>::type;
 };
 
 template <TallKey key>

@@ -18,9 +18,8 @@ struct TallKey {
   bool valued = false;  ///< edges have values
   bool aligned = true;
   bool epilogue = false;
-  bool warps = false;   ///< on mma.sync, by warps of their own, instead of wgmma
-  bool quads = false;   ///< on sparse wgmma, columns in quads
-  bool halves = false;  ///< of windows, each without stages that do not concern it
+  bool warps = false;  ///< on mma.sync, by warps of their own, instead of wgmma
+  bool quads = false;  ///< on sparse wgmma, columns in quads
 
   friend constexpr bool operator==(const TallKey&, const TallKey&) = default;
 };
@@ -28,15 +27,10 @@ struct TallKey {
 /// Whether there are kernels: 16-bit features are exact in one plane; values take windows of 64
 /// rows; an epilogue takes two planes at most, and no values; warps take windows of 64 rows, two
 /// planes at most, and with an epilogue rows on boundaries. Quads take windows of 128 or 256 rows,
-/// two planes at most and no weights of edges. Halves are of windows of 128 rows, without anything
-/// else.
+/// two planes at most and no weights of edges.
 constexpr bool is_compiled(const TallKey& key) {
   if (key.quads != (key.height == 256) && !(key.quads && key.height == 128)) return false;
   if (key.quads && (key.scaled || key.valued || key.warps || key.planes == 3)) return false;
-  if (key.halves && (key.height != 128 || !key.aligned || key.epilogue || key.scaled ||
-                     key.valued || key.warps || key.quads || key.planes == 3)) {
-    return false;
-  }
   const bool full = key.precision == Precision::fp32;
   if (full ? key.scaled || key.planes < 2 : key.planes > 1) return false;
   if (key.valued && (key.height != 64 || key.scaled || key.planes == 3)) return false;

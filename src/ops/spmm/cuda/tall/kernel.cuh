@@ -245,10 +245,7 @@ __device__ void sum_stages(const TallLaunch& launch, char* memory) {
       using Stage =
           typename std::conditional_t<Loader::quads, std::type_identity<MultiplyQuads<Loader>>,
                                       std::type_identity<Multiply<Loader>>>::type;
-      const bool concerned = !Loader::by_halves || (stage.halves >> (threadIdx.x / 128) & 1u) != 0;
-      if (concerned) {
-        Stage(feed.record(turn), stage.bit_shift, stage_rows)(stage.num_steps, growing);
-      }
+      Stage(feed.record(turn), stage.bit_shift, stage_rows)(stage.num_steps, growing);
     }
     loader.advance(feed.stage(turn + 2).num_steps, feed.record(turn + 1), feed.record(turn + 2),
                    place);

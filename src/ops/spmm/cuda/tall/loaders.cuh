@@ -105,7 +105,6 @@ class CopyLoader {
   static constexpr bool valued = valued_;
   static constexpr bool quads = quads_;
   static constexpr bool by_warps = false;
-  static constexpr bool by_halves = false;
   static constexpr int planes = 1;
   static constexpr int num_stages = 3;
   static constexpr bool scaled = scaled_;
@@ -152,14 +151,6 @@ struct OnWarps : Loader {
   static constexpr bool by_warps = true;
 };
 
-/// The same for kernels whose groups of warps leave out stages without edges of their rows.
-template <class Loader>
-struct ByHalves : Loader {
-  using Loader::Loader;
-  static constexpr bool by_halves = true;
-  static_assert(Loader::threads == 256 && !Loader::valued && !Loader::quads);
-};
-
 /// fp32 rows, which are split into bf16 planes on the way (high, low, and lower still): through
 /// registers, loaded two stages and stored one stage ahead.
 template <int width_, int planes_, int groups, bool aligned_ = true, bool valued_ = false,
@@ -174,7 +165,6 @@ class SplitLoader {
   static constexpr bool valued = valued_;
   static constexpr bool quads = quads_;
   static constexpr bool by_warps = false;
-  static constexpr bool by_halves = false;
   static constexpr int planes = planes_;
   static constexpr int num_stages = 2;
   static constexpr bool scaled = false;  ///< rows are multiplied on their way

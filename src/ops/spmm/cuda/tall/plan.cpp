@@ -33,7 +33,6 @@
 #include "ops/spmm/cuda/units_of_x.hpp"
 #include "tiles/cuda/device_quads.hpp"
 #include "tiles/cuda/device_tiles.hpp"
-#include "tiles/cuda/half_order.hpp"
 #include "tiles/cuda/value_layout.hpp"
 
 namespace tessera::ops {
@@ -43,11 +42,11 @@ constexpr auto tall_keys = collect_keys<TallKey>([](auto add) {
   for (const Precision precision : kernel_precisions) {
     for (const int height : {64, 128, 256}) {
       for (const int planes : {1, 2, 3}) {
-        for (int flags = 0; flags < 128; ++flags) {
+        for (int flags = 0; flags < 64; ++flags) {
           const TallKey key = {
-              precision,         height,           planes,           (flags & 1) != 0,
-              (flags & 2) != 0,  (flags & 4) != 0, (flags & 8) != 0, (flags & 16) != 0,
-              (flags & 32) != 0, (flags & 64) != 0};
+              precision,        height,           planes,           (flags & 1) != 0,
+              (flags & 2) != 0, (flags & 4) != 0, (flags & 8) != 0, (flags & 16) != 0,
+              (flags & 32) != 0};
           if (is_compiled(key)) add(key);
         }
       }
@@ -100,7 +99,6 @@ struct TallWindows {
   std::span<const VertexId> columns;
   const std::uint32_t* words = nullptr;
   std::shared_ptr<const cuda::DeviceRows> rest;  ///< edges that are not in windows
-  std::span<const std::uint8_t> halves = {};     ///< of each tile, where columns are in such order
 };
 
 TallWindows tall_windows(const SpmmProblem& problem, const TallPolicy& policy,
@@ -118,13 +116,6 @@ TallWindows tall_windows(const SpmmProblem& problem, const TallPolicy& policy,
             encoded->rest};
   };
   const tiles::TileOptions options = {policy.height, side, policy.min_uses};
-  if (policy.halves) {
-    const auto halved = tiles::device_halves(graph, side, problem.place());
-    const std::shared_ptr<const tiles::DeviceTiles> tiled(halved, &halved->tiles);
-    TallWindows ordered = windows(tiled, tiled->host.step_offsets.span());
-    ordered.halves = halved->halves.span();
-    return ordered;
-  }
   if (policy.quads) {
     const auto quads = tiles::device_quads(graph, options, problem.place());
     return windows(quads, quads->half_step_offsets.span());
@@ -243,7 +234,6 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     key.epilogue = !problem_.is_plain();
     key.warps = policy.warps;
     key.quads = policy.quads;
-    key.halves = policy.halves;
     const auto kernels = tall_functions(key);
     const std::int64_t wide = features_of_widest(problem_.features, kernels.back().width);
     for (const auto& [begin, end] : {std::pair{std::int64_t{0}, wide}, {wide, problem_.features}}) {
@@ -271,8 +261,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
         tiles::make_pieces(windows_.steps, {.workers = std::max(1, workers),
                                             .min_cut_steps = policy.min_cut_steps,
                                             .taken = some.taken});
-    tiles::StageLists lists = tiles::make_stages(schedule, shape.max_steps, stretch);
-    if (policy.halves) tiles::set_halves(lists, windows_.halves);
+    const tiles::StageLists lists = tiles::make_stages(schedule, shape.max_steps, stretch);
     Part part;
     part.function = function;
     part.panels = panels;
@@ -454,9 +443,6 @@ std::string why_not_tall(const SpmmProblem& problem, const TallPolicy& policy) {
     return "needs a GPU with wgmma (compute capability 9.0)";
   }
   if (policy.valued) return {};
-  if (policy.halves && !(whole && problem.is_plain() && column_scales(problem).empty())) {
-    return "rows that fill 16 bytes, columns without scales and no epilogue only";
-  }
   if (policy.quads) {
     if (std::string reason = why_not_quads(problem); !reason.empty()) return reason;
   }
@@ -492,10 +478,9 @@ SpmmKernel kernel_of_policy() {
       : policy.warps ? "mma.sync"
                      : "wgmma",
       policy.min_cut_steps,
-      policy.halves        ? ", in halves that leave out columns of the other"
-      : policy.planes == 3 ? ", fp32 in three planes"
-      : policy.valued      ? ", edges with values"
-                           : "",
+      policy.planes == 3 ? ", fp32 in three planes"
+      : policy.valued    ? ", edges with values"
+                         : "",
       policy.min_uses > 1
           ? fmt::format(", columns of fewer than {} rows on CUDA cores", policy.min_uses)
           : "");

@@ -22,11 +22,9 @@ struct TallPolicy {
   bool warps = false;
   /// On sparse wgmma: columns in quads of which every row uses at most two.
   bool quads = false;
-  /// Columns in an order in which most tiles concern one half of their window alone.
-  bool halves = false;
 };
 
-inline constexpr std::array<TallPolicy, 13> tall_policies = {{
+inline constexpr std::array<TallPolicy, 12> tall_policies = {{
     {"tall_64", 64, 32, 2, 1},
     {"tall_64_long", 64, 256, 2, 1},
     {"tall_128", 128, 32, 2, 1},
@@ -39,7 +37,6 @@ inline constexpr std::array<TallPolicy, 13> tall_policies = {{
     {"nm_256", 256, 32, 2, 1, false, false, true},
     {"nm_split_128", 128, 256, 2, 3, false, false, true},
     {"nm_split_256", 256, 256, 2, 3, false, false, true},
-    {"halves_128", 128, 256, 2, 1, false, false, false, true},
 }};
 
 /// Which of them are offered on rows in an order of the plan's own, too (row_order.hpp): columns in
