@@ -69,6 +69,11 @@ class DeviceMatrix {
   DeviceMatrix(std::int64_t rows, std::int64_t cols, Device device, std::int64_t margin = 3)
       : host_(rows, cols, margin), placed_(host_, device) {}
 
+  /// With a margin behind each row alone, which fills it up to a multiple of `multiple` numbers.
+  static DeviceMatrix filled(const Matrix<T>& values, Device device, std::int64_t multiple) {
+    return DeviceMatrix(Padded<T>::filled(values, multiple), device);
+  }
+
   MatrixView<T> view() { return placed_.view(); }
   operator ops::Operand() { return view(); }
   operator ops::ConstOperand() { return view(); }
@@ -94,6 +99,8 @@ class DeviceMatrix {
   }
 
  private:
+  DeviceMatrix(Padded<T> host, Device device) : host_(std::move(host)), placed_(host_, device) {}
+
   Padded<T> host_;
   Placed<T> placed_;
 };

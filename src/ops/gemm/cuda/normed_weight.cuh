@@ -34,6 +34,28 @@ struct WeightLayout {
   static constexpr int bytes = arrivals + weight_stages * 8 + 1024;
 };
 
+/// How rows of a matrix come to a stage: as one, with what lies between them, where there is `room`
+/// for that many numbers of a row.
+struct StagedRows {
+  cuda::Rows<const float> matrix;
+  int cols, room;
+
+  __device__ bool at_once() const { return matrix.stride <= room; }
+  /// Numbers from one row to the next.
+  __device__ int pitch() const { return at_once() ? static_cast<int>(matrix.stride) : cols; }
+  __device__ int bytes(int lines) const { return ((lines - 1) * pitch() + cols) * 4; }
+  __device__ void copy(std::int64_t first, int lines, char* place, std::uint32_t barrier) const {
+    const std::uint32_t to = cuda::shared_address(place);
+    const float* const from = matrix.data + first * matrix.stride;
+    if (at_once()) return cuda::copy_bytes(to, from, bytes(lines), barrier);
+#pragma unroll 1
+    for (int i = 0; i < lines; ++i) {
+      cuda::copy_bytes(to + static_cast<std::uint32_t>(i * cols * 4), from + i * matrix.stride,
+                       cols * 4, barrier);
+    }
+  }
+};
+
 /// The tiles of a block, which are a grid apart, on their way from memory into planes; x has `more`
 /// columns than 64, 0, 16 or 32.
 template <int more>
@@ -65,24 +87,11 @@ class WeightTiles {
     const std::int64_t first = first_row(tile);
     const int lines = static_cast<int>(min(launch_.rows - first, std::int64_t{weight_lines}));
     const std::uint32_t barrier = arrival(tile % weight_stages);
-    cuda::expect_bytes(barrier, lines * (2 * launch_.out + x_pitch()) * 4);
-    const auto copy_of = [&](const cuda::Rows<const float>& matrix, int cols, char* place) {
-      std::uint32_t to = cuda::shared_address(place);
-      const float* from = matrix.data + first * matrix.stride;
-      // Rows without a gap between them are one.
-      const bool at_once = matrix.stride == cols;
-      const int pieces = at_once ? 1 : lines;
-      const int bytes = cols * 4 * (at_once ? lines : 1);
-#pragma unroll 1
-      for (int i = 0; i < pieces; ++i) {
-        cuda::copy_bytes(to, from, bytes, barrier);
-        to += static_cast<std::uint32_t>(bytes);
-        from += matrix.stride;
-      }
-    };
-    copy_of(launch_.y, launch_.out, staged_y(tile));
-    copy_of(launch_.gradient, launch_.out, staged_gradient(tile));
-    copy_of(launch_.x, x_pitch(), staged_x(tile));
+    const StagedRows y = rows_of_y(), slopes = rows_of_gradient(), x = rows_of_x();
+    cuda::expect_bytes(barrier, y.bytes(lines) + slopes.bytes(lines) + x.bytes(lines));
+    y.copy(first, lines, staged_y(tile), barrier);
+    slopes.copy(first, lines, staged_gradient(tile), barrier);
+    x.copy(first, lines, staged_x(tile), barrier);
   }
 
   /// Makes planes of a tile when it has come.
@@ -111,8 +120,8 @@ class WeightTiles {
   __device__ void keep_gradient(int tile, std::int64_t first, int line) const {
     const int four = own_four();
     const bool exists = first + line < launch_.rows;
-    const float4 y = four_of(staged_y(tile), line * launch_.out, four);
-    const float4 slopes = four_of(staged_gradient(tile), line * launch_.out, four);
+    const float4 y = four_of(staged_y(tile), line * rows_of_y().pitch(), four);
+    const float4 slopes = four_of(staged_gradient(tile), line * rows_of_gradient().pitch(), four);
     const float of_y[4] = {y.x, y.y, y.z, y.w};
     float gradients[4] = {slopes.x, slopes.y, slopes.z, slopes.w};
     float numbers[5][4];
@@ -137,8 +146,12 @@ class WeightTiles {
   __device__ std::int64_t first_row(int tile) const {
     return (blockIdx.x + std::int64_t{gridDim.x} * tile) * weight_lines;
   }
-  /// Numbers of a row of x that are copied: up to the next boundary.
-  __device__ int x_pitch() const { return (launch_.in + 3) / 4 * 4; }
+  __device__ StagedRows rows_of_y() const { return {launch_.y, launch_.out, 64}; }
+  __device__ StagedRows rows_of_gradient() const { return {launch_.gradient, launch_.out, 64}; }
+  /// Up to the next boundary.
+  __device__ StagedRows rows_of_x() const {
+    return {launch_.x, (launch_.in + 3) / 4 * 4, widest_normed_weight};
+  }
 
   __device__ char* staged_y(int tile) const {
     return memory_ + WeightLayout::stages + tile % weight_stages * WeightLayout::stage_bytes;
@@ -170,7 +183,7 @@ class WeightTiles {
   /// Four numbers of a row of x, to a place in planes.
   __device__ void keep_x(int tile, std::int64_t first, int line, int four, char* planes,
                          int to) const {
-    const float4 x = four_of(staged_x(tile), line * x_pitch(), four);
+    const float4 x = four_of(staged_x(tile), line * rows_of_x().pitch(), four);
     float values[4] = {x.x, x.y, x.z, x.w};
     const bool exists = first + line < launch_.rows;
 #pragma unroll
