@@ -90,23 +90,19 @@ __device__ inline cuda::Rows<const float> read(const cuda::Rows<float>& rows) {
   return {rows.data, rows.stride};
 }
 
-/// What a thread has of a gradient, which may be transposed. All numbers are on their way before
-/// one of them is looked at: a chunk that ends early reads its last one again.
+/// What a thread has of a gradient, which may be transposed: then all numbers are on their way
+/// before one of them is looked at, and a chunk that ends early reads its last one again.
 template <class T, bool aligned>
 __device__ void load_gradient(cuda::Rows<const T> gradient, bool is_turned,
                               const cuda::Elements<width, aligned>& place, float (&values)[width]) {
-  if (aligned && !is_turned && place.count == width) return place.load(gradient, values);
+  if (!is_turned) return place.load(gradient, values);
   T fetched[width] = {};
-  std::int64_t row = place.row, col = place.col;
   if (place.count > 0) {
+    const T* from = gradient.data + place.col * gradient.stride + place.row;
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      fetched[i] =
-          gradient.data[is_turned ? col * gradient.stride + row : row * gradient.stride + col];
-      if (i + 1 >= place.count) continue;
-      const bool ends = col + 1 == place.cols;
-      row += ends ? 1 : 0;
-      col = ends ? 0 : col + 1;
+      fetched[i] = *from;
+      from += i + 1 < place.count ? gradient.stride : 0;
     }
   }
 #pragma unroll
