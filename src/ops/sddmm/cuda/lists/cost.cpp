@@ -30,7 +30,8 @@ struct ListCoefficients {
   double panel_passed_bytes_per_us;
   double panel_missed_bytes_per_us;
   PolicyFactors<list_policies.size()> factors;
-  double other_rows;  ///< how many times as long where rows are not of 512 bytes
+  double other_rows;    ///< how many times as long where rows are not of 512 bytes
+  double uneven_share;  ///< of what the longest of single shares takes more than their mean
 
   ListCoefficients scaled(DeviceRatio ratio) const {
     ListCoefficients scaled = *this;
@@ -62,7 +63,8 @@ constexpr std::array<Fitted<ListCoefficients>, 1> coefficients = {
        .panel_passed_bytes_per_us = 12.66e6,
        .panel_missed_bytes_per_us = 3.66e6,
        .factors = {{1.01, 1, 1.02, 1.02, 1.01, 1, 1.02}, {1.41, 1.4, 1.42, 1.42, 1.41, 1.4, 1.4}},
-       .other_rows = 1.2}}}};
+       .other_rows = 1.2,
+       .uneven_share = 0.15}}}};
 
 /// What a problem has to move, in bytes.
 struct Bytes {
@@ -111,6 +113,24 @@ GatherShares hub_shares(const Graph& graph, const ListCoefficients& fit, double 
           std::max(0.0, distinct(256) * unpopular(fit.gathers.cached_bytes) - first_times)};
 }
 
+/// How many times as long as their mean the longest of so many shares is, where each row of U that
+/// begins in a share counts as an edge: ids may tell of degrees.
+double unevenness(const Graph& graph, std::int64_t shares) {
+  const auto& offsets = graph.row_offsets();
+  const EdgeOffset share = (graph.num_edges() + shares - 1) / shares;
+  std::int64_t most = 0, row = 0;
+  for (EdgeOffset begin = 0; begin < graph.num_edges(); begin += share) {
+    const EdgeOffset end = std::min<EdgeOffset>(begin + share, graph.num_edges());
+    const auto next = std::lower_bound(offsets.begin() + row, offsets.end() - 1, end);
+    const std::int64_t next_row = next - offsets.begin();
+    most = std::max(most, end - begin + next_row - row);
+    row = next_row;
+  }
+  const double mean =
+      static_cast<double>(graph.num_edges() + graph.num_rows()) / static_cast<double>(shares);
+  return std::max(1.0, static_cast<double>(most) / mean);
+}
+
 double gathering_us(const SddmmProblem& problem, const ListPolicy& policy,
                     const ListCoefficients& fit, const Bytes& bytes) {
   GatherRates rates = fit.gathers;
@@ -152,8 +172,11 @@ double predict_list_us(const SddmmProblem& problem, const ListPolicy& policy,
   const Bytes bytes(problem, policy);
   const bool half = bytes_per_element(problem.precision) == 2;
   constexpr double fitted_row_bytes = 512;
-  const double factor = fit.factors.of(list_policies, policy, half) *
-                        (bytes.row == fitted_row_bytes ? 1 : fit.other_rows);
+  const bool uneven = policy.shares == 1 && policy.order != ListOrder::hubs;
+  const double factor =
+      fit.factors.of(list_policies, policy, half) *
+      (bytes.row == fitted_row_bytes ? 1 : fit.other_rows) *
+      (uneven ? 1 + fit.uneven_share * (unevenness(problem.graph, traits.processors) - 1) : 1);
   if (policy.order == ListOrder::panels) {
     return fit.start_us + factor * panels_us(problem, fit, bytes, traits);
   }
