@@ -14,7 +14,7 @@ using PackedFunctions =
     std::array<std::array<TallAttentionFunction, packed_block_features.size()>, num_packed_widths>;
 extern const PackedFunctions packed_gat_bf16;
 
-/// The backward pass of heads that have more features than this together go in blocks of so many.
+/// The backward pass of heads that fill more than the smaller block has so many features a block.
 inline constexpr int packed_gradient_features = 64;
 using PackedGradientFunctions = std::array<TallAttentionFunction, num_packed_widths>;
 extern const PackedGradientFunctions packed_gat_by_rows_bf16, packed_gat_by_columns_bf16;
