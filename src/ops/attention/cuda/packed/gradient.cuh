@@ -446,7 +446,7 @@ class PackedGradient
     const StepPattern cells(pattern, step);
 #pragma unroll
     for (int h = 0; h < heads; ++h) {
-      // Of others nothing was brought, and heads share their sums of numbers.
+      // Of others nothing was brought.
       if (first_head() + h >= launch_.heads) break;
       StepWeights<T> weights[num_sides];
       find_exponentials(weights, columns, h, step, cells);
@@ -458,8 +458,10 @@ class PackedGradient
       }
 #pragma unroll
       for (int side = 0; side < num_sides; ++side) {
-        cuda::multiply_16x8<T>(number_sum(side, h), weights[side].low, numbers);
-        cuda::multiply_16x8<T>(number_sum(side, h), weights[side].high, numbers);
+        float found[4] = {};
+        cuda::multiply_16x8<T>(found, weights[side].low, numbers);
+        cuda::multiply_16x8<T>(found, weights[side].high, numbers);
+        add_own_numbers(number_sum(side, h), found, h);
 #pragma unroll
         for (int unit = 0; unit < units; ++unit) {
           std::uint32_t blocks[4];
@@ -469,6 +471,14 @@ class PackedGradient
           cuda::multiply_16x8<T>(rows_[side][h][unit], weights[side].high, b);
         }
       }
+    }
+  }
+  /// Those of a head: of others a weight that is not finite, times 0, is not a number.
+  __device__ static void add_own_numbers(float (&sums)[4], const float (&found)[4], int h) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const bool own = lane() % 4 == h % 4 && (!by_rows || i % 2 == h / 4);
+      sums[i] += own ? found[i] : 0.0f;
     }
   }
   __device__ void find_exponentials(StepWeights<T> (&weights)[num_sides], const Columns& columns,
