@@ -107,17 +107,53 @@ def test_a_method_of_one_layer(kind, method, device):
     theirs, ours, x, index = pair(kind, device)
     ours(x, index)
 
-    def doubled(layer):
+    def twice(layer):
         own = getattr(layer, method)
         return lambda *given, **named: 2 * own(*given, **named)
 
     for layer in (theirs, ours):
-        setattr(layer, method, doubled(layer))
+        setattr(layer, method, twice(layer))
     the_same(theirs, ours, x, index)
     assert ours.tessera_fallback == "a method for messages that was replaced"
     delattr(ours, method)
     ours(x, index)
     assert ours.tessera_fallback is None
+
+
+def doubled(base):
+    """PyG keeps code that it writes for a class by the class's name."""
+    if issubclass(base, pyg.GCNConv):
+        class DoubledGCN(base):
+            def message(self, x_j, edge_weight):
+                return 2 * edge_weight.view(-1, 1) * x_j
+
+        return DoubledGCN
+
+    class DoubledSAGE(base):
+        def message(self, x_j):
+            return 2 * x_j
+
+    return DoubledSAGE
+
+
+@pytest.mark.parametrize("kind", ["GCNConv", "SAGEConv"])
+def test_a_subclass_with_messages_of_its_own(kind, device):
+    made = []
+    for module in (pyg, tessera.nn):
+        torch.manual_seed(1)
+        made.append(doubled(getattr(module, kind))(8, 4).to(device))
+    theirs, ours = made
+    the_same(theirs, ours, torch.randn(40, 8, device=device), random_edges(40, 40, 200, device))
+    assert ours.tessera_fallback == "a method for messages that was replaced"
+
+
+def test_a_subclass_with_nothing_of_its_own_runs_kernels(device):
+    class Named(tessera.nn.GCNConv):
+        pass
+
+    layer = Named(8, 4).to(device)
+    layer(torch.randn(40, 8, device=device), random_edges(40, 40, 200, device))
+    assert layer.tessera_fallback is None
 
 
 @pytest.mark.parametrize("bits", [None, 8])

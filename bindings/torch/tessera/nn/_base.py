@@ -76,6 +76,8 @@ class Accelerated:
     _tessera_route: Route | None = None
     #: Ways to aggregate messages for which the layer has kernels.
     _reductions: tuple[str, ...] = ("sum",)
+    #: Whether somebody's subclass has methods for messages of its own.
+    _other_messages: bool = False
     #: Why the last call ran PyG's code; None where it ran the kernels, or there was no call.
     tessera_fallback: str | None = None
 
@@ -86,6 +88,7 @@ class Accelerated:
         if "forward" in cls.__dict__:
             cls.forward = diagnosed(cls.forward)  # type: ignore[attr-defined]
         base = pyg_class(cls)
+        cls._other_messages = any(getattr(cls, name) is not getattr(base, name) for name in _METHODS)
         # PyG writes code for each class from these, and keeps it on the class: a subclass must not
         # inherit what was written for its base.
         cls.propagate = MessagePassing.propagate  # type: ignore[attr-defined]
@@ -229,7 +232,8 @@ class Accelerated:
     def _obstacle_of_messages(self) -> str | None:
         if self._reduction() not in self._reductions:
             return f"the aggregation {self.aggr}"
-        return "a method for messages that was replaced" if any(map(self.__dict__.__contains__, _METHODS)) else None
+        replaced = self._other_messages or any(map(self.__dict__.__contains__, _METHODS))
+        return "a method for messages that was replaced" if replaced else None
 
     def _obstacle_in(self, adjacency: Any) -> str | None:
         if type(adjacency) is Tensor and adjacency.layout == _STRIDED:
