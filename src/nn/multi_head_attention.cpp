@@ -54,8 +54,10 @@ const Tensor& MultiHeadAttention::forward(const ops::AttentionInputs& inputs, co
   attended_.resize(inputs.target.rows, options_.attended_width());
   log_sum_.resize(inputs.target.rows, options_.heads);
   const ops::AttentionPlan planned = plan(context, context.training);
-  const bool keeps = ops::kept_numbers(planned) > 0;
-  if (keeps) kept_.resize(1, ops::kept_numbers(planned));
+  // Nothing is kept outside of training: then there is no row, whatever the last pass kept.
+  const std::int64_t numbers = ops::kept_numbers(planned);
+  const bool keeps = numbers > 0;
+  kept_.resize(keeps ? 1 : 0, numbers);
   ops::run_keeping(planned, drawn, {attended_, log_sum_},
                    keeps ? ops::Operand(kept_) : ops::Operand(), context.stream);
   // What attention put out must stay as it is: its gradient needs it.
@@ -89,9 +91,8 @@ void MultiHeadAttention::backward(const ops::AttentionInputs& inputs, const Inpu
   ops::AttentionInputs drawn = inputs;
   drawn.random = random(number, context);
   drawn.clock = context.clock;
-  const ops::AttentionPlan planned = plan(context, true);
-  const bool keeps = ops::kept_numbers(planned) > 0;
-  ops::run_backward_kept(planned, drawn, attended_, log_sum_,
+  const bool keeps = kept_.rows() > 0;
+  ops::run_backward_kept(plan(context, true), drawn, attended_, log_sum_,
                          keeps ? ops::ConstOperand(kept_) : ops::ConstOperand(),
                          averages() ? grad_attended_ : grad_output, gradients, context.stream);
 }
