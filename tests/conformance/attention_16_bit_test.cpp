@@ -119,6 +119,45 @@ TEST_P(NarrowAttentionKernels, RowsFarApart) {
   });
 }
 
+/// Whole windows of vertices without an edge, whose terms are of any size: nothing comes of them.
+template <class T>
+void check_extreme_terms_without_edges(const std::string& kernel, const Heads& heads) {
+  if (!takes<T>(kernel, AttentionForm::gat, heads.count, heads.width)) return;
+  constexpr VertexId with_edges = 70, all = 300;
+  std::vector<EdgeOffset> offsets = {0};
+  std::vector<VertexId> columns;
+  for (VertexId row = 0; row < all; ++row) {
+    for (VertexId column = row % 3; row < with_edges && column < with_edges; column += 5) {
+      columns.push_back(column);
+    }
+    offsets.push_back(static_cast<EdgeOffset>(columns.size()));
+  }
+  const Graph graph(all, all, SharedArray<EdgeOffset>(std::move(offsets)),
+                    SharedArray<VertexId>(std::move(columns)));
+  SCOPED_TRACE(name_of(heads));
+  AttentionCase<T> run(graph, options_of(kernel, AttentionForm::gat, heads.count, heads.width, 0),
+                       2140);
+  for (Matrix<T>* matrix : {&run.target, &run.source}) {
+    for (std::int64_t i = with_edges; i < all; ++i) {
+      for (std::int64_t h = 0; h < heads.count; ++h) {
+        (*matrix)(i, h) = static_cast<T>((i + h) % 2 == 0 ? 1500.0f : -1500.0f);
+      }
+    }
+  }
+  run.run_all();
+  expect_matches_reference(run);
+}
+
+TEST_P(NarrowAttentionKernels, ExtremeTermsWithoutEdges) {
+  for_instruction_sets([](const std::string& kernel) {
+    for (const Heads& heads : {Heads{8, 8}, Heads{4, 16}, Heads{9, 8}, Heads{1, 64}}) {
+      check_extreme_terms_without_edges<float>(kernel, heads);
+      check_extreme_terms_without_edges<Bfloat16>(kernel, heads);
+      if (!on_cpu(kernel)) check_extreme_terms_without_edges<Float16>(kernel, heads);
+    }
+  });
+}
+
 /// The same weights for every row of a hub's window and more pieces than one: rows without an edge
 /// in some pieces, rows with all of them.
 template <class T>

@@ -184,7 +184,11 @@ class PackedGradient
 
   __device__ void finish(const tiles::Piece& piece) {
     set_rows(piece);
-    if (begins_) take_own();
+    if (begins_) {
+      take_own();
+      // Sums of no edges are 0 whatever the terms: a factor of theirs may be infinite.
+      by_exponentials_ = true;
+    }
     if constexpr (by_rows) {
       finish_targets(piece);
     } else {
