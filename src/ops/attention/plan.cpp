@@ -232,7 +232,9 @@ void run_keeping(const AttentionPlan& plan, const AttentionInputs& inputs,
   if (plans_only()) return;
   const OnDevice current(record.options.device);
   const WorkspaceUse use(*record.workspace, workspace, stream);
-  record.prepared->run_keeping(inputs, outputs, static_cast<float*>(kept.data), stream, use.view());
+  // A row of no numbers is none, wherever it lies.
+  auto* const numbers = static_cast<float*>(kept.cols > 0 ? kept.data : nullptr);
+  record.prepared->run_keeping(inputs, outputs, numbers, stream, use.view());
 }
 
 void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, ConstOperand output,
@@ -269,8 +271,9 @@ void run_backward_kept(const AttentionPlan& plan, const AttentionInputs& inputs,
   const WorkspaceUse use(*record.workspace, workspace, stream);
   AttentionInputs given = inputs;
   if (!record.prepared->keeps_lengths()) given.inverse_lengths = {};
-  record.prepared->run_backward_kept(given, output, log_sum, static_cast<const float*>(kept.data),
-                                     grad_output, gradients, stream, use.view());
+  const auto* const numbers = static_cast<const float*>(kept.cols > 0 ? kept.data : nullptr);
+  record.prepared->run_backward_kept(given, output, log_sum, numbers, grad_output, gradients,
+                                     stream, use.view());
 }
 
 void attention_weights(const AttentionPlan& plan, const AttentionInputs& inputs,
