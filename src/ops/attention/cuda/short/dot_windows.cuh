@@ -20,7 +20,7 @@ struct HeldRows {
 
   __device__ void load(const StepTile<width>& tile) {
 #pragma unroll
-    for (int i = 0; i < steps; ++i) tile.load_rows(of[i], 2 * i);
+    for (int i = 0; i < steps; ++i) tile.load_first(of[i], 2 * i);
   }
 
   /// Adds their products with the rows of a step.
@@ -29,10 +29,10 @@ struct HeldRows {
 #pragma unroll
     for (int i = 0; i < steps; ++i) {
       std::uint32_t blocks[4];
-      met.load_rows(blocks, 2 * i);
+      met.load_second(blocks, 2 * i);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const std::uint32_t b[2] = {blocks[half], blocks[half + 2]};
+        const std::uint32_t b[2] = {blocks[2 * half], blocks[2 * half + 1]};
         cuda::multiply_16x8<T>(cells.of[half], of[i], b);
       }
     }
@@ -65,8 +65,10 @@ class DotWindows {
   __device__ static void walk(Pass& pass, const TallAttentionLaunch& launch, std::int32_t begin,
                               std::int32_t end, char* memory) {
     if (begin == end) return;
-    const FeatureRows sources(launch.source, launch.source_stride, width, Tile::unit_of_lane() * 8);
-    const FeatureRows values(launch.value, launch.value_stride, width, Tile::unit_of_lane() * 8);
+    FeatureRows sources(launch.source, launch.source_stride, width, Tile::unit_of_lane() * 8);
+    FeatureRows values(launch.value, launch.value_stride, width, Tile::unit_of_lane() * 8);
+    sources.hold();
+    values.hold();
     Feed feed(launch, begin, end, memory + stages * stage_bytes);
     const auto source_tile = [&](int stage) { return Tile(memory + stage * stage_bytes); };
     const auto value_tile = [&](int stage) {

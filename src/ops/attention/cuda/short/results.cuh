@@ -6,8 +6,9 @@
 #include "cuda/vectors.cuh"
 #include "ops/attention/cuda/exponentials.cuh"
 #include "ops/attention/cuda/short/launch.hpp"
-#include "ops/attention/cuda/short/quad_rows.cuh"
+#include "ops/attention/cuda/short/step_rows.cuh"
 #include "ops/attention/cuda/tall/packed.cuh"
+#include "ops/attention/cuda/tall/quad_rows.cuh"
 
 /// What a warp found of a window of 16 rows goes to the output, or to a slot where the window is
 /// cut; the warp that fills the last slot of a window puts all of them together.

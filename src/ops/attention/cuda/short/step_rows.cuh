@@ -20,6 +20,9 @@ class FeatureRows {
       : data_(static_cast<const char*>(matrix) + (std::int64_t{blockIdx.y} * width + first) * 2),
         row_bytes_(static_cast<std::uint32_t>(stride * 2)) {}
 
+  /// From now on its first address stays in registers.
+  __device__ void hold() { asm volatile("" : "+l"(data_)); }
+
   __device__ const char* at(VertexId row) const {
     return data_ + static_cast<std::uint64_t>(static_cast<std::uint32_t>(row)) * row_bytes_;
   }

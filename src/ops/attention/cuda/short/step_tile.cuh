@@ -58,10 +58,17 @@ class StepTile {
 
   __device__ uint4 unit(int row, int unit) const { return load(memory_ + offset(row, unit)); }
 
-  /// 16 features from unit `unit` on, an even one, as operands of products of rows with rows: of
-  /// rows 0 to 7, then of the others, eight features of each, then the next eight.
-  __device__ void load_rows(std::uint32_t (&blocks)[4], int unit) const {
+  /// 16 features of all rows from unit `unit` on, an even one, as the first operand of products: of
+  /// rows 0 to 7 eight features, of the others, then of both the next eight.
+  __device__ void load_first(std::uint32_t (&blocks)[4], int unit) const {
     cuda::load_blocks(blocks, block_row(unit));
+  }
+  /// The same as the second operand of products with rows: of rows 0 to 7 both eights, then of the
+  /// others.
+  __device__ void load_second(std::uint32_t (&blocks)[4], int unit) const {
+    const int lane = WarpLane::number();
+    const int place = offset(lane % 8 + lane / 16 * 8, lane / 8 % 2) ^ unit * 16;
+    cuda::load_blocks(blocks, cuda::shared_address(memory_) + static_cast<std::uint32_t>(place));
   }
 
   /// Two neighbouring groups of eight features from unit `unit` on, an even one, as operands of

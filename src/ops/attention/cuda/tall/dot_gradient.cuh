@@ -91,13 +91,7 @@ class DotGradient
 #pragma unroll
     for (int m = 0; m < num_matrices; ++m) {
 #pragma unroll
-      for (int i = 0; i < 2 * heads * units; ++i) {
-        const int unit = i / 2;
-        const int row = i % 2;
-        const auto& sums = sums_[m][unit / units].features[unit % units];
-        results.store(piece, m, first_row() + lane() / 4 + 8 * row, unit * 8 + lane() % 4 * 2,
-                      sums[2 * row], sums[2 * row + 1]);
-      }
+      for (int row = 0; row < 2; ++row) store_row(results, piece, m, row);
     }
     results.finish(piece);
   }
@@ -127,6 +121,21 @@ class DotGradient
   using Windows::units;
   static constexpr int num_matrices = by_rows ? 1 : 2;
 
+  template <class Results>
+  __device__ void store_row(const Results& results, const tiles::Piece& piece, int m,
+                            int row) const {
+    const int place = first_row() + lane() / 4 + 8 * row;
+    if constexpr (sizeof(T) == 2 && heads == 1) {
+      results.store_row(piece, m, place, sums_[m][0].features, row);
+    } else {
+#pragma unroll
+      for (int unit = 0; unit < heads * units; ++unit) {
+        const float* const pair = sums_[m][unit / units].features[unit % units] + 2 * row;
+        results.store(piece, m, place, unit * 8 + lane() % 4 * 2, pair[0], pair[1]);
+      }
+    }
+  }
+
   /// The two features of this lane in a unit of eight.
   __device__ float2 pair_at(const void* matrix, std::int64_t stride, std::int64_t row,
                             int unit) const {
@@ -135,6 +144,14 @@ class DotGradient
     float pair[2];
     cuda::Vector<T, 2 * static_cast<int>(sizeof(T))>::load(from).widen_to(pair);
     return {pair[0], pair[1]};
+  }
+  /// 16 bytes of a head's features.
+  static constexpr int vector_size = 16 / static_cast<int>(sizeof(T));
+  __device__ void load_vector(float (&values)[vector_size], const void* matrix, std::int64_t stride,
+                              std::int64_t row, int h, int feature) const {
+    const T* const from =
+        static_cast<const T*>(matrix) + row * stride + first_feature() + h * width + feature;
+    cuda::Vector<T, 16>::load(from).widen_to(values);
   }
   __device__ void find_states(const tiles::Piece& piece) {
 #pragma unroll
@@ -147,10 +164,14 @@ class DotGradient
       float dot = 0;
       if (exists) {
 #pragma unroll
-        for (int unit = h * units; unit < (h + 1) * units; ++unit) {
-          const float2 gradient = pair_at(launch_.own_values, launch_.own_values_stride, row, unit);
-          const float2 output = pair_at(launch_.own_output, launch_.own_output_stride, row, unit);
-          dot = fmaf(gradient.x, output.x, fmaf(gradient.y, output.y, dot));
+        for (int from = 0; from < width; from += 4 * vector_size) {
+          const int first = from + lane() % 4 * vector_size;
+          if (first >= width) break;
+          float gradients[vector_size], outputs[vector_size];
+          load_vector(gradients, launch_.own_values, launch_.own_values_stride, row, h, first);
+          load_vector(outputs, launch_.own_output, launch_.own_output_stride, row, h, first);
+#pragma unroll
+          for (int k = 0; k < vector_size; ++k) dot = fmaf(gradients[k], outputs[k], dot);
         }
         state.x =
             __ldg(launch_.log_sum + row * launch_.log_sum_stride + first_head() + h) * log2_of_e;

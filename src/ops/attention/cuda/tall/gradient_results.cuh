@@ -5,6 +5,7 @@
 #include "cuda/vectors.cuh"
 #include "ops/attention/cuda/tall/launch.hpp"
 #include "ops/attention/cuda/tall/packed.cuh"
+#include "ops/attention/cuda/tall/quad_rows.cuh"
 
 namespace tessera::ops {
 
@@ -85,6 +86,19 @@ class GradientResults {
   __device__ void store(const tiles::Piece& piece, int m, int place, int column, float low,
                         float high) const {
     row(piece, m, place).store(column, low, high);
+  }
+  /// All numbers of the block in the row at `place`, which four lanes have together
+  /// (quad_rows.cuh).
+  template <int groups>
+  __device__ void store_row(const tiles::Piece& piece, int m, int place,
+                            const float (&features)[groups][4], int row) const {
+    const GradientMatrix& to = matrices_[m];
+    if (piece.slot >= 0) {
+      store_quad_row(slot_numbers(piece.slot, place, to), features, row);
+    } else if (to.data != nullptr) {
+      store_quad_row(numbers(std::int64_t{piece.first_row} + place, to), place < piece.num_rows,
+                     features, row, to.factor);
+    }
   }
   /// One number of the row, in column `column` of the block.
   __device__ void store(const tiles::Piece& piece, int m, int place, int column,

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/attention/cuda/short/step_rows.cuh"
 #include "ops/attention/cuda/tall/packed.cuh"
 
 /// Rows of features as sums of matrix products leave them: four lanes have two of every eight
 /// features of a row, and of the row eight further on.
 namespace tessera::ops {
 
+__device__ inline int quad_lane() { return static_cast<int>(threadIdx.x % 4); }
+
 /// Four words of each of four lanes: lane q gets the q-th of all four, in their order.
 __device__ inline uint4 turned_words(std::uint32_t (&words)[4]) {
-  const bool high = (WarpLane::quarter() & 2) != 0;
-  const bool odd = (WarpLane::quarter() & 1) != 0;
+  const bool high = (quad_lane() & 2) != 0;
+  const bool odd = (quad_lane() & 1) != 0;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const std::uint32_t other = __shfl_xor_sync(~0u, high ? words[i] : words[i + 2], 2);
@@ -39,7 +40,7 @@ __device__ void store_quad_row(T* to, bool exists, const float (&features)[group
       words[i] = packed<T>(pair[0] * factor, pair[1] * factor);
     }
     const uint4 unit = turned_words(words);
-    if (exists) reinterpret_cast<uint4*>(to)[first + WarpLane::quarter()] = unit;
+    if (exists) reinterpret_cast<uint4*>(to)[first + quad_lane()] = unit;
   }
 }
 
@@ -49,7 +50,7 @@ __device__ void store_quad_row(float* to, const float (&features)[groups][4], in
 #pragma unroll
   for (int i = 0; i < groups; ++i) {
     const float* const pair = features[i] + 2 * row;
-    reinterpret_cast<float2*>(to)[4 * i + WarpLane::quarter()] = {pair[0], pair[1]};
+    reinterpret_cast<float2*>(to)[4 * i + quad_lane()] = {pair[0], pair[1]};
   }
 }
 
