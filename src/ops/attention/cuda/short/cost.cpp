@@ -13,7 +13,7 @@ namespace tessera::ops {
 namespace {
 
 struct ShortCoefficients {
-  double launch_us;          ///< as long as by rows
+  double launch_us;
   double window_us;          ///< per window and head
   double feature_window_us;  ///< per window and feature
   double head_step_us;       ///< per step and head
@@ -34,13 +34,25 @@ struct ShortCoefficients {
 };
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> dot_coefficients = {
-    {{fitted_on_h200("2026-11-17", "64 and 128 features in bf16 on three large graphs"),
-      {.launch_us = 13.2,
+    {{fitted_on_h200("2026-11-17", "64 and 128 features in bf16 on six graphs"),
+      {.launch_us = 15.5,
        .window_us = 0,
-       .feature_window_us = 1.73e-5,
+       .feature_window_us = 6.9e-6,
        .head_step_us = 0,
-       .feature_step_us = 7.9e-6,
-       .last_step_us = 0.89,
+       .feature_step_us = 7.5e-6,
+       .last_step_us = 0.23,
+       .most_last_steps = 64,
+       .moved_bytes_per_us = 4.2e6}}}};
+
+/// Both sweeps.
+constexpr std::array<Fitted<ShortCoefficients>, 1> dot_backward_coefficients = {
+    {{fitted_on_h200("2026-11-17", "64 and 128 features in bf16 on six graphs"),
+      {.launch_us = 22,
+       .window_us = 0,
+       .feature_window_us = 4.2e-5,
+       .head_step_us = 0,
+       .feature_step_us = 1.85e-5,
+       .last_step_us = 0.53,
        .most_last_steps = 64,
        .moved_bytes_per_us = 4.2e6}}}};
 
@@ -107,6 +119,10 @@ double predict_short_attention_us(const AttentionProblem& problem, const DeviceT
                        : form == AttentionForm::gatv2 ? gatv2_coefficients
                                                       : dot_coefficients;
   return predict_us(problem, coefficients_for(fitted, traits));
+}
+
+double predict_short_dot_backward_us(const AttentionProblem& problem, const DeviceTraits& traits) {
+  return predict_us(problem, coefficients_for(dot_backward_coefficients, traits));
 }
 
 double predict_short_gat_backward_us(const AttentionProblem& problem, const DeviceTraits& traits) {

@@ -8,7 +8,8 @@ namespace tessera::ops {
 
 /// What the forward pass should take on windows of 16 rows.
 double predict_short_attention_us(const AttentionProblem& problem, const DeviceTraits& traits);
-/// What both sweeps of GAT back should take there.
+/// What both sweeps back should take there.
+double predict_short_dot_backward_us(const AttentionProblem& problem, const DeviceTraits& traits);
 double predict_short_gat_backward_us(const AttentionProblem& problem, const DeviceTraits& traits);
 
 }  // namespace tessera::ops

@@ -88,10 +88,9 @@ double predicted_backward_us(const AttentionProblem& problem, double forward) {
   const DeviceTraits& traits = device_traits(options.device);
   if (!has_gradient(options)) return predict_rows_backward_us(problem, traits);
   if (options.form == AttentionForm::gat) return predict_short_gat_backward_us(problem, traits);
-  // As many forward passes; in GATv2 sums of masks cost as much as scores, and of dot products
-  // fewer warps are at work where heads are wide.
-  if (options.form == AttentionForm::gatv2) return 3.3 * forward;
-  return (options.features / options.heads == 64 ? 2.9 : 3.1) * forward;
+  if (options.form == AttentionForm::dot) return predict_short_dot_backward_us(problem, traits);
+  // As many forward passes: sums of masks cost as much as scores.
+  return 3.3 * forward;
 }
 
 double predicted_us(const AttentionProblem& problem) {

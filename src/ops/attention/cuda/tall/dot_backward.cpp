@@ -24,11 +24,8 @@ void set_dot_gradient(const AttentionOptions& options, WindowKernel& kernel) {
 
 double predict_dot_backward_us(const AttentionProblem& problem, const DeviceTraits& traits) {
   if (!has_gradient(problem.options)) return predict_rows_backward_us(problem, traits);
-  // Of the two products of the forward pass backward has seven, and the weights twice. Groups of
-  // warps gain less by heads of 64 features than forward.
-  const bool narrow_group = problem.options.precision == Precision::bf16 &&
-                            problem.options.features / problem.options.heads == 64;
-  return (narrow_group ? 3.4 : 3.0) * predict_tall_attention_us(problem, traits);
+  // Of the two products of the forward pass backward has seven, and the weights twice.
+  return 3.0 * predict_tall_attention_us(problem, traits);
 }
 
 }  // namespace tessera::ops
