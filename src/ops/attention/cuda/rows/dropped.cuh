@@ -5,12 +5,13 @@
 #include "ops/cuda/dropout.cuh"
 
 /// Which weights fall. All lanes of a group have the same edges, and one counter has the numbers of
-/// four heads, so that lanes would draw the same numbers many times over. Instead each of them draws
-/// for another edge and four heads, and hands a bit for each of these to whoever has the head.
+/// four heads, so that lanes would draw the same numbers many times over. Instead each of them
+/// draws for another edge and four heads, and hands a bit for each of these to whoever has the
+/// head.
 namespace tessera::ops {
 
-/// Weights of a `batch` of edges. Pairs of an edge and a quad of heads go to the lanes of a group in
-/// turn, quad by quad.
+/// Weights of a `batch` of edges. Pairs of an edge and a quad of heads go to the lanes of a group
+/// in turn, quad by quad.
 template <int batch>
 class BatchDropout {
  public:
@@ -45,8 +46,7 @@ class BatchDropout {
   __device__ void multiply(unsigned drawn, float (&weights)[batch]) const {
 #pragma unroll
     for (int u = 0; u < batch; ++u) {
-      const unsigned kept =
-          __shfl_sync(~0u, drawn, source_ + (u & (launch_.shape.lanes - 1)));
+      const unsigned kept = __shfl_sync(~0u, drawn, source_ + (u & (launch_.shape.lanes - 1)));
       const unsigned bit = bit_ << (u >> launch_.shape.log_lanes) * 4;
       weights[u] *= (kept & bit) != 0 ? launch_.kept_factor : 0.0f;
     }
@@ -55,7 +55,8 @@ class BatchDropout {
  private:
   /// Four heads may begin inside of a counter, and end in the next one.
   __device__ unsigned of_quad(EdgeOffset edge, int quad) const {
-    const EdgeOffset position = launch_.positions != nullptr ? __ldg(launch_.positions + edge) : edge;
+    const EdgeOffset position =
+        launch_.positions != nullptr ? __ldg(launch_.positions + edge) : edge;
     const int first_head = static_cast<int>(blockIdx.y) * launch_.shape.heads + 4 * quad;
     const auto element = static_cast<std::uint64_t>(position * launch_.heads + first_head);
     const auto place = static_cast<int>(element % 4);
@@ -79,8 +80,8 @@ class BatchDropout {
   const RowsAttentionLaunch& launch_;
   std::uint32_t step_;
   unsigned lane_;  ///< in the group
-  int source_;    ///< lane of the warp that has the pair of the first edge and this lane's head
-  unsigned bit_;  ///< which bit there is the head's
+  int source_;     ///< lane of the warp that has the pair of the first edge and this lane's head
+  unsigned bit_;   ///< which bit there is the head's
 };
 
 }  // namespace tessera::ops

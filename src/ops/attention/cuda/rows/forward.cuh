@@ -91,7 +91,7 @@ struct WeightedFeatures {
 };
 
 /// `may_drop`: weights are dropped where the launch says so. `keeps`: sums over edges whose score
-/// lies above 0 are kept for the backward pass (gat_target.cuh).
+/// lies above 0 are kept for the backward pass (backward.cuh).
 template <class Lanes, class Form, bool may_drop, bool keeps>
 class ForwardRow {
  public:
