@@ -74,6 +74,7 @@
 #include "tessera/ops/activation.hpp"
 #include "tessera/ops/aggregate_update.hpp"
 #include "tessera/ops/attention.hpp"
+#include "tessera/ops/attention_kept.hpp"
 #include "tessera/ops/batch_norm.hpp"
 #include "tessera/ops/bit_forms.hpp"
 #include "tessera/ops/bits.hpp"
