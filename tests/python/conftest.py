@@ -19,6 +19,17 @@ def seeded():
     torch.manual_seed(20260115)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def pygs_code():
+    """PyG writes the code of a class from its first layer, without the part for sparse matrices where that one's aggregation
+    has none: a test that makes such a layer must not be the first."""
+    import torch_geometric.nn as layers
+    linear = torch.nn.Linear(2, 2)
+    for layer in (layers.GCNConv(2, 2), layers.SAGEConv(2, 2), layers.GINConv(linear), layers.SGConv(2, 2), layers.APPNP(1, 0.1),
+                  layers.ClusterGCNConv(2, 2)):
+        assert layer.fuse
+
+
 @pytest.fixture
 def products():
     """torch.backends.cuda.matmul, whose precision is that of a new process, before a test and after it. A setting of

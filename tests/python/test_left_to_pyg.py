@@ -11,6 +11,7 @@ import torch_geometric.nn as pyg
 from conftest import random_edges
 
 import tessera
+from tessera.nn._gcn_norm import _last_of, normalised
 
 RUN = """
 import sys, torch
@@ -49,3 +50,49 @@ class TestScoresOfReversedEdges:
         given = [tensor.to(device) for tensor in given]
         compiled = torch.compile(ours.to(device), backend="aot_eager")
         assert torch.allclose(compiled(*given), theirs.to(device)(*given), atol=1e-5)
+
+
+FIRST_OF_ITS_CLASS = """
+import torch, torch_geometric.nn as pyg, tessera
+from torch_geometric.utils import to_torch_csr_tensor
+x, index = torch.randn(9, 4), torch.randint(9, (2, 30))
+matrix = to_torch_csr_tensor(index.unique(dim=1), size=(9, 9))
+network = torch.nn.Linear(4, 3)
+plain = pyg.GINConv(network)  # PyG's own class has the part for sparse matrices
+tessera.accelerate(pyg.GINConv(network, aggr="median"))(x, index)
+layer = tessera.accelerate(pyg.GINConv(network))
+layer.aggr = "max"
+plain.aggr = "max"
+assert torch.allclose(layer(x, matrix), plain(x, matrix), atol=1e-5)
+assert layer.tessera_fallback is not None
+"""
+
+
+def test_sparse_matrices_after_an_aggregation_that_has_none_for_them():
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FIRST_OF_ITS_CLASS], check=True)
+
+
+def test_the_last_of_several_loops_keeps_its_weight(device):
+    """On a GPU, too, where PyG keeps any of them; each has the gradient that PyG gives it."""
+    index = torch.tensor([[0, 1, 0, 2, 1, 0, 2], [0, 1, 0, 1, 1, 0, 0]], device=device)
+    weight = torch.tensor([3.0, 0.5, 7.0, 1.0, 0.25, 2.0, 4.0], device=device)
+    graph = tessera.Graph(index, num_targets=3, num_sources=3)
+    on_cpu = weight.cpu().clone().requires_grad_()
+    expected = pyg.conv.gcn_conv.gcn_norm(index.cpu(), on_cpu, 3)[1]
+    given = weight.clone().requires_grad_()
+    found = normalised(graph, given, torch.float32, True, 1.0, False)
+    # PyG leaves loops out of the edges, which are zero here.
+    assert torch.allclose(found[3:4].cpu(), expected[0:1]) and torch.allclose(found[-3:].cpu(), expected[-3:])
+    factors = torch.arange(1.0, 4.0)
+    (expected[-3:] * factors).sum().backward()
+    (found[-3:] * factors.to(device)).sum().backward()
+    assert torch.allclose(given.grad.cpu(), on_cpu.grad, atol=1e-6)
+
+
+def test_weights_of_loops_by_the_gpus_way():
+    place, weight = torch.tensor([0, 3, 0, 1, 0, 3]), torch.tensor([1.0, float("nan"), float("inf"), 2.0, 0.1, 9.0])
+    given = weight.clone().requires_grad_()
+    found = _last_of(place, given, 3)
+    assert found.tolist() == [weight[4], 9.0, weight[4], 2.0, weight[4], 9.0]
+    found.sum().backward()
+    assert given.grad.tolist() == [1, 0, 0, 1, 1, 1]

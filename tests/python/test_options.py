@@ -121,15 +121,15 @@ def test_options_as_they_come(kind, device):
     ran = on_kernels = 0
     for seed in range(60):
         expected = pygs(kind, seed, torch.device("cpu"))
-        if expected is not None and device.type != "cpu":  # an index outside would end all that follows on a GPU
-            expected = pygs(kind, seed, device)
-        if expected is None:
+        # An index outside would end all that follows on a GPU, where PyG does not know all cases, and keeps any of several
+        # loops' weights.
+        if expected is None or (device.type != "cpu" and pygs(kind, seed, device) is None):
             continue
         case = Case(kind, seed, device)
         layer = tessera.accelerate(copy.deepcopy(case.layer))
         try:
             for wanted in expected:
-                check(case.run(layer), wanted)
+                check(case.run(layer), [tensor.to(**case.place) for tensor in wanted])
         except Exception as error:
             raise AssertionError(f"{case.text}, {layer.tessera_fallback}") from error
         ran, on_kernels = ran + 1, on_kernels + (layer.tessera_fallback is None)

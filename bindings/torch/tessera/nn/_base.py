@@ -110,6 +110,15 @@ class Accelerated:
         if "_jinja_propagate" not in type(self).__dict__:
             self._set_jittable_templates()  # type: ignore[attr-defined]
 
+    def _set_jittable_templates(self, *options: Any) -> None:
+        """Always with the part for sparse matrices: PyG leaves it out where the aggregation of the first layer of a class
+        has none, and later layers of the class, which do, would be refused."""
+        fuses, self.fuse = self.fuse, self.inspector.implements("message_and_aggregate")
+        try:
+            super()._set_jittable_templates(*options)  # type: ignore[misc]
+        finally:
+            self.fuse = fuses
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[misc]
         self._write_templates()

@@ -70,7 +70,8 @@ def normalised(
             is_loop = targets == sources
             kept = weight.masked_fill(is_loop, 0)
             place = torch.where(is_loop, targets, vertices).to(torch.int64)
-            loops = torch.cat([loops, loops.new_zeros(1)]).scatter(0, place, weight)[:-1]
+            loops = torch.cat([loops, loops.new_zeros(1)]).scatter(
+                0, place, _last_of(place, weight, vertices) if weight.is_cuda else weight)[:-1]
     index = targets.to(torch.int64)
     degree = weight.new_zeros(vertices).index_add(0, index, kept)
     if loops is not None:
@@ -82,6 +83,15 @@ def normalised(
     if loops is not None:
         values = torch.cat([values, scale * loops * scale])
     return values.to(dtype)
+
+
+def _last_of(place: Tensor, weight: Tensor, vertices: int) -> Tensor:
+    """For each edge the weight of the last one that has its place, with the gradient of its own weight: of several loops
+    of a vertex PyG keeps the last one's weight on a CPU, and any one's on a GPU, whose threads write in no order."""
+    edges = torch.arange(place.numel(), device=place.device)
+    last = edges.new_zeros(vertices + 1).scatter_reduce(0, place, edges, "amax")
+    zero = weight - weight.detach()
+    return weight.detach()[last[place]] + torch.where(zero == 0, zero, torch.zeros_like(zero))  # not of what is not finite
 
 
 def by_sources(graph: Graph, weight: Tensor) -> Tensor:
