@@ -145,7 +145,7 @@ struct TallShape {
         features(static_cast<double>(problem.features)),
         groups(policy.height / 64) {
     const std::int64_t widest = policy.planes == 3 ? 64 : 128;
-    const std::int64_t wide = features_of_widest(problem.features, widest);
+    const std::int64_t wide = features_of_widest(problem.features, widest, problem.precision);
     add_panels(static_cast<double>(wide), widest, fit);
     add_panels(features - static_cast<double>(wide), widest, fit);
     const double planes = policy.planes == 3 ? 1 + fit.third_plane : 1;

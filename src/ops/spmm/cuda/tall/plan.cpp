@@ -235,7 +235,8 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     key.warps = policy.warps;
     key.quads = policy.quads;
     const auto kernels = tall_functions(key);
-    const std::int64_t wide = features_of_widest(problem_.features, kernels.back().width);
+    const std::int64_t wide =
+        features_of_widest(problem_.features, kernels.back().width, problem_.precision);
     for (const auto& [begin, end] : {std::pair{std::int64_t{0}, wide}, {wide, problem_.features}}) {
       if (begin == end) continue;
       const TallFunction& function = narrowest(kernels, end - begin);
