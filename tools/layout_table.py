@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-METHODS = ("rcm", "loa", "communities", "layout")
+METHODS = ("rcm", "loa", "communities", "bisection", "layout")
 
 
 def run(options, *arguments):
@@ -124,7 +124,7 @@ def main():
     text = ("# Orders that fill row windows\n\n"
             f"Made by `tools/layout_table.py` at `{options.commit}`: edges over distinct columns in windows of 16 rows, "
             "before and after reordering ([reorder.md](../reorder.md)). `layout` is the one of `loa`, `communities`, "
-            "both and `rcm` whose windows of 64 rows are densest; seconds are its own, with four orders in them. "
+            "both and `rcm` whose windows of 64 rows are densest, or `bisection` from there; seconds are its own, with five orders in them. "
             f"{len(records) // 2} graphs; `layout` made windows of 16 rows sparser on {len(lost)} of them.\n")
     for title, is_shuffled in (("As they are", False), ("Shuffled", True)):
         some = [record for record in records if record["shuffled"] == is_shuffled]

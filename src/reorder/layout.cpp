@@ -55,11 +55,11 @@ Layout best_layout(const Graph& given, const LoaOptions& options) {
   best.method = "none";
   best.intensity_before = best.intensity_after =
       computing_intensity(graph, best.order, layout_window);
-  const auto offer = [&](const char* method, const Permutation& order) {
+  const auto offer = [&](std::string method, const Permutation& order) {
     const double intensity = computing_intensity(graph, order, layout_window);
     if (intensity <= best.intensity_after) return;
     best.order = order;
-    best.method = method;
+    best.method = std::move(method);
     best.intensity_after = intensity;
   };
   offer("loa", loa(graph, options));
@@ -67,6 +67,9 @@ Layout best_layout(const Graph& given, const LoaOptions& options) {
   offer("communities", together);
   offer("rcm", rcm(graph));
   offer("communities, loa", together.then(loa(permuted(graph, together), options)));
+  const Permutation first = best.order;
+  offer(best.method == "none" ? "bisection" : best.method + ", bisection",
+        first.then(bisection(permuted(graph, first), options.progress)));
   return best;
 }
 

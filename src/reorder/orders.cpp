@@ -55,8 +55,13 @@ constexpr Method all_methods[] = {
      [](const Graph& graph, std::uint64_t, const Progress& progress) {
        return communities(graph, progress);
      }},
+    {"bisection", "rows that share neighbours in the same half, and in the same half of that",
+     [](const Graph& graph, std::uint64_t, const Progress& progress) {
+       return bisection(graph, progress);
+     }},
     {"layout",
-     "the densest of loa, communities, both and rcm; the order stays where none is denser",
+     "the densest of loa, communities, both and rcm, bisected; the order stays where none is "
+     "denser",
      [](const Graph& graph, std::uint64_t, const Progress& progress) {
        return best_layout(graph, {.progress = progress}).order;
      }},

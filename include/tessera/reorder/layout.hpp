@@ -33,6 +33,12 @@ Permutation loa(const Graph& graph, const LoaOptions& options = {});
 /// each within it, gets consecutive numbers.
 Permutation communities(const Graph& graph, const Progress& progress = {});
 
+/// Recursive bisection (Dhulipala et al., Compressing graphs and indexes, 2016): from the order as
+/// it is, rows change places between its halves while that makes the gaps between rows that share a
+/// column shorter, then between the halves of each, down to row windows. Halves end where windows
+/// of `layout_window` rows do.
+Permutation bisection(const Graph& graph, const Progress& progress = {});
+
 /// Edges over distinct columns, summed over windows of so many rows in that order: how often a
 /// column that a window reads is used. It does not depend on the numbers of columns.
 double computing_intensity(const Graph& graph, const Permutation& order, int rows = row_window);
@@ -41,10 +47,11 @@ double computing_intensity(const Graph& graph, const Permutation& order, int row
 /// rows that a processor sums at the same time and whose columns meet in its cache.
 inline constexpr int layout_window = 64;
 
-/// The densest of the order as it is, `loa`, `communities`, `loa` after `communities`, and `rcm`.
+/// The densest of the order as it is, `loa`, `communities`, `loa` after `communities`, and `rcm`,
+/// and of `bisection` from the densest of them.
 struct Layout {
   Permutation order;
-  std::string method;  ///< "loa", "communities", "communities, loa", "rcm", or "none": it stays
+  std::string method;           ///< such as "communities, bisection"; "none": the order stays
   double intensity_before = 0;  ///< in windows of `layout_window` rows
   double intensity_after = 0;
 };

@@ -22,7 +22,8 @@ Permutation rcm(const Graph& graph);
 /// Breadth-first from the vertex of highest degree of each component.
 Permutation bfs(const Graph& graph);
 
-/// What `compute` knows by name: degree, rcm, bfs, loa, communities, layout, random.
+/// What `compute` knows by name: degree, rcm, bfs, loa, communities, bisection, layout,
+/// random.
 std::vector<CatalogueEntry> methods();
 Permutation compute(const std::string& method, const Graph& graph, std::uint64_t seed = 1,
                     const Progress& progress = {});

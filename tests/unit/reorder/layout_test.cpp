@@ -3,7 +3,9 @@
 #include "tessera/reorder/orders.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -120,6 +122,62 @@ TEST(Communities, FindsThoseThatWereShuffled) {
   const Graph shuffled = permuted(graph, Permutation::random(2000, 7));
   EXPECT_LT(reorder::computing_intensity(shuffled, Permutation::identity(2000)), 0.3 * as_made);
   EXPECT_GT(reorder::computing_intensity(shuffled, reorder::communities(shuffled)), 0.9 * as_made);
+}
+
+TEST(Bisection, FindsCommunitiesThatWereShuffled) {
+  const Graph graph = dense_communities();
+  const double as_made = reorder::computing_intensity(graph, Permutation::identity(2000));
+  const Graph shuffled = permuted(graph, Permutation::random(2000, 7));
+  EXPECT_GT(reorder::computing_intensity(shuffled, reorder::bisection(shuffled)), 0.8 * as_made);
+}
+
+TEST(Bisection, GivesEveryCliqueAWindow) {
+  constexpr VertexId vertices = 8 * 64;
+  std::vector<VertexId> rows, cols;
+  for (VertexId i = 0; i < vertices; ++i) {
+    for (VertexId j = i / 64 * 64; j < (i / 64 + 1) * 64; ++j) {
+      rows.push_back(i);
+      cols.push_back(j);
+    }
+  }
+  const Graph graph = permuted(from_edges(vertices, rows, cols), Permutation::random(vertices, 3));
+  const auto intensity = [&](const Permutation& order) {
+    return reorder::computing_intensity(graph, order, reorder::layout_window);
+  };
+  EXPECT_LT(intensity(Permutation::identity(vertices)), 10);
+  EXPECT_DOUBLE_EQ(intensity(reorder::bisection(graph)), 64);
+}
+
+TEST(Bisection, LeavesRowsThatShareNothing) {
+  std::vector<VertexId> loops(1000);
+  std::iota(loops.begin(), loops.end(), 0);
+  EXPECT_TRUE(reorder::bisection(from_edges(1000, loops, loops)).is_identity());
+}
+
+TEST(Bisection, TakesEdgesThatRepeatOneWay) {
+  // Column 1 is used a hundred times by row 0, which vertex 1 has once.
+  std::vector<VertexId> rows(100, 0), cols(100, 1);
+  for (VertexId v = 1; v < 40; ++v) {
+    rows.push_back(v);
+    cols.push_back(0);
+    rows.push_back(0);
+    cols.push_back(v);
+  }
+  BuildOptions options;
+  options.duplicates = Duplicates::keep;
+  const Graph graph = from_coo(40, 40, rows, cols, {}, options);
+  EXPECT_EQ(reorder::bisection(graph).size(), 40);
+}
+
+TEST(Bisection, ReportsEveryRow) {
+  std::int64_t last = 0, total = 0;
+  reorder::bisection(testing::path_graph(5003),
+                     [&](std::string_view, std::int64_t done, std::int64_t all) {
+                       last = std::max(last, done);
+                       total = all;
+                     });
+  EXPECT_EQ(last, 5003);
+  EXPECT_EQ(total, 5003);
 }
 
 TEST(ComputingIntensity, IsEdgesOverDistinctColumnsOfWindows) {

@@ -81,7 +81,7 @@ TEST(Orders, ComputeKnowsItsNames) {
   EXPECT_EQ(reorder::compute("bfs", graph), reorder::bfs(graph));
   EXPECT_EQ(reorder::compute("random", graph, 9), Permutation::random(6, 9));
   expect_error(ErrorCode::invalid_argument,
-               {"'metis'", "degree, rcm, bfs, loa, communities, layout, random"},
+               {"'metis'", "degree, rcm, bfs, loa, communities, bisection, layout, random"},
                [&] { reorder::compute("metis", graph); });
 }
 
