@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include <fmt/format.h>
 
+#include "tessera/core/dtype.hpp"
 #include "tessera/core/parallel.hpp"
 
 #include "io/file.hpp"
@@ -51,11 +54,15 @@ bool visit_number_type(const std::string& type, Body&& body) {
   };
   // A stored truth value may be any byte, which a C++ bool may not.
   if (type == "|b1") return body(std::uint8_t{}), true;
+  if (type == "<f2") return body(Float16{}), true;
   return try_type(std::int8_t{}) || try_type(std::uint8_t{}) || try_type(std::int16_t{}) ||
          try_type(std::uint16_t{}) || try_type(std::int32_t{}) || try_type(std::uint32_t{}) ||
          try_type(std::int64_t{}) || try_type(std::uint64_t{}) || try_type(float{}) ||
          try_type(double{});
 }
+
+template <class T>
+constexpr bool is_real_type = std::is_floating_point_v<T> || std::is_same_v<T, Float16>;
 
 template <class To, class From>
 void convert(const ArrayReader& array, const From* from, To* to) {
@@ -64,6 +71,13 @@ void convert(const ArrayReader& array, const From* from, To* to) {
       if constexpr (std::is_integral_v<To>) {
         if (!std::in_range<To>(from[i])) {
           array.reject(fmt::format("value {} at position {} is out of range", from[i], i));
+        }
+      }
+      if constexpr (std::is_same_v<From, double>) {
+        // Finite numbers stay finite: those half a step beyond the largest float do not.
+        if (std::isfinite(from[i]) && std::abs(from[i]) >= 0x1.ffffffp127) {
+          array.reject(
+              fmt::format("value {} at position {} does not fit a 32-bit float", from[i], i));
         }
       }
       to[i] = static_cast<To>(from[i]);
@@ -75,7 +89,7 @@ void convert(const ArrayReader& array, const From* from, To* to) {
 template <class To>
 void read_converted(ArrayReader& array, To* out) {
   const bool is_number = visit_number_type(array.type(), [&]<class From>(From) {
-    if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+    if constexpr (std::is_integral_v<To> && is_real_type<From>) {
       array.reject("holds fractions where integers belong");
     } else {
       const SharedArray<std::byte> bytes = array.bytes();

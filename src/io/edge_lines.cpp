@@ -83,7 +83,7 @@ const char* EdgeLines::read_weight(const char* at, const char* end, std::string&
                                       : fmt::format("weight '{}' is no number that fits a 32-bit "
                                                     "float",
                                                     field.substr(0, shown_bytes)),
-                        "give every edge a weight, or use --weight none"};
+                        "give every edge a weight, with a decimal point, or use --weight none"};
     }
     weight = *value;
   }

@@ -71,6 +71,32 @@ bool have_names(const EdgeListLayout& layout, IdKind ids) {
   return false;
 }
 
+/// True for "0 1 0" and "3;4": what a wrong separator, or a decimal comma, leaves of a line.
+bool is_several_numbers(std::string_view id) {
+  int numbers = 0;
+  while (!id.empty()) {
+    const std::size_t end = std::min(id.find_first_of(" \t,;|"), id.size());
+    if (end > 0 && !is_real(id.substr(0, end))) return false;
+    numbers += end > 0 ? 1 : 0;
+    id.remove_prefix(std::min(end + 1, id.size()));
+  }
+  return numbers > 1;
+}
+
+void require_single_ids(const EdgeListLayout& layout, const std::string& path) {
+  for (const std::vector<std::string>& row : layout.table.sample) {
+    for (const std::int64_t column : {layout.source, layout.target}) {
+      if (column >= std::ssize(row)) continue;
+      const std::string& id = row[static_cast<std::size_t>(column)];
+      if (!is_several_numbers(id)) continue;
+      throw Error(
+          ErrorCode::bad_data,
+          fmt::format("'{}' is several numbers where one id of a vertex belongs", id), path,
+          "give --separator, and decimal numbers with a point; --ids names if it is a name");
+    }
+  }
+}
+
 bool has_letters(const std::vector<std::string>& row) {
   return std::any_of(row.begin(), row.end(), [](const std::string& word) {
     return word.find_first_not_of("+-0123456789") != std::string::npos;
@@ -105,6 +131,9 @@ EdgeListLayout find_edge_list_layout(std::string_view head, const EdgeListOption
                 "give --source, --target and --weight different columns");
   }
   layout.names = have_names(layout, options.ids);
+  if (layout.names && options.ids == IdKind::automatic && options.separator == 0) {
+    require_single_ids(layout, path);
+  }
   layout.prose = is_prose(layout, options);
   return layout;
 }

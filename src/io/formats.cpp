@@ -16,6 +16,7 @@
 #include "io/container_layout.hpp"
 #include "io/matrix_market_header.hpp"
 #include "io/scan.hpp"
+#include "io/text.hpp"
 
 namespace tessera::io {
 namespace {
@@ -35,6 +36,16 @@ bool is_text(std::string_view bytes) {
     const auto code = static_cast<unsigned char>(c);
     return (code < ' ' && !is_blank(c) && c != '\n') || code == 0x7F;
   });
+}
+
+/// Also where the banner is damaged or missing: the line of sizes would be taken for an edge of a
+/// list, and not even a wrong number of entries would tell.
+bool looks_like_matrix_market(const FirstLook& look) {
+  std::string_view text = look.first_bytes;
+  if (text.starts_with(utf8_mark)) text.remove_prefix(utf8_mark.size());
+  if (begins_with(text, matrix_market_banner) || begins_with(text, "%MatrixMarket")) return true;
+  const bool named = look.path.ends_with(".mtx") || look.path.ends_with(".mtx.gz");
+  return named && !text.empty() && is_text(text);
 }
 
 /// Nothing in METIS's files tells them from lists of numbers, so their name has to.
@@ -58,9 +69,7 @@ constexpr FileFormat formats[] = {
               begins_with(look.first_bytes, "PK\x05\x06");
      },
      read_npz, write_npz, true},
-    {"mtx", "Matrix Market", ".mtx .mtx.gz",
-     [](const FirstLook& look) { return begins_with(look.first_bytes, matrix_market_banner); },
-     read_matrix_market,
+    {"mtx", "Matrix Market", ".mtx .mtx.gz", looks_like_matrix_market, read_matrix_market,
      [](const Dataset& dataset, const std::string& path, const Progress& progress) {
        write_matrix_market(dataset.graph, path, progress);
      },

@@ -60,7 +60,8 @@ MatrixSymmetry parse_symmetry(const std::string& word, const std::string& path) 
 void parse_banner(std::string_view line, const std::string& path, MatrixHeader& header) {
   const std::vector<std::string> words = banner_words(line);
   if (words.empty() || words[0] != lower_case(matrix_market_banner)) {
-    malformed(path, 1, "a Matrix Market file begins with %%MatrixMarket");
+    throw Error(ErrorCode::bad_data, "a Matrix Market file begins with %%MatrixMarket",
+                path + ": line 1", "give it this line, or --format edges where it lists edges");
   }
   if (words.size() != 5 || words[1] != "matrix") {
     malformed(path, 1, "the first line must be '%%MatrixMarket matrix coordinate FIELD SYMMETRY'");

@@ -10,6 +10,7 @@
 
 #include "tessera/core/error.hpp"
 
+#include "graph/symmetry.hpp"
 #include "io/dataset_arrays.hpp"
 #include "io/text.hpp"
 #include "io/text_edges.hpp"
@@ -201,6 +202,14 @@ Dataset read_metis(const std::string& path, const ReadOptions& options) {
                       {header.begin, header.vertices, header.vertices, header.edge_weights, 0,
                        "vertex", "neighbour", from_one, parse, check_count},
                       options);
+  const detail::Symmetry symmetry = detail::symmetry_of(dataset.graph);
+  const bool same_weights = symmetry.same_weights || options.nonfinite == Nonfinite::allow;
+  if (!symmetry.of_pattern() || !same_weights) {
+    throw Error(ErrorCode::bad_data,
+                symmetry.of_pattern() ? "an edge has one weight at one end, another at the other"
+                                      : "an edge stands in the line of one of its ends alone",
+                path, damaged_file_fix);
+  }
   dataset.edges_stored = header.edges;
   return dataset;
 }

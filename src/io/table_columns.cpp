@@ -19,11 +19,21 @@ constexpr std::string_view missing_words[] = {"",     "NA",   "N/A",  "NaN",  "n
 
 bool is_whole(float value) { return std::isfinite(value) && value == std::floor(value); }
 
+/// True for "0,5" and "1,234", which are no numbers here.
+bool is_number_with_comma(std::string_view field) {
+  const std::size_t comma = field.find(',');
+  if (comma == std::string_view::npos) return false;
+  std::string with_point(field);
+  with_point[comma] = '.';
+  return parse_any_real(with_point).has_value();
+}
+
 /// What a chunk says about a column.
 struct Findings {
   bool numeric = true;
   bool integral = true;
   bool present = false;
+  bool only_commas = true;  ///< what is no number would be one without its comma
   std::set<std::string, std::less<>> texts;
 
   void see(std::string_view field, std::size_t max_texts) {
@@ -32,6 +42,7 @@ struct Findings {
     const auto value = parse_any_real(field);
     numeric = numeric && value.has_value();
     integral = integral && value && is_whole(*value);
+    only_commas = only_commas && (value || is_number_with_comma(field));
     // Numbers are texts as well, if there is a text among them; one more than allowed is enough.
     if (texts.size() <= max_texts && texts.find(field) == texts.end()) texts.emplace(field);
   }
@@ -39,6 +50,7 @@ struct Findings {
     numeric = numeric && other.numeric;
     integral = integral && other.integral;
     present = present || other.present;
+    only_commas = only_commas && other.only_commas;
     if (texts.size() <= max_texts) texts.merge(other.texts);
   }
 };
@@ -92,6 +104,11 @@ std::vector<Column> examine(TableRows& rows, const std::vector<std::int64_t>& co
   std::vector<Column> result;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     Findings& found = findings[i];
+    if (!found.numeric && found.only_commas) {
+      throw Error(ErrorCode::bad_data,
+                  fmt::format("column '{}' holds numbers with commas", rows.name_of(columns[i])),
+                  rows.path(), "write 0.5 for 0,5 and 1234 for 1,234");
+    }
     if (!found.numeric && found.texts.size() > most_texts) {
       throw Error(ErrorCode::bad_data,
                   fmt::format("column '{}' holds more than {} different texts",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,17 +17,32 @@ constexpr std::size_t sample_lines = 64;
 /// The characters that part fields, those first that occur in fewer texts by chance.
 constexpr char separators[] = {'\t', ',', ';', '|'};
 
-/// The one that most lines have, if more than half of them do.
+/// How often a line has a character outside of quotes.
+std::int64_t count_unquoted(std::string_view line, char wanted) {
+  std::int64_t count = 0;
+  bool quoted = false;
+  for (const char c : line) {
+    quoted = quoted != (c == '"');
+    count += !quoted && c == wanted ? 1 : 0;
+  }
+  return count;
+}
+
+/// The one that most lines have, if more than half of them do; of equals the one that they have
+/// most often, as the other may stand in decimal numbers or in names.
 char find_separator(const std::vector<std::string_view>& lines) {
   char best = ' ';
-  std::int64_t most = std::ssize(lines) / 2;
+  std::pair<std::int64_t, std::int64_t> most(std::ssize(lines) / 2 + 1, 0);
   for (const char separator : separators) {
-    const auto having = std::count_if(lines.begin(), lines.end(), [&](std::string_view line) {
-      return line.find(separator) != std::string_view::npos;
-    });
-    if (having > most) {
+    std::pair<std::int64_t, std::int64_t> found(0, 0);  // lines that have it, times
+    for (const std::string_view line : lines) {
+      const std::int64_t times = count_unquoted(line, separator);
+      found.first += times > 0 ? 1 : 0;
+      found.second += times;
+    }
+    if (found > most) {
       best = separator;
-      most = having;
+      most = found;
     }
   }
   return best;

@@ -207,6 +207,23 @@ TEST_F(EdgeList, ErrorsNameTheLineAndTheFix) {
   EXPECT_THAT(error_of(text + "7 1.5\n"), HasSubstr("line 101"));
 }
 
+TEST_F(EdgeList, DecimalCommasAreNoSeparators) {
+  EXPECT_THAT(error_of("0;1;0,5\n1;2;1,5\n"),
+              AllOf(HasSubstr("line 1: weight '0,5'"), HasSubstr("decimal point")));
+  EXPECT_THAT(error_of("0 1 0,5\n1 2 1,5\n"),
+              AllOf(HasSubstr("'0 1 0' is several numbers"), HasSubstr("--separator")));
+  EXPECT_THAT(error_of("0,1;2\n1,2;3\n"), HasSubstr("'1;2' is several numbers"));
+  io::ReadOptions names;
+  names.edges.ids = io::IdKind::names;
+  EXPECT_EQ(read("0 1,2 3\n2 3,4 5\n", names).vertex_names[2], "4 5");
+}
+
+TEST_F(EdgeList, SeparatorsInQuotesAreNone) {
+  const Dataset dataset = read("\"a, b\";\"c, d\"\n\"c, d\";\"e, f, g\"\n");
+  ASSERT_EQ(dataset.vertex_names.size(), 3);
+  EXPECT_EQ(dataset.vertex_names[2], "e, f, g");
+}
+
 TEST_F(EdgeList, LinesKeepTheirNumbersAcrossBlocks) {
   // More than one block of text, with the fault near its end.
   std::string text;

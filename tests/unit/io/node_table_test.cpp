@@ -144,5 +144,11 @@ TEST_F(NodeTable, TheSameForAnyNumberOfThreads) {
   EXPECT_EQ(alone.num_features(), 8);
 }
 
+TEST_F(NodeTable, NumbersWithCommasAreNoCategories) {
+  EXPECT_THAT(error_of("id;age\na;0,5\nb;1,5\nc;2\n"),
+              AllOf(HasSubstr("'age' holds numbers with commas"), HasSubstr("0.5 for 0,5")));
+  EXPECT_THAT(error_of("id;age\na;0,5\nb;1,5,2\nc;2\n"), HasSubstr("no error"));
+}
+
 }  // namespace
 }  // namespace tessera

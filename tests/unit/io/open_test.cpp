@@ -17,6 +17,7 @@
 namespace tessera {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -38,6 +39,25 @@ TEST(Open, RecognisesFilesByTheirFirstBytes) {
     io::save(dataset, folder / ("g" + std::string(ending)));
     std::filesystem::rename(folder / ("g" + std::string(ending)), folder / "unnamed");
     EXPECT_EQ(io::open(folder / "unnamed"), dataset);
+  }
+}
+
+TEST(Open, AMatrixIsNeverAListOfEdges) {
+  const test::TemporaryFolder folder;
+  const std::string matrix = "%%MatrixMarket matrix coordinate real general\n3 3 1\n1 2 5\n";
+  test::write_file(folder / "marked", "\xEF\xBB\xBF" + matrix);
+  EXPECT_EQ(io::open(folder / "marked").graph.num_edges(), 1);
+  for (const auto& [name, text] :
+       {std::pair<std::string, std::string>("one_sign", matrix.substr(1)),
+        {"remark_first.mtx", "% remark\n" + matrix},
+        {"no_banner.mtx", matrix.substr(matrix.find('\n') + 1)}}) {
+    SCOPED_TRACE(name);
+    test::write_file(folder / name, text);
+    EXPECT_THAT(error_of([&] { io::open(folder / name); }),
+                AllOf(HasSubstr("begins with %%MatrixMarket"), HasSubstr("--format edges")));
+    io::ReadOptions edges;
+    edges.format = "edges";
+    EXPECT_EQ(io::open(folder / name, edges).graph.num_edges(), 2);
   }
 }
 

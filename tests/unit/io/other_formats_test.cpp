@@ -150,6 +150,26 @@ TEST_F(OtherFormats, MatricesOfSciPy) {
               HasSubstr("'shape'"));
 }
 
+TEST_F(OtherFormats, RealNumbersOfOtherTypes) {
+  const auto with_features = [&](const char* type, const auto& bits) {
+    return open_npz(
+        {integers("edge_index", {2, 1}, {0, 1}),
+         {"x", test::extra_array<std::remove_cvref_t<decltype(bits[0])>>(type, {2, 2}, bits)}});
+  };
+  const Dataset halves =
+      with_features("<f2", std::vector<std::uint16_t>{0x3C00, 0xC100, 0x0001, 0x7BFF});
+  EXPECT_THAT(std::get<DenseFeatures>(halves.features)->span(),
+              ElementsAre(1, -2.5f, 0x1p-24f, 65504));
+  const Dataset doubles =
+      with_features("<f8", std::vector<double>{1, -0x1.fffffep127, 0x1.fffffefp127, 1e-50});
+  EXPECT_THAT(std::get<DenseFeatures>(doubles.features)->span(),
+              ElementsAre(1, -0x1.fffffep127f, 0x1.fffffep127f, 0));
+  EXPECT_THAT(error_of([&] {
+                with_features("<f8", std::vector<double>{1, 2, -1e40, 4});
+              }),
+              HasSubstr("value -1e+40 at position 2 does not fit"));
+}
+
 TEST_F(OtherFormats, GraphsOfMetis) {
   const Dataset plain = open_graph("% a path and a lonely vertex\n4 2\n2\n1 3\n2\n\n");
   EXPECT_EQ(plain.graph.num_rows(), 4);
@@ -176,6 +196,8 @@ TEST_F(OtherFormats, GraphsOfMetisThatAreDamaged) {
   EXPECT_THAT(error("2 1 1\n2\n1\n"), HasSubstr("no weight"));
   EXPECT_THAT(error("2 1 1\n2 inf\n1 inf\n"), HasSubstr("not finite"));
   EXPECT_THAT(error("2 1 7\n2\n1\n"), HasSubstr("format 7"));
+  EXPECT_THAT(error("4 2\n2\n3\n4\n1\n"), HasSubstr("one of its ends alone"));
+  EXPECT_THAT(error("2 1 1\n2 7\n1 8\n"), HasSubstr("another at the other"));
   EXPECT_THAT(error("2\n2\n1\n"), HasSubstr("VERTICES EDGES"));
   EXPECT_THAT(error("2000000000 1\n2\n1\n"), HasSubstr("may claim"));
   EXPECT_THAT(error("% nothing\n"), HasSubstr("VERTICES EDGES"));
