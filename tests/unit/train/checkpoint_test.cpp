@@ -268,6 +268,20 @@ TEST(Checkpoint, survives_writing_and_reading) {
   EXPECT_EQ(read_file(folder / "file"), read_file(folder / "copy"));
 }
 
+TEST(Checkpoint, widths_that_a_model_does_not_use_may_be_larger_than_its_tensors) {
+  for (const auto kind : {nn::ModelKind::gcn, nn::ModelKind::sage, nn::ModelKind::gat,
+                          nn::ModelKind::gatv2, nn::ModelKind::sgc, nn::ModelKind::cheb}) {
+    SCOPED_TRACE(nn::to_string(kind));
+    const TemporaryFolder folder;
+    nn::ModelConfig config = small_model(kind);
+    config.layers = 1;
+    config.hidden = 1000;
+    config.heads = 1000;
+    fit(learnable_vertices(), config, checkpointed(folder / "file", 2));
+    EXPECT_EQ(load_checkpoint(folder / "file").model, config);
+  }
+}
+
 TEST(Checkpoint, damage_is_found_wherever_it_is) {
   const TemporaryFolder folder;
   TrainOptions options = checkpointed(folder / "file", 2);
