@@ -265,9 +265,10 @@ class Step : public Forward<T> {
       }
       if (this->plan_.options().form != AttentionForm::gat) continue;
       for (std::int64_t head = 0; head < source_gradient.cols(); ++head) {
-        worst = std::max(
-            worst, measure.error_of(static_cast<double>(grad_source_.host()(source, head)),
-                                    source_gradient(j, head), per_head(j, head * this->width())));
+        const double terms = this->width() == 0 ? 0 : per_head(j, head * this->width());
+        worst =
+            std::max(worst, measure.error_of(static_cast<double>(grad_source_.host()(source, head)),
+                                             source_gradient(j, head), terms));
       }
     }
     return worst;

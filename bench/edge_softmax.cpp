@@ -52,7 +52,7 @@ class EdgeSoftmax : public Trial {
     ops::EdgeSoftmaxOptions options;
     set_run_options(problem, options);
     options.precision = problem.precision;
-    options.heads = problem.features;
+    options.heads = features_as_heads(problem);
     return options;
   }
 

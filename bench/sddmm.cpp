@@ -62,7 +62,7 @@ class Edges : public Trial {
     options.function = function;
     options.precision = problem.precision;
     options.features = problem.features;
-    options.heads = function == EdgeFunction::add ? problem.features : problem.heads;
+    options.heads = function == EdgeFunction::add ? features_as_heads(problem) : problem.heads;
     return options;
   }
 

@@ -107,6 +107,11 @@ std::int64_t default_heads(const Suite& suite, std::int64_t features) {
   return usual > 0 && features > 0 && features % usual == 0 ? usual : 1;
 }
 
+std::int64_t features_as_heads(const Problem& problem) {
+  if (problem.features > 0) return problem.features;
+  throw Error(ErrorCode::unsupported, "no heads", problem.graph_name, "use at least one feature");
+}
+
 Result run_suite(const Suite& suite, const Problem& problem, const MeasureOptions& timing) {
   const std::unique_ptr<Trial> trial = suite.prepare(problem);
   Result result;

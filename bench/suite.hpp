@@ -55,6 +55,9 @@ struct Problem {
 /// How many rows the check of a problem compares.
 SampleSize sample_size(const Problem& problem);
 
+/// The heads of an op whose features they are.
+std::int64_t features_as_heads(const Problem& problem);
+
 /// The part of a plan's options that every op has.
 inline void set_plan_options(const Problem& problem, ops::PlanOptions& options) {
   options = problem.plans;

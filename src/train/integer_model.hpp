@@ -35,6 +35,9 @@ class IntegerModel {
   const nn::Tensor& run();
   std::int64_t first_float_layer() const noexcept { return steps_.first_float_layer(); }
 
+  /// True where there is a layer before the last one.
+  bool has_embeddings() const noexcept { return steps_.last_layer() > 0; }
+
   /// What went into the last layer in the last run, where it was asked for.
   const nn::Tensor& embeddings();
   ops::Explanation explain() const { return network_->explain(); }

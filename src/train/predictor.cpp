@@ -381,7 +381,9 @@ std::int64_t Predictor::num_items() const noexcept { return state_->items; }
 std::int64_t Predictor::num_outputs() const noexcept { return state_->model.output_width(); }
 
 const nn::Tensor& Predictor::embeddings() const {
-  const bool from_codes = state_->integers && state_->integers->first_float_layer() < 0;
+  // Where there are none, the model says so.
+  const bool from_codes = state_->integers && state_->integers->first_float_layer() < 0 &&
+                          state_->integers->has_embeddings();
   return from_codes ? state_->integers->embeddings() : state_->model.embeddings();
 }
 

@@ -357,6 +357,21 @@ class Plan(cli.CliTest):
         self.assertIn("stored", again["records"][0]["plan"])
 
 
+class NoFeatures(cli.CliTest):
+    def test_every_op_has_a_result_or_says_why_not(self):
+        for op in ["spmm", "spmm_max", "spmm_backward", "sddmm", "attention_gat", "attention_gat_step",
+                   "attention_gatv2_step", "attention_dot_step", "aggregate_update", "gemm"]:
+            with self.subTest(op=op):
+                found = self.json("bench", op, "--data", "embedded:karate", "--features", "0", "--quick")
+                self.assertEqual([one["features"] for one in found["records"]], [0])
+        for op in ["edge_softmax", "sddmm_add"]:
+            with self.subTest(op=op):
+                arguments = ["bench", op, "--data", "embedded:karate", "--features", "0", "--quick"]
+                self.assertIn("at least one feature", self.fail_with(cli.UNAVAILABLE, *arguments).err)
+        found = self.json("check", "embedded:karate", "--features", "0,3")
+        self.assertTrue(found["passed"])
+
+
 class Check(cli.CliTest):
     def test_karate(self):
         found = self.json("check", "embedded:karate")

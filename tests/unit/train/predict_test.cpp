@@ -129,6 +129,20 @@ TEST(Predict, embeddings_have_the_hidden_width) {
   EXPECT_EQ(predict(model.checkpoint, dataset).embeddings.size(), 0);
 }
 
+TEST(Predict, a_model_of_one_layer_has_no_embeddings) {
+  const Dataset dataset = learnable_vertices();
+  nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+  config.layers = 1;
+  const Trained model = trained(dataset, config);
+  PredictOptions options;
+  options.embeddings = true;
+  for (const std::vector<std::int64_t>& bits : {std::vector<std::int64_t>{}, {8}}) {
+    options.bits = bits;
+    expect_error(ErrorCode::unsupported, {"a model of one layer has no embeddings"},
+                 [&] { predict(model.checkpoint, dataset, options); });
+  }
+}
+
 TEST(Predict, graphs_get_the_names_of_their_classes) {
   const Dataset dataset = learnable_graphs();
   const Trained model = trained(dataset, small_model(nn::ModelKind::gin, true));
