@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cuda/last_arrival.cuh"
+#include "ops/attention/cuda/rows/four_edges.cuh"
 #include "ops/attention/cuda/rows/mutual.hpp"
 #include "ops/attention/cuda/rows/tables.cuh"
 #include "ops/attention/cuda/rows/walk.cuh"
@@ -18,10 +19,18 @@
 ///             length of V[i]
 namespace tessera::ops {
 
-template <class Lanes>
+constexpr int mutual_batch(int vectors) { return vectors > 2 ? 1 : 4; }
+
+/// Narrow loads and padded rows are rare, and lanes that hold more have a single edge.
+constexpr bool mutual_folds(const LaneVectors& held) {
+  return held.loads == LaneLoads::whole && held.count >= 4 && mutual_batch(held.vectors) == 4;
+}
+
+/// `folds`: a head has a lane for each edge of a batch, or more.
+template <class Lanes, bool folds>
 class MutualRow {
  public:
-  static constexpr int batch = Lanes::vectors > 2 ? 1 : 4;
+  static constexpr int batch = mutual_batch(Lanes::vectors);
 
   __device__ MutualRow(const MutualLaunch& launch, const Lanes& lanes)
       : launch_(launch),
@@ -49,38 +58,46 @@ class MutualRow {
   __device__ void step(EdgeOffset, int num_edges, const BatchVertices<batch>& vertices) {
     constexpr int size = batch;
     typename Lanes::Loaded values[size], gradients[size];
-    MutualState states[size];
+    float products[3][size];
 #pragma unroll
     for (int u = 0; u < size; ++u) {
       const bool exists = whole || u < num_edges;
       values[u] = lanes_.load(values_, vertices.ids[u], exists);
       gradients[u] = lanes_.load(gradients_, vertices.ids[u], exists);
-      states[u] = state_at(vertices.ids[u], exists);
     }
-    float products[3 * size];
+    EdgeFactors factors[size];
+    if constexpr (folds) {
+      const FourEdges edges(launch_.shape);
+      const bool exists = whole || edges.edge() < num_edges;
+      const MutualState other = state_at(edges.own(vertices.ids), exists);
+      multiply(values, gradients, products);
+      float sums[3];
+      edges.add_over_head(products, sums);
+      EdgeFactors own;
+      if (exists) own = factors_of(sums[0], sums[1], sums[2], other, edges.speaks_for_edge());
 #pragma unroll
-    for (int u = 0; u < size; ++u) {
-      products[3 * u] = product(unit_, values[u]);
-      products[3 * u + 1] = product(own_gradient_, values[u]);
-      products[3 * u + 2] = product(unit_, gradients[u]);
+      for (int u = 0; u < size; ++u) {
+        factors[u] = {edges.of(u, own.of_value), edges.of(u, own.of_gradient)};
+      }
+    } else {
+      MutualState others[size];
+#pragma unroll
+      for (int u = 0; u < size; ++u) others[u] = state_at(vertices.ids[u], whole || u < num_edges);
+      multiply(values, gradients, products);
+#pragma unroll
+      for (auto& of_kind : products) lanes_.add_over_head(of_kind);
+#pragma unroll
+      for (int u = 0; u < size; ++u) {
+        if (!whole && u >= num_edges) continue;
+        factors[u] = factors_of(products[0][u], products[1][u], products[2][u], others[u],
+                                lanes_.speaks_for_head());
+      }
     }
-    lanes_.add_over_head(products);
 #pragma unroll
     for (int u = 0; u < size; ++u) {
       if (!whole && u >= num_edges) continue;
-      const MutualState& other = states[u];
-      const float cosine = products[3 * u] * other.inverse_length;
-      const float score = factor_ * log2_of_e * cosine;
-      const float weight = power_of_2(score - state_.log_sum);
-      const float twin_weight = power_of_2(score - other.log_sum);
-      const float gradient = weight * (products[3 * u + 1] - state_.dot);
-      const float twin_gradient =
-          twin_weight * fmaf(products[3 * u + 2], state_.length, -other.dot);
-      add((gradient + twin_gradient) * factor_ * other.inverse_length, values[u], unit_sums_);
-      add(twin_weight, gradients[u], sums_);
-      if (launch_.factor_gradient != nullptr && lanes_.speaks_for_head()) {
-        scale_sum_ += static_cast<double>(gradient) * static_cast<double>(cosine);
-      }
+      add(factors[u].of_value, values[u], unit_sums_);
+      add(factors[u].of_gradient, gradients[u], sums_);
     }
   }
 
@@ -140,10 +157,41 @@ class MutualRow {
   }
 
  private:
+  /// What the gathered rows of an edge are multiplied by.
+  struct EdgeFactors {
+    float of_value = 0;
+    float of_gradient = 0;
+  };
+  /// From u[i] . V[j], dO[i] . V[j] and u[i] . dO[j].
+  __device__ EdgeFactors factors_of(float along, float product, float twin_product,
+                                    const MutualState& other, bool speaks) {
+    const float cosine = along * other.inverse_length;
+    const float score = factor_ * log2_of_e * cosine;
+    const float weight = power_of_2(score - state_.log_sum);
+    const float twin_weight = power_of_2(score - other.log_sum);
+    const float gradient = weight * (product - state_.dot);
+    const float twin_gradient = twin_weight * fmaf(twin_product, state_.length, -other.dot);
+    if (launch_.factor_gradient != nullptr && speaks) {
+      scale_sum_ += static_cast<double>(gradient) * static_cast<double>(cosine);
+    }
+    return {(gradient + twin_gradient) * factor_ * other.inverse_length, twin_weight};
+  }
+
   __device__ MutualState state_at(VertexId vertex, bool exists) const {
     const auto found = cuda::Vector<float, 16>::load_if(exists, launch_.states + vertex).raw;
     return {__uint_as_float(found.x), __uint_as_float(found.y), __uint_as_float(found.z),
             __uint_as_float(found.w)};
+  }
+  /// This lane's share of the three products of each edge.
+  __device__ void multiply(const typename Lanes::Loaded (&values)[batch],
+                           const typename Lanes::Loaded (&gradients)[batch],
+                           float (&products)[3][batch]) const {
+#pragma unroll
+    for (int u = 0; u < batch; ++u) {
+      products[0][u] = product(unit_, values[u]);
+      products[1][u] = product(own_gradient_, values[u]);
+      products[2][u] = product(unit_, gradients[u]);
+    }
   }
   __device__ static float product(const float (&own)[Lanes::held],
                                   const typename Lanes::Loaded& loaded) {
@@ -206,12 +254,12 @@ __device__ void store_factor_gradient(const MutualLaunch& launch, double of_warp
 /// Blocks that an SM should hold, by what a lane holds: edges in flight count for more than blocks.
 constexpr int mutual_blocks(int held) { return held > 8 ? 2 : held > 4 ? 3 : 4; }
 
-template <class T, int count, int vectors, LaneLoads loads>
+template <class T, int count, int vectors, LaneLoads loads, bool folds>
 __global__ __launch_bounds__(
     rows_attention_threads,
     (mutual_blocks(count * vectors))) void differentiate_mutual_rows(const MutualLaunch launch) {
   using Lanes = VertexLanes<T, count, vectors, loads>;
-  using Row = MutualRow<Lanes>;
+  using Row = MutualRow<Lanes, folds>;
   cuda::begin_overlapped();
   const Lanes lanes(launch);
   Row row(launch, lanes);
@@ -225,8 +273,13 @@ constexpr MutualFunctions make_mutual_functions() {
   return []<std::size_t... i>(std::index_sequence<i...>) {
     return MutualFunctions{[](const MutualLaunch& launch, Stream stream) {
       constexpr LaneVectors held = lane_vectors_of<T>()[i];
-      cuda::launch_overlapped(differentiate_mutual_rows<T, held.count, held.vectors, held.loads>,
-                              dim3(launch.num_blocks), rows_attention_threads, stream, launch);
+      constexpr bool may_fold = mutual_folds(held);
+      const auto kernel =
+          may_fold && launch.shape.head_lanes >= 4
+              ? differentiate_mutual_rows<T, held.count, held.vectors, held.loads, may_fold>
+              : differentiate_mutual_rows<T, held.count, held.vectors, held.loads, false>;
+      cuda::launch_overlapped(kernel, dim3(launch.num_blocks), rows_attention_threads, stream,
+                              launch);
     }...};
   }
   (std::make_index_sequence<lane_vectors_of<T>().size()>{});
