@@ -555,7 +555,7 @@ TEST_P(Steps, gradients_and_copies_may_be_transposed) {
   };
   with_type_of(GetParam().precision, [&]<class T>() {
     for (const OptimiserOptions& options : {sgd, OptimiserOptions{}}) {
-      for (const std::int64_t rows : {1, 15, 16}) {
+      for (const std::int64_t rows : {1, 15, 16, 70}) {
         for (const std::int64_t cols : {1, 16, 33, 257}) {
           for (const std::int64_t margin : margins) {
             check(options, rows, cols, margin, T{}, T{});

@@ -2,6 +2,7 @@
 #include <cuda_bf16.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "core/cuda_handles.hpp"
@@ -13,11 +14,47 @@
 namespace tessera::ops {
 namespace {
 
-constexpr int width = cuda::chunk<float>;
-constexpr std::int64_t block_elements = std::int64_t{cuda::element_threads} * width;
-/// What a block has of a parameter with a transposed copy or gradient.
-constexpr int tile_rows = 8;
-constexpr int tile_cols = static_cast<int>(cuda::element_threads) / tile_rows * width;
+constexpr int block_threads = 256;
+
+/// How the threads of a block lie on a parameter, a number each: most of what a step of few numbers
+/// takes is to load its code, and chunks of several numbers need four times as much. Where
+/// something is transposed a warp has 4 x 8 numbers, so that it moves whole sectors either way.
+///
+///     a warp of a tile of 16 columns    0 1 2 3 4 5 6 7 . . . . . . . .
+///                                       8 9 ...         (the next warp)
+struct Tile {
+  int log_warp_cols = 5;
+  int log_cols = 5;
+
+  static Tile of(std::int64_t rows, std::int64_t cols, bool is_turned) {
+    Tile tile;
+    if (is_turned) {
+      const int log_rows = bit_width(std::clamp<std::int64_t>(rows, 4, 32) - 1);
+      tile.log_warp_cols = 3;
+      tile.log_cols = log_block_threads - log_rows;
+    } else {
+      tile.log_cols = bit_width(std::clamp<std::int64_t>(cols, 32, block_threads) - 1);
+    }
+    return tile;
+  }
+  static constexpr int log_block_threads = 8;
+  static int bit_width(std::int64_t number) {
+    return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(number)));
+  }
+
+  __host__ __device__ int cols() const { return 1 << log_cols; }
+  __host__ __device__ int rows() const { return block_threads >> log_cols; }
+  __device__ int row_of(unsigned thread) const {
+    const int warp = static_cast<int>(thread / 32), lane = static_cast<int>(thread % 32);
+    return (warp >> (log_cols - log_warp_cols) << (5 - log_warp_cols)) + (lane >> log_warp_cols);
+  }
+  __device__ int col_of(unsigned thread) const {
+    const int warp = static_cast<int>(thread / 32), lane = static_cast<int>(thread % 32);
+    const int warps = cols() >> log_warp_cols;
+    return ((warp & (warps - 1)) << log_warp_cols) + (lane & ((1 << log_warp_cols) - 1));
+  }
+};
+static_assert(1 << Tile::log_block_threads == block_threads);
 
 /// One parameter. Its weight decay is added to the gradient (sgd, adam) or taken off the parameter
 /// (adamw).
@@ -28,17 +65,13 @@ struct Target {
   cuda::Rows<__nv_bfloat16> rounded;  ///< may be absent
   cuda::Rows<std::byte> turned;       ///< bf16 beside `rounded`, else fp32; may be absent
   bool gradient_is_turned;
-  std::int64_t size, cols;  ///< one long row where all is contiguous
-  bool chunks;              ///< on 16-byte boundaries
+  std::int64_t rows, cols;  ///< one long row where all is contiguous
+  Tile tile;
   double weight_decay;
 
-  __host__ __device__ bool has_tiles() const {
-    return gradient_is_turned || turned.data != nullptr;
-  }
+  std::int64_t tiles_of_row() const { return (cols + tile.cols() - 1) / tile.cols(); }
   std::int64_t num_blocks() const {
-    if (!has_tiles()) return (size + block_elements - 1) / block_elements;
-    const std::int64_t rows = size / cols;
-    return (rows + tile_rows - 1) / tile_rows * ((cols + tile_cols - 1) / tile_cols);
+    return (rows + tile.rows() - 1) / tile.rows() * tiles_of_row();
   }
 };
 
@@ -86,88 +119,105 @@ __device__ inline PresentStep present_step(const StepRule& rule) {
   return {rule.learning_rate * rule.clock->rate_factor, static_cast<double>(rule.clock->step + 1)};
 }
 
-__device__ inline cuda::Rows<const float> read(const cuda::Rows<float>& rows) {
-  return {rows.data, rows.stride};
-}
+/// A number of a parameter.
+struct Place {
+  std::int64_t row, col;
+  bool exists;
 
-/// What a thread has of a gradient, which may be transposed: then all numbers are on their way
-/// before one of them is looked at, and a chunk that ends early reads its last one again.
-template <class T, bool aligned>
-__device__ void load_gradient(cuda::Rows<const T> gradient, bool is_turned,
-                              const cuda::Elements<width, aligned>& place, float (&values)[width]) {
-  if (!is_turned) return place.load(gradient, values);
-  T fetched[width] = {};
-  if (place.count > 0) {
-    const T* from = gradient.data + place.col * gradient.stride + place.row;
-#pragma unroll
-    for (int i = 0; i < width; ++i) {
-      fetched[i] = *from;
-      from += i + 1 < place.count ? gradient.stride : 0;
-    }
+  /// The one of this thread; `block` is counted from the parameter's first.
+  __device__ static Place of(const Target& target, unsigned block) {
+    const Tile& tile = target.tile;
+    // No more than there are blocks.
+    const auto tiles = static_cast<unsigned>((target.cols + tile.cols() - 1) >> tile.log_cols);
+    const std::int64_t row = std::int64_t{block / tiles} * tile.rows() + tile.row_of(threadIdx.x);
+    const std::int64_t col = std::int64_t{block % tiles} * tile.cols() + tile.col_of(threadIdx.x);
+    return {row, col, row < target.rows && col < target.cols};
   }
-#pragma unroll
-  for (int i = 0; i < width; ++i) values[i] = i < place.count ? cuda::widen(fetched[i]) : 0.0f;
-}
 
-template <bool aligned>
-__device__ void load_gradient(const Target& target, const cuda::Elements<width, aligned>& place,
-                              float (&values)[width]) {
-  if (target.narrow_gradient.data != nullptr) {
-    load_gradient(target.narrow_gradient, target.gradient_is_turned, place, values);
-  } else {
-    load_gradient(target.gradient, target.gradient_is_turned, place, values);
+  template <class T>
+  __device__ T* in(const cuda::Rows<T>& rows) const {
+    return rows.data + row * rows.stride + col;
   }
-}
+  template <class T>
+  __device__ T* in_turned(const cuda::Rows<T>& rows) const {
+    return rows.data + col * rows.stride + row;
+  }
+};
 
-template <bool aligned>
-__device__ void store_parameter(const float (&values)[width], const Target& target,
-                                const cuda::Elements<width, aligned>& place) {
-  place.store(values, target.parameter);
-  if (target.rounded.data != nullptr) place.store(values, target.rounded);
+/// Where a thread reads.
+struct Sources {
+  const float *parameter, *first, *second, *gradient;
+  const __nv_bfloat16* narrow_gradient;
+
+  __device__ Sources(const Target& target, const Place& place)
+      : parameter(place.in(target.parameter)),
+        first(place.in(target.first)),
+        second(place.in(target.second)),
+        gradient(of(target, place, target.gradient)),
+        narrow_gradient(of(target, place, target.narrow_gradient)) {}
+
+  /// Waits for the kernels before with all addresses at hand, which the compiler would put off:
+  /// what they are found by is not cached, and until then it costs nothing to ask for it.
+  __device__ void wait_for_previous() const {
+#if __CUDA_ARCH__ >= 900
+    const auto bits = [](const void* address) { return reinterpret_cast<std::uintptr_t>(address); };
+    // Never 0, as there is a parameter.
+    const std::uintptr_t all =
+        bits(parameter) | bits(first) | bits(second) | bits(gradient) | bits(narrow_gradient);
+    asm volatile(
+        "{ .reg .pred known; setp.ne.u64 known, %0, 0; @known griddepcontrol.wait; }" ::"l"(all)
+        : "memory");
+#endif
+  }
+
+ private:
+  template <class T>
+  __device__ static T* of(const Target& target, const Place& place, const cuda::Rows<T>& rows) {
+    return target.gradient_is_turned ? place.in_turned(rows) : place.in(rows);
+  }
+};
+
+/// What a thread has read of its number.
+struct Fetched {
+  float parameter = 0, gradient = 0, first = 0, second = 0;
+
+  __device__ Fetched(const Target& target, const Place& place, const Sources& from) {
+    if (!place.exists) return;
+    parameter = *from.parameter;
+    if (target.first.data != nullptr) first = *from.first;
+    if (target.second.data != nullptr) second = *from.second;
+    gradient = target.narrow_gradient.data != nullptr ? cuda::widen(*from.narrow_gradient)
+                                                      : *from.gradient;
+  }
+};
+
+__device__ void store_parameter(float value, const Target& target, const Place& place) {
+  *place.in(target.parameter) = value;
+  const bool is_rounded = target.rounded.data != nullptr;
+  const auto rounded = cuda::narrow<__nv_bfloat16>(value);
+  if (is_rounded) *place.in(target.rounded) = rounded;
   if (target.turned.data == nullptr) return;
-  place.each([&](int i, std::int64_t row, std::int64_t col) {
-    const std::int64_t at = col * target.turned.stride + row;
-    if (target.rounded.data != nullptr) {
-      reinterpret_cast<__nv_bfloat16*>(target.turned.data)[at] =
-          cuda::narrow<__nv_bfloat16>(values[i]);
-    } else {
-      reinterpret_cast<float*>(target.turned.data)[at] = values[i];
-    }
-  });
-}
-
-template <bool aligned>
-__device__ void descend(const StepRule& rule, const Target& target,
-                        const cuda::Elements<width, aligned>& place, const PresentStep& present) {
-  const auto weight_decay = static_cast<float>(target.weight_decay);
-  float p[width], g[width];
-  place.load(read(target.parameter), p);
-  load_gradient(target, place, g);
-  __syncthreads();
-  const auto rate = static_cast<float>(present.rate);
-#pragma unroll
-  for (int i = 0; i < width; ++i) g[i] += weight_decay * p[i];
-  if (target.first.data != nullptr) {
-    float velocity[width];
-    place.load(read(target.first), velocity);
-#pragma unroll
-    for (int i = 0; i < width; ++i) g[i] += rule.momentum * velocity[i];
-    place.store(g, target.first);
+  if (is_rounded) {
+    *place.in_turned(cuda::Rows<__nv_bfloat16>{reinterpret_cast<__nv_bfloat16*>(target.turned.data),
+                                               target.turned.stride}) = rounded;
+  } else {
+    *place.in_turned(cuda::Rows<float>{reinterpret_cast<float*>(target.turned.data),
+                                       target.turned.stride}) = value;
   }
-#pragma unroll
-  for (int i = 0; i < width; ++i) p[i] -= rate * g[i];
-  store_parameter(p, target, place);
 }
 
-template <bool aligned>
-__device__ void adapt(const StepRule& rule, const Target& target,
-                      const cuda::Elements<width, aligned>& place, const PresentStep& present) {
-  float p[width], g[width], m[width], v[width];
-  place.load(read(target.parameter), p);
-  load_gradient(target, place, g);
-  place.load(read(target.first), m);
-  place.load(read(target.second), v);
-  __syncthreads();
+__device__ void descend(const StepRule& rule, const Target& target, const Place& place,
+                        const Fetched& fetched, const PresentStep& present) {
+  float step = fetched.gradient + static_cast<float>(target.weight_decay) * fetched.parameter;
+  if (target.first.data != nullptr) {
+    step += rule.momentum * fetched.first;
+    *place.in(target.first) = step;
+  }
+  store_parameter(fetched.parameter - static_cast<float>(present.rate) * step, target, place);
+}
+
+__device__ void adapt(const StepRule& rule, const Target& target, const Place& place,
+                      const Fetched& fetched, const PresentStep& present) {
   const double rate = present.rate;
   const bool decoupled = rule.kind == OptimiserKind::adamw;
   const auto kept = static_cast<float>(decoupled ? 1 - rate * target.weight_decay : 1.0);
@@ -179,54 +229,13 @@ __device__ void adapt(const StepRule& rule, const Target& target,
   };
   const float step_size = static_cast<float>(rate) / kept_of(rule.log_beta1);
   const float root_correction = rsqrtf(kept_of(rule.log_beta2));
-#pragma unroll
-  for (int i = 0; i < width; ++i) {
-    p[i] *= kept;
-    g[i] += gradient_decay * p[i];
-    m[i] = rule.beta1 * m[i] + rule.one_minus_beta1 * g[i];
-    v[i] = rule.beta2 * v[i] + rule.one_minus_beta2 * g[i] * g[i];
-    p[i] -= step_size * m[i] / (sqrtf(v[i]) * root_correction + rule.epsilon);
-  }
-  place.store(m, target.first);
-  place.store(v, target.second);
-  store_parameter(p, target, place);
-}
-
-/// The chunk of a thread of a parameter's block: one after the other, or of a tile where something
-/// is transposed, so that neighbouring threads are neighbours there too.
-template <bool aligned>
-__device__ cuda::Elements<width, aligned> place_of(const Target& target, unsigned block) {
-  cuda::Elements<width, aligned> place;
-  place.cols = target.cols;
-  std::int64_t left = 0;
-  if (target.has_tiles()) {
-    // No more than there are blocks.
-    const auto tiles = static_cast<unsigned>((target.cols + tile_cols - 1) / tile_cols);
-    place.row = std::int64_t{block / tiles} * tile_rows + threadIdx.x % tile_rows;
-    place.col = std::int64_t{block % tiles} * tile_cols + threadIdx.x / tile_rows * width;
-    left = place.row * target.cols < target.size ? target.cols - place.col : 0;
-  } else {
-    const std::int64_t first = (std::int64_t{block} * cuda::element_threads + threadIdx.x) * width;
-    place.row = cuda::quotient(first, target.cols, target.size <= 0x7fffffff);
-    place.col = first - place.row * target.cols;
-    left = target.size - first;
-  }
-  place.count = static_cast<int>(left < 0 ? 0 : left < width ? left : width);
-  return place;
-}
-
-/// Which parameter and where is known from the launch, and waits for nothing.
-template <bool aligned>
-__device__ void step_chunk(const StepRule& rule, const Target& target, unsigned block,
-                           PresentStep& present) {
-  const auto place = place_of<aligned>(target, block);
-  cuda::wait_for_previous();
-  if (threadIdx.x == 0) present = present_step(rule);
-  if (rule.kind == OptimiserKind::sgd) {
-    descend(rule, target, place, present);
-  } else {
-    adapt(rule, target, place, present);
-  }
+  const float p = fetched.parameter * kept;
+  const float g = fetched.gradient + gradient_decay * p;
+  const float m = rule.beta1 * fetched.first + rule.one_minus_beta1 * g;
+  const float v = rule.beta2 * fetched.second + rule.one_minus_beta2 * g * g;
+  *place.in(target.first) = m;
+  *place.in(target.second) = v;
+  store_parameter(p - step_size * m / (sqrtf(v) * root_correction + rule.epsilon), target, place);
 }
 
 /// What is to advance when all blocks have read it; null: nothing. No more is told by the counter,
@@ -236,22 +245,31 @@ struct Advance {
   unsigned* counter;
 };
 
-/// Blocks belong to the parameters in order.
-__global__ __launch_bounds__(cuda::element_threads) void step_targets(
+/// Blocks belong to the parameters in order. Which parameter and where is known from the launch,
+/// and waits for nothing.
+__global__ __launch_bounds__(block_threads) void step_targets(
     const StepRule rule, const __grid_constant__ Targets targets, const Advance advance) {
   __shared__ PresentStep present;
   cuda::let_next_begin();
   int index = 0;
   while (blockIdx.x >= targets.ends[index]) ++index;
   const Target& target = targets.all[index];
-  const unsigned first_block = index == 0 ? 0 : targets.ends[index - 1];
-  if (target.chunks) {
-    step_chunk<true>(rule, target, blockIdx.x - first_block, present);
-  } else {
-    step_chunk<false>(rule, target, blockIdx.x - first_block, present);
+  const Place place = Place::of(target, blockIdx.x - (index == 0 ? 0 : targets.ends[index - 1]));
+  const Sources sources(target, place);
+  sources.wait_for_previous();
+  const Fetched fetched(target, place, sources);
+  if (threadIdx.x == 0) present = present_step(rule);
+  __syncthreads();
+  const bool counts = advance.clock != nullptr && threadIdx.x == 0;
+  const unsigned counted = counts ? atomicAdd(advance.counter, 1u) : 0;
+  if (place.exists) {
+    if (rule.kind == OptimiserKind::sgd) {
+      descend(rule, target, place, fetched, present);
+    } else {
+      adapt(rule, target, place, fetched, present);
+    }
   }
-  if (advance.clock == nullptr || threadIdx.x != 0) return;
-  if (atomicAdd(advance.counter, 1u) == gridDim.x - 1) {
+  if (counts && counted == gridDim.x - 1) {
     *advance.counter = 0;
     ++advance.clock->step;
   }
@@ -286,9 +304,10 @@ Target target_of(const OptimiserTarget& given, const OptimiserOptions& options) 
     extent = extent.with(target.gradient).with(target.narrow_gradient);
     if (given.turned.absent()) extent = extent.flattened();
   }
-  target.size = extent.size();
+  target.rows = extent.rows;
   target.cols = extent.cols;
-  target.chunks = extent.in_chunks(width);
+  target.tile =
+      Tile::of(extent.rows, extent.cols, given.gradient_is_turned || !given.turned.absent());
   target.weight_decay = options.weight_decay * given.decay;
   return target;
 }
@@ -301,8 +320,8 @@ void CudaDenseOps::optimiser_step(const OptimiserCall& call, Stream stream) cons
   Targets targets;
   std::int64_t blocks = 0;
   const auto run = [&](const Advance& advance) {
-    cuda::launch_overlapped(step_targets, dim3(cuda::num_blocks(blocks, 1)), cuda::element_threads,
-                            stream, rule, targets, advance);
+    cuda::launch_overlapped(step_targets, dim3(cuda::num_blocks(blocks, 1)), block_threads, stream,
+                            rule, targets, advance);
     targets.count = 0;
     blocks = 0;
   };
