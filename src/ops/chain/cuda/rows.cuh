@@ -36,13 +36,14 @@ class ChainRows {
 
   __device__ float value(int row, int col) const { return copy_[row * chain_width + col]; }
 
-  /// Rounds `values`, leaves in them what the matrix holds now, and writes that to both places.
+  /// The copy keeps all digits of `values`, which the next steps read; the matrix gets them
+  /// rounded.
   __device__ void store(float (&values)[4], int row, int first) const {
     T* const place = data_ + row * stride_ + first;
 #pragma unroll
     for (int i = 0; i < 4; ++i) values[i] = first + i < cols_ ? values[i] : 0.0f;
-    const Four four = round(values);
     keep(FourOfRow{{values[0], values[1], values[2], values[3]}}, row, first);
+    const Four four = rounded(values);
     if (in_fours_) {
       if (first < cols_) *reinterpret_cast<Four*>(place) = four;
     } else {
@@ -54,11 +55,10 @@ class ChainRows {
   }
 
   /// Four neighbours on their way from where the rows lie: nothing is done to them before they are
-  /// kept, as it would wait for them. Those of 16 bits are two words, as they would be taken apart
-  /// at once, or one number after the other.
+  /// kept, as it would wait for them. Those of 16 bits are two words, or one number in each of
+  /// four.
   struct FetchedWords {
-    cuda::Pack<std::uint32_t, 2> words;
-    T single[4];
+    std::uint32_t words[4];
   };
   using Fetched = std::conditional_t<sizeof(T) == 4, FourOfRow, FetchedWords>;
 
@@ -70,7 +70,7 @@ class ChainRows {
     } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        if (first + i < cols_) single(fetched)[i] = place[i];
+        if (first + i < cols_) fetch_one(place + i, fetched, i);
       }
     }
     return fetched;
@@ -79,13 +79,14 @@ class ChainRows {
     if constexpr (sizeof(T) == 4) {
       keep(fetched, row, first);
     } else {
+      constexpr std::uint32_t upper = 0xffff0000u;
+      const auto& words = fetched.words;
+      const std::uint32_t bits[4] = {words[0] << 16, in_fours_ ? words[0] & upper : words[1] << 16,
+                                     (in_fours_ ? words[1] : words[2]) << 16,
+                                     in_fours_ ? words[1] & upper : words[3] << 16};
       FourOfRow four;
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const std::uint32_t both = fetched.words.values[i / 2];
-        const float of_words = __uint_as_float(i % 2 == 0 ? both << 16 : both & 0xffff0000u);
-        four.values[i] = in_fours_ ? of_words : cuda::widen(fetched.single[i]);
-      }
+      for (int i = 0; i < 4; ++i) four.values[i] = __uint_as_float(bits[i]);
       keep(four, row, first);
     }
   }
@@ -103,26 +104,25 @@ class ChainRows {
       const float4 four = *reinterpret_cast<const float4*>(place);
       return {{four.x, four.y, four.z, four.w}};
     } else {
-      return {*reinterpret_cast<const cuda::Pack<std::uint32_t, 2>*>(place), {}};
+      const auto pair = *reinterpret_cast<const cuda::Pack<std::uint32_t, 2>*>(place);
+      return {{pair.values[0], pair.values[1], 0, 0}};
     }
   }
-  __device__ static T* single(Fetched& fetched) {
+  __device__ static void fetch_one(const T* place, Fetched& fetched, int i) {
     if constexpr (sizeof(T) == 4) {
-      return fetched.values;
+      fetched.values[i] = *place;
     } else {
-      return fetched.single;
+      fetched.words[i] = *reinterpret_cast<const std::uint16_t*>(place);
     }
   }
 
-  /// Leaves in `values` what is stored of them.
-  __device__ static Four round(float (&values)[4]) {
+  __device__ static Four rounded(const float (&values)[4]) {
     Four four;
     if constexpr (std::is_same_v<T, __nv_bfloat16>) {
 #pragma unroll
       for (int pair = 0; pair < 4; pair += 2) {
         const __nv_bfloat162 both = __floats2bfloat162_rn(values[pair], values[pair + 1]);
         four.values[pair] = both.x, four.values[pair + 1] = both.y;
-        values[pair] = cuda::widen(both.x), values[pair + 1] = cuda::widen(both.y);
       }
     } else {
 #pragma unroll
