@@ -63,9 +63,11 @@ struct HeadDotsBackward {
     std::int64_t head;
     float weights[2][width];
   };
+  /// As it lies: to widen it would be to wait for each row before the next is asked for.
   template <int width>
   struct Fetched {
-    float values[width], gradients[width], factors[2];
+    cuda::Pack<T, width> values, gradients;
+    T factors[2];
   };
 
   template <int width, bool aligned>
@@ -81,11 +83,11 @@ struct HeadDotsBackward {
   __device__ Fetched<width> fetch(const cuda::Elements<width, aligned>& place,
                                   const Columns<width>& columns) const {
     Fetched<width> fetched;
-    place.load(x, fetched.values);
-    place.load(cuda::Rows<const T>{grad_x.data, grad_x.stride}, fetched.gradients);
+    fetched.values = cuda::fetch_pack(place, x);
+    fetched.gradients = cuda::fetch_pack(place, cuda::Rows<const T>{grad_x.data, grad_x.stride});
 #pragma unroll
     for (int v = 0; v < 2; ++v) {
-      fetched.factors[v] = cuda::widen(grad_y[v].data[place.row * grad_y[v].stride + columns.head]);
+      fetched.factors[v] = grad_y[v].data[place.row * grad_y[v].stride + columns.head];
     }
     return fetched;
   }
@@ -96,11 +98,12 @@ struct HeadDotsBackward {
     float gradients[width];
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      gradients[i] = fetched.gradients[i];
+      gradients[i] = cuda::widen(fetched.gradients.values[i]);
 #pragma unroll
       for (int v = 0; v < 2; ++v) {
-        gradients[i] += fetched.factors[v] * columns.weights[v][i];
-        terms[v][i] = fetched.factors[v] * fetched.values[i];
+        const float factor = cuda::widen(fetched.factors[v]);
+        gradients[i] += factor * columns.weights[v][i];
+        terms[v][i] = factor * cuda::widen(fetched.values.values[i]);
       }
     }
     place.store(gradients, grad_x);
