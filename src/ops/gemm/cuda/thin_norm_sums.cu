@@ -20,7 +20,11 @@ struct ThinNormSums {
   cuda::Rows<double> sums;
 
   static constexpr int num_sums = 2 * count;
-  static constexpr int rows_ahead = 2;
+  /// Of two columns: six rows are added in fp32 before they are added to sums in double, of which
+  /// four columns would have as many as fill a thread's registers. To make doubles of all terms
+  /// takes longer than to read x.
+  static constexpr int columns_at_once = 2;
+  static constexpr int rows_ahead = 6;
   using Term = float;
 
   template <int width>
@@ -94,8 +98,8 @@ void run(const LinearGradCall& call, std::byte* memory, Stream stream) {
       rows_of<float>(call.grad_weight),
       rows_of<double>(call.norm_sums)};
   const auto extent = cuda::Extent{call.x.rows, call.x.cols}.with(function.x);
-  cuda::for_long_columns<cuda::columns_at_once>(extent, function, cuda::workspace_in(memory),
-                                                stream);
+  cuda::for_long_columns<ThinNormSums<count>::columns_at_once>(extent, function,
+                                                               cuda::workspace_in(memory), stream);
 }
 
 }  // namespace
