@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <queue>
 #include <utility>
 
 #include "graph/cut.hpp"
@@ -53,48 +52,122 @@ void append_window(const WindowSteps& windows, std::int64_t window, std::int64_t
 /// Pieces that a worker takes of a stretch of the graph, on average, or more.
 constexpr std::int64_t stretch_pieces = 2;
 
+/// Costs are told apart up to this one: a piece that costs more fills many workers' shares anyhow.
+constexpr std::int64_t most_told_apart = 4095;
+
+/// Some pieces, those of larger costs first; of the same cost in their order.
+class LargestFirst {
+ public:
+  explicit LargestFirst(std::int64_t largest)
+      : last_(std::min(largest, most_told_apart)), begins_(at(last_ + 2)) {}
+
+  template <class Taken>
+  void append(const std::vector<Piece>& pieces, std::int64_t begin, std::int64_t end, Taken&& taken,
+              std::vector<std::int32_t>& order) {
+    std::fill(begins_.begin(), begins_.end(), 0);
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (taken(pieces[at(i)])) ++begins_[at(rank(pieces[at(i)]) + 1)];
+    }
+    begins_[0] = static_cast<std::int32_t>(order.size());
+    for (std::size_t i = 1; i < begins_.size(); ++i) begins_[i] += begins_[i - 1];
+    order.resize(static_cast<std::size_t>(begins_.back()));
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (!taken(pieces[at(i)])) continue;
+      order[static_cast<std::size_t>(begins_[at(rank(pieces[at(i)]))]++)] =
+          static_cast<std::int32_t>(i);
+    }
+  }
+
+ private:
+  std::int64_t rank(const Piece& piece) const { return last_ - std::min(cost_of(piece), last_); }
+
+  std::int64_t last_;
+  std::vector<std::int32_t> begins_;  ///< of each rank in the order
+};
+
+/// Gives pieces to whoever has least to do; of several, to whoever has had that longest. Workers of
+/// about the same load stand in a queue: no load is further from the least one than the largest
+/// cost, so that a round of queues is enough.
+class LeastBusy {
+ public:
+  LeastBusy(int workers, std::int64_t largest)
+      : unit_(std::max<std::int64_t>(1, largest / most_told_apart)),
+        queues_(at(largest / unit_ + 2)),
+        behind_(static_cast<std::size_t>(workers), nobody),
+        loads_(static_cast<std::size_t>(workers), 0) {
+    for (int worker = 0; worker < workers; ++worker) line_up(worker);
+  }
+
+  int take(std::int64_t cost) {
+    while (queue(least_).first == nobody) ++least_;
+    const int worker = queue(least_).first;
+    queue(least_).first = behind_[at(worker)];
+    loads_[at(worker)] += cost;
+    line_up(worker);
+    return worker;
+  }
+
+ private:
+  static constexpr int nobody = -1;
+  struct Queue {
+    int first = nobody, last = nobody;
+  };
+
+  Queue& queue(std::int64_t number) { return queues_[at(number) % queues_.size()]; }
+  void line_up(int worker) {
+    Queue& of_load = queue(loads_[at(worker)] / unit_);
+    (of_load.first == nobody ? of_load.first : behind_[at(of_load.last)]) = worker;
+    of_load.last = worker;
+    behind_[at(worker)] = nobody;
+  }
+
+  std::int64_t unit_;  ///< loads of a queue
+  std::int64_t least_ = 0;
+  std::vector<Queue> queues_;
+  std::vector<int> behind_;  ///< each worker, who is next
+  std::vector<std::int64_t> loads_;
+};
+
 /// Each piece to whoever has least to do: first those that are a good part of a share, then the
 /// others, one stretch of the graph after another, so that windows computed at the same time are
 /// near each other and find each other's rows of X in the cache. Within a stretch large pieces come
 /// first, so that small ones even out what is left.
 void assign(int workers, PieceSchedule& schedule) {
-  struct Turn {
-    std::int64_t stretch;
-    std::int64_t cost;
-    std::size_t piece;
-  };
-  const auto count = static_cast<std::int64_t>(schedule.pieces.size());
-  std::int64_t total = 0;
-  for (const Piece& piece : schedule.pieces) total += cost_of(piece);
+  const std::vector<Piece>& pieces = schedule.pieces;
+  const auto count = static_cast<std::int64_t>(pieces.size());
+  std::int64_t total = 0, largest = 0;
+  for (const Piece& piece : pieces) {
+    total += cost_of(piece);
+    largest = std::max(largest, cost_of(piece));
+  }
+  const auto is_large = [&](const Piece& piece) { return 4 * cost_of(piece) * workers > total; };
   const std::int64_t stretches =
       std::max<std::int64_t>(1, count / (stretch_pieces * std::max(1, workers)));
-  std::vector<Turn> order;
-  order.reserve(schedule.pieces.size());
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t cost = cost_of(schedule.pieces[at(i)]);
-    order.push_back({4 * cost * workers > total ? -1 : i * stretches / count, cost, at(i)});
+  LargestFirst in_order(largest);
+  std::vector<std::int32_t> order;
+  order.reserve(pieces.size());
+  in_order.append(pieces, 0, count, is_large, order);
+  const EqualParts parts(count, stretches);
+  for (std::int64_t i = 0; i < stretches; ++i) {
+    in_order.append(pieces, parts.begin(i), parts.begin(i + 1), std::not_fn(is_large), order);
   }
-  std::stable_sort(order.begin(), order.end(), [](const Turn& a, const Turn& b) {
-    return a.stretch != b.stretch ? a.stretch < b.stretch : a.cost > b.cost;
-  });
-  using Load = std::pair<std::int64_t, int>;
-  std::priority_queue<Load, std::vector<Load>, std::greater<Load>> loads;
-  for (int worker = 0; worker < workers; ++worker) loads.push({0, worker});
-  std::vector<std::vector<std::size_t>> lists(static_cast<std::size_t>(workers));
-  for (const Turn& turn : order) {
-    auto [load, worker] = loads.top();
-    loads.pop();
-    lists[static_cast<std::size_t>(worker)].push_back(turn.piece);
-    loads.push({load + turn.cost, worker});
+  LeastBusy deal(workers, largest);
+  std::vector<std::int32_t> worker_of;
+  worker_of.reserve(pieces.size());
+  schedule.worker_offsets.assign(static_cast<std::size_t>(workers) + 1, 0);
+  for (const std::int32_t piece : order) {
+    worker_of.push_back(deal.take(cost_of(pieces[at(piece)])));
+    ++schedule.worker_offsets[at(worker_of.back()) + 1];
   }
-  std::vector<Piece> pieces;
-  pieces.reserve(schedule.pieces.size());
-  schedule.worker_offsets.assign(1, 0);
-  for (const auto& list : lists) {
-    for (const std::size_t i : list) pieces.push_back(schedule.pieces[i]);
-    schedule.worker_offsets.push_back(static_cast<std::int32_t>(pieces.size()));
+  for (int i = 0; i < workers; ++i) {
+    schedule.worker_offsets[at(i) + 1] += schedule.worker_offsets[at(i)];
   }
-  schedule.pieces = std::move(pieces);
+  std::vector<std::int32_t> next(schedule.worker_offsets.begin(), schedule.worker_offsets.end());
+  std::vector<Piece> dealt(pieces.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    dealt[at(next[at(worker_of[i])]++)] = pieces[at(order[i])];
+  }
+  schedule.pieces = std::move(dealt);
 }
 
 }  // namespace
@@ -137,6 +210,7 @@ PieceSchedule make_pieces(const WindowSteps& windows, const PieceOptions& option
   const std::int64_t max_steps =
       std::min(options.max_steps, std::max(options.min_cut_steps, share));
   PieceSchedule schedule;
+  schedule.pieces.reserve(static_cast<std::size_t>(num_windows));
   Cutter cutter;
   for (std::int64_t w = 0; w < num_windows; ++w) {
     if (is_taken(w)) append_window(windows, w, max_steps, cutter, schedule);
