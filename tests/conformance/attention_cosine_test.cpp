@@ -241,7 +241,9 @@ TEST_P(CosineKernels, EdgesThatGoBothWays) {
   check_all_precisions(few, options(16, 0.3), 3910);
   check_all_precisions(with_self_loops(few), options(16), 3920);
   check<float>(symmetrised(testing::star_graph(20000)), options(32), 3930);
-  check<float>(symmetrised(testing::random_graph(900, 900, 300000, 39, false)), options(64), 3940);
+  const Graph many = symmetrised(testing::random_graph(900, 900, 300000, 39, false));
+  check<float>(many, options(64), 3940);
+  check<Bfloat16>(many, options(128), 3941);
   testing::Coo one_way{60, 60, {}, {}, {}};
   for (const auto& [ends, weight] : testing::entries_of(few)) {
     one_way.rows.push_back(ends.first);
