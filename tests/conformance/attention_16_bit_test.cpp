@@ -458,6 +458,46 @@ TEST_P(NarrowAttentionKernels, ManyShortWindowsOfAWarp) {
   }
 }
 
+/// Sums that the forward run keeps spare the backward run a sweep where there is a kernel for it;
+/// without them, or where they would lie on no boundary of 16 bytes, gradients are the same. Over
+/// whole windows and cut ones, by factors and by exponentials.
+TEST_P(NarrowAttentionKernels, GradientsOfWideHeadsWhateverWasKept) {
+  const std::string& kernel = GetParam();
+  if (!takes<Bfloat16>(kernel, AttentionForm::gat, 3, 64)) GTEST_SKIP() << "no heads of 64";
+  enum class Kept { all, none, beside_boundaries };
+  for (const Kept kept : {Kept::all, Kept::none, Kept::beside_boundaries}) {
+    for (const float shift : {0.0f, 9.0f}) {
+      for (const Graph& graph :
+           {testing::random_graph(301, 260, 5000, 41, false), long_and_short_windows(20, false)}) {
+        SCOPED_TRACE(::testing::Message() << static_cast<int>(kept) << ", " << shift);
+        AttentionCase<Bfloat16> run(graph, options_of(kernel, AttentionForm::gat, 3, 64, 0), 2690);
+        for (Bfloat16& term : run.target.span()) {
+          term = static_cast<Bfloat16>(static_cast<float>(term) + shift);
+        }
+        PlacedAttention<Bfloat16> placed(run);
+        if (kept != Kept::all && placed.host_kept.size() == 0) continue;
+        placed.keeps = kept == Kept::all;
+        Matrix<float> room(1, placed.host_kept.size() + 1);
+        PlacedMatrix<float> placed_room(room, placed.device);
+        ops::Operand beside = placed_room.view();
+        beside.data = static_cast<float*>(beside.data) + 1;
+        --beside.cols;
+        if (kept == Kept::beside_boundaries) {
+          ops::run_keeping(placed.plan, placed.inputs(), placed.outputs(), beside);
+          ops::run_backward_kept(placed.plan, placed.inputs(), placed.output.view(),
+                                 placed.log_sum.view(), beside, placed.grad_output.view(),
+                                 placed.gradients());
+        } else {
+          placed.run_forward();
+          placed.run_backward(placed.gradients());
+        }
+        placed.fetch();
+        expect_matches_reference(run);
+      }
+    }
+  }
+}
+
 /// A graph without the edges from one vertex to rows from `first` on.
 Graph without_edges(const Graph& graph, VertexId source, VertexId first) {
   std::vector<EdgeOffset> offsets = {0};

@@ -19,7 +19,9 @@ void run_keeping(const AttentionPlan& plan, const AttentionInputs& inputs,
                  const AttentionOutputs& outputs, Operand kept, Stream stream = {},
                  Workspace workspace = {});
 
-/// As `run_backward`, with what the forward run has kept. Absent: it is computed again.
+/// As `run_backward`, with what the forward run has kept. Absent: it is computed again. Kernels may
+/// keep nothing where an operand, or `kept`, lies on no boundary of 16 bytes: all that both runs
+/// are given lies on one in both of them or in neither, or gradients may not be a number.
 void run_backward_kept(const AttentionPlan& plan, const AttentionInputs& inputs,
                        ConstOperand output, ConstOperand log_sum, ConstOperand kept,
                        ConstOperand grad_output, const AttentionGradOutputs& gradients,

@@ -52,6 +52,21 @@ struct FactoredTerms {
   __device__ static bool serve(float raw) { return raw * log2_of_e <= largest; }
 };
 
+/// Whether they do for all rows and columns of a piece.
+template <class T>
+__device__ bool factors_serve(const TallAttentionLaunch& launch, const tiles::Piece& piece) {
+  OwnGatTerms<T> own;
+  own.load(launch, piece);
+  float largest = 0;
+  for (int i = WarpLane::number(); i < piece.num_steps * tiles::step_columns; i += 32) {
+    const VertexId column =
+        launch.columns[std::int64_t{piece.first_step} * tiles::step_columns + i];
+    const T term = gat_term<T>(launch.source, launch.source_stride, column);
+    largest = fmaxf(largest, fabsf(cuda::widen(term)));
+  }
+  return __all_sync(~0u, FactoredTerms::serve(launch, own) && FactoredTerms::serve(largest)) != 0;
+}
+
 /// One piece by an exponential per cell, with nothing on its way meanwhile.
 template <class T, int width>
 class GatExponentials : public ShortSoftmax<T, width> {
@@ -118,7 +133,8 @@ class ShortGat {
                                                 memory_ + 2 * sizeof(Exchange));
     for (; left < end; ++left) {
       const tiles::Piece piece = launch_.pieces[left];
-      if (!factors_serve(piece)) GatExponentials<T, width>(launch_, values_).attend(piece);
+      if (!factors_serve<T>(launch_, piece))
+        GatExponentials<T, width>(launch_, values_).attend(piece);
     }
   }
 
@@ -201,20 +217,6 @@ class ShortGat {
       }
     }
     return weights;
-  }
-
-  __device__ bool factors_serve(const tiles::Piece& piece) const {
-    OwnGatTerms<T> own;
-    own.load(launch_, piece);
-    float largest = 0;
-    for (int i = WarpLane::number(); i < piece.num_steps * tiles::step_columns; i += 32) {
-      const VertexId column =
-          launch_.columns[std::int64_t{piece.first_step} * tiles::step_columns + i];
-      const T term = gat_term<T>(launch_.source, launch_.source_stride, column);
-      largest = fmaxf(largest, fabsf(cuda::widen(term)));
-    }
-    return __all_sync(~0u, FactoredTerms::serve(launch_, own) && FactoredTerms::serve(largest)) !=
-           0;
   }
 
   const TallAttentionLaunch& launch_;

@@ -6,6 +6,7 @@
 #include "ops/attention/cuda/kernels.hpp"
 #include "ops/attention/cuda/rows/cost.hpp"
 #include "ops/attention/cuda/short/cost.hpp"
+#include "ops/attention/cuda/short/gat_keeping.hpp"
 #include "ops/attention/cuda/short/launch.hpp"
 #include "ops/attention/cuda/tall/windows.hpp"
 
@@ -63,6 +64,7 @@ void set_gradient(const AttentionOptions& options, WindowKernel& kernel) {
       // Pairs of features are stored at once, so that rows are even.
       kernel.column_slot = options.features + (options.heads + 1) / 2 * 2;
       kernel.state_numbers = 4;
+      if (short_head_widths[index] == 64) kernel.keeping = &short_gat_keeping_bf16;
       break;
     case AttentionForm::gatv2:
       kernel.by_rows = short_gatv2_by_rows_bf16[index];

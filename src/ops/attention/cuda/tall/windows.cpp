@@ -83,34 +83,47 @@ class CudaTallAttention final : public PreparedAttention {
     workspace_.add_counters(std::int64_t{row_side_.num_slots} * kernel_.num_slices);
     workspace_.cover(by_rows_->workspace());
     if (options_.backward && kernel_.by_rows.launch != nullptr) prepare_backward(problem.graph);
+    if (options_.backward && kernel_.keeping != nullptr) prepare_keeping(problem.graph);
+  }
+
+  std::int64_t kept_numbers() const override {
+    return keeping_side_.tiles == nullptr ? 0 : kept_features() + kept_weights();
   }
 
   void run(const AttentionInputs& inputs, const AttentionOutputs& outputs, Stream stream,
            const WorkspaceView& workspace) const override {
+    run_keeping(inputs, outputs, nullptr, stream, workspace);
+  }
+
+  void run_keeping(const AttentionInputs& inputs, const AttentionOutputs& outputs, float* kept,
+                   Stream stream, const WorkspaceView& workspace) const override {
     if (!on_tiles(inputs, outputs)) {
       by_rows_->run(inputs, outputs, stream, workspace);
+      if (kept != nullptr) forget_kept(kept, kept_numbers(), stream);
       return;
     }
-    TallAttentionLaunch launch = launch_of(inputs, row_side_, workspace);
-    launch.offsets = rows_->offsets();
-    launch.target = inputs.target.data;
-    launch.target_stride = inputs.target.stride;
-    launch.source = inputs.source.data;
-    launch.source_stride = inputs.source.stride;
-    launch.value = inputs.value.data;
-    launch.value_stride = inputs.value.stride;
-    launch.output = outputs.output.data;
-    launch.output_stride = outputs.output.stride;
-    launch.log_sum = static_cast<float*>(outputs.log_sum.data);
-    launch.log_sum_stride = outputs.log_sum.stride;
-    launch.slots = slots_.in(workspace);
-    launch.slot_row = slot_row();
-    kernel_.function.launch(launch, stream);
+    if (serves(kept)) {
+      KeepingLaunch launch{forward_launch(inputs, outputs, keeping_side_, workspace),
+                           kept_in(kept)};
+      launch.slots = keeping_slots_.in(workspace);
+      launch.slot_row = kept_slot_row(options_.features, options_.heads);
+      kernel_.keeping->forward(launch, stream);
+      return;
+    }
+    kernel_.function.launch(forward_launch(inputs, outputs, row_side_, workspace), stream);
+    if (kept != nullptr) forget_kept(kept, kept_numbers(), stream);
   }
 
   void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
                     ConstOperand grad_output, const AttentionGradOutputs& gradients, Stream stream,
                     const WorkspaceView& workspace) const override {
+    run_backward_kept(inputs, output, log_sum, nullptr, grad_output, gradients, stream, workspace);
+  }
+
+  void run_backward_kept(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
+                         const float* kept, ConstOperand grad_output,
+                         const AttentionGradOutputs& gradients, Stream stream,
+                         const WorkspaceView& workspace) const override {
     if (column_side_.tiles == nullptr || !on_tiles(inputs, output, grad_output, gradients)) {
       by_rows_->run_backward(inputs, output, log_sum, grad_output, gradients, stream, workspace);
       return;
@@ -119,7 +132,7 @@ class CudaTallAttention final : public PreparedAttention {
       fill_zero(largest_.in(workspace), num_largest * sizeof(std::uint32_t), options_.device,
                 stream);
     }
-    sweep_rows(inputs, output, log_sum, grad_output, gradients, stream, workspace);
+    sweep_rows(inputs, output, log_sum, kept, grad_output, gradients, stream, workspace);
     const bool of_vector = !gradients.vector.absent();
     if (gradients.source.absent() && gradients.value.absent() && !of_vector) return;
     TallAttentionLaunch launch = launch_of(inputs, column_side_, workspace);
@@ -167,6 +180,17 @@ class CudaTallAttention final : public PreparedAttention {
     return std::max(1, function.resident_blocks() / num_slices);
   }
 
+  void prepare_keeping(const Graph& graph) {
+    const int workers = std::max(1, kernel_.keeping->resident_blocks() / kernel_.num_slices);
+    keeping_side_ =
+        Windows(graph, {kernel_.height, tiles::Side::forward}, workers, options_.place());
+    WorkspaceNeed need;
+    keeping_slots_ = need.add<float>(
+        checked_area(keeping_side_.slot_rows(), kept_slot_row(options_.features, options_.heads)));
+    need.add_counters(std::int64_t{keeping_side_.num_slots} * kernel_.num_slices);
+    workspace_.cover(need);
+  }
+
   void prepare_backward(const Graph& graph) {
     const int slices = kernel_.gradient_slices;
     const int workers = workers_of(kernel_.by_rows, slices);
@@ -199,7 +223,7 @@ class CudaTallAttention final : public PreparedAttention {
   }
 
   void sweep_rows(const AttentionInputs& inputs, const ConstOperand& output,
-                  const ConstOperand& log_sum, const ConstOperand& grad_output,
+                  const ConstOperand& log_sum, const float* kept, const ConstOperand& grad_output,
                   const AttentionGradOutputs& gradients, Stream stream,
                   const WorkspaceView& workspace) const {
     TallAttentionLaunch launch = launch_of(inputs, gradient_rows(), workspace);
@@ -223,10 +247,46 @@ class CudaTallAttention final : public PreparedAttention {
     launch.slot_row = kernel_.row_slot;
     if (gradients.scale != nullptr) launch.scale_sums = scale_sums_.in(workspace);
     if (!gradients.vector.absent()) launch.vector_sums = vector_sums_.in(workspace);
+    if (serves(kept)) {
+      kernel_.keeping->find_states({launch, kept_in(const_cast<float*>(kept))}, stream);
+      return;
+    }
     kernel_.by_rows.launch(launch, stream);
     if (gradients.scale != nullptr) {
       store_scale(launch.scale_sums, num_scale_sums(), gradients.scale, stream);
     }
+  }
+
+  /// What the forward pass keeps: features in 16 bits, then weights in fp32.
+  std::int64_t kept_features() const {
+    return checked_area(row_side_.tiles->host.num_rows, options_.features / 2);
+  }
+  std::int64_t kept_weights() const {
+    return checked_area(row_side_.tiles->host.num_rows, options_.heads);
+  }
+  KeptSums kept_in(float* kept) const { return {kept, kept + kept_features()}; }
+  /// Whether it is wanted, and where features can be.
+  static bool serves(const float* kept) {
+    return kept != nullptr && reinterpret_cast<std::uintptr_t>(kept) % 16 == 0;
+  }
+
+  TallAttentionLaunch forward_launch(const AttentionInputs& inputs, const AttentionOutputs& outputs,
+                                     const Windows& windows, const WorkspaceView& workspace) const {
+    TallAttentionLaunch launch = launch_of(inputs, windows, workspace);
+    launch.offsets = rows_->offsets();
+    launch.target = inputs.target.data;
+    launch.target_stride = inputs.target.stride;
+    launch.source = inputs.source.data;
+    launch.source_stride = inputs.source.stride;
+    launch.value = inputs.value.data;
+    launch.value_stride = inputs.value.stride;
+    launch.output = outputs.output.data;
+    launch.output_stride = outputs.output.stride;
+    launch.log_sum = static_cast<float*>(outputs.log_sum.data);
+    launch.log_sum_stride = outputs.log_sum.stride;
+    launch.slots = slots_.in(workspace);
+    launch.slot_row = slot_row();
+    return launch;
   }
 
   TallAttentionLaunch launch_of(const AttentionInputs& inputs, const Windows& windows,
@@ -281,9 +341,11 @@ class CudaTallAttention final : public PreparedAttention {
   // Where the kernel has a backward pass that is wanted.
   Windows own_gradient_rows_;  ///< where the forward pass's pieces are not for it
   Windows column_side_;
+  Windows keeping_side_;  ///< where a forward pass keeps sums for it
   std::unique_ptr<const PreparedAttention> by_rows_;
   WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
+  WorkspacePart<float> keeping_slots_;
   WorkspacePart<double> scale_sums_;
   WorkspacePart<float> vector_sums_;  ///< of the warps of the sweep over rows, then of the other
   WorkspacePart<float> row_state_;

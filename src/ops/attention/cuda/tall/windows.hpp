@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "ops/attention/cuda/tall/launch.hpp"
+#include "ops/attention/cuda/tall/keeping.hpp"
 #include "ops/attention/kernel.hpp"
 
 /// What all kernels over windows are prepared and started by.
@@ -29,6 +29,8 @@ struct WindowKernel {
   int state_numbers = 2;
   /// Whether it also leaves the sizes of the largest numbers.
   bool finds_largest = false;
+  /// The forward pass that spares the sweep over rows; null: there is none.
+  const KeepingFunctions* keeping = nullptr;
   /// Adds up what the warps of both sweeps leave of the gradient of a; null: there is none.
   void (*store_vector)(const float* sums, std::int64_t num_sums, std::int64_t features, void* to,
                        Stream stream) = nullptr;
