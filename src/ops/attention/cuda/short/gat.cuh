@@ -152,11 +152,17 @@ class ShortGat {
   __device__ void bring(VertexId column) {
     term_ = __ldg(reinterpret_cast<const T*>(sources_.at(column)));
   }
-  __device__ float brought() const { return cuda::widen(term_); }
+  __device__ void share() {
+    shared_term_ = cuda::widen(term_);
+    const float factor = power_of_2(fmaf(shared_term_, unit_, -FactoredTerms::base));
+    turn_ ^= sizeof(Exchange);
+    reinterpret_cast<float*>(memory_ + turn_)[2 * brought_column() + WarpLane::number() / 16] =
+        factor;
+  }
 
   template <class Weigh>
-  __device__ void add(float term, std::uint32_t bits, Weigh&& weigh) {
-    const StepOperands<T> weights = weights_of(term, TilePattern{bits});
+  __device__ void add(std::uint32_t bits, Weigh&& weigh) {
+    const StepOperands<T> weights = weights_of(TilePattern{bits});
     weigh(sums_, weights);
     // Sums of weights come out of products with ones, twice.
     constexpr std::uint32_t one = std::is_same_v<T, __nv_bfloat16> ? 0x3f803f80u : 0x3c003c00u;
@@ -194,15 +200,10 @@ class ShortGat {
   }
 
  private:
-  /// `term` is of the column that this lane brings.
-  __device__ StepOperands<T> weights_of(float term, const TilePattern& pattern) {
-    largest_ = fmaxf(largest_, fabsf(term));
-    const float factor = power_of_2(fmaf(term, unit_, -FactoredTerms::base));
-    turn_ ^= sizeof(Exchange);
-    char* const exchange = memory_ + turn_;
-    reinterpret_cast<float*>(exchange)[2 * brought_column() + WarpLane::number() / 16] = factor;
-    __syncwarp();
-    const float4* const pairs = reinterpret_cast<const float4*>(exchange) + WarpLane::quarter();
+  __device__ StepOperands<T> weights_of(const TilePattern& pattern) {
+    largest_ = fmaxf(largest_, fabsf(shared_term_));
+    const float4* const pairs =
+        reinterpret_cast<const float4*>(memory_ + turn_) + WarpLane::quarter();
     StepOperands<T> weights;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -225,11 +226,12 @@ class ShortGat {
   GatRows sources_;
   float unit_;               ///< of the exponent that this lane finds
   T term_;                   ///< of the column that it brings
+  float shared_term_ = 0;    ///< of the column whose factor it left for others
   OwnGatTerms<T> own_;       ///< of this piece
   OwnGatTerms<T> next_own_;  ///< of the next
   float factor_[2];          ///< of rows g and g + 8
   float largest_ = 0;        ///< of terms of columns that this lane brought
-  unsigned turn_ = 0;        ///< which of two exchanges is free
+  unsigned turn_ = 0;        ///< which of two exchanges was filled last
   float weight_sums_[2][4];  ///< of rows 2q and 2q + 1, then of those 8 further on
   FeatureSums<T, width> sums_;
 };

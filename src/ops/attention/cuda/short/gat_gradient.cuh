@@ -217,28 +217,29 @@ class ShortGatByRows {
   __device__ void bring(VertexId column) {
     term_ = __ldg(reinterpret_cast<const GatPart*>(sources_.at(column)));
   }
-  __device__ float brought() const { return cuda::widen(term_); }
-
-  template <class Weigh>
-  __device__ void add(float term, std::uint32_t bits, Weigh&& weigh) {
-    const float r = term * log2_of_e;
-    range_.add(r);
+  __device__ void share() {
+    const float term = cuda::widen(term_);
+    exponent_ = term * log2_of_e;
     turn_ ^= sizeof(Exchange);
-    Pair* const pairs = reinterpret_cast<Pair*>(memory_ + turn_);
     if (WarpLane::number() < 16) {
-      Pair& pair = pairs[brought_column() / 2];
+      Pair& pair = reinterpret_cast<Pair*>(memory_ + turn_)[brought_column() / 2];
       const int odd = brought_column() % 2;
-      const std::uint32_t parts = two_parts(power_of_2(r));
+      const std::uint32_t parts = two_parts(power_of_2(exponent_));
       pair.high[odd] = static_cast<std::uint16_t>(parts);
       pair.low[odd] = static_cast<std::uint16_t>(parts >> 16);
       pair.minus_term[odd] = __bfloat16_as_ushort(cuda::narrow<GatPart>(-term));
     }
-    __syncwarp();
+  }
+
+  template <class Weigh>
+  __device__ void add(std::uint32_t bits, Weigh&& weigh) {
+    range_.add(exponent_);
     const TilePattern pattern{bits};
     StepOperands<GatPart> weights;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const uint4 pair = reinterpret_cast<const uint4*>(pairs)[WarpLane::quarter() + 4 * i];
+      const uint4 pair =
+          reinterpret_cast<const uint4*>(memory_ + turn_)[WarpLane::quarter() + 4 * i];
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
         const std::uint32_t plus = SideTerms<GatPart>::plus(own_[row].side, pair.z);
@@ -324,6 +325,7 @@ class ShortGatByRows {
   OwnSumRows<width> gradients_, outputs_;
   GatRows values_, sources_;
   GatPart term_;
+  float exponent_ = 0;  ///< of the factor that this lane left for others
   GatPart next_term_[2];
   float next_log_sum_[2];
   Own own_[2];  ///< of rows g and g + 8
@@ -389,36 +391,35 @@ class ShortGatByColumns {
   __device__ void bring(VertexId column) {
     state_ = __ldg(reinterpret_cast<const float4*>(state_of(column)));
   }
-  __device__ float4 brought() const { return state_; }
-
-  template <class Weigh>
-  __device__ void add(const float4& state, std::uint32_t bits, Weigh&& weigh) {
-    // Half of the lanes find factors of either side.
+  /// Half of the lanes find factors of either side.
+  __device__ void share() {
     const int side = WarpLane::number() / 16;
-    const float exponent = side == 0 ? state.y : state.z;
-    range_.add(exponent);
+    exponent_ = side == 0 ? state_.y : state_.z;
     turn_ ^= sizeof(Exchange);
-    Pair* const pairs = reinterpret_cast<Pair*>(memory_ + turn_);
-    Pair& pair = pairs[brought_column() / 2];
+    Pair& pair = reinterpret_cast<Pair*>(memory_ + turn_)[brought_column() / 2];
     const int odd = brought_column() % 2;
-    const std::uint32_t factor = two_parts(power_of_2(exponent));
+    const std::uint32_t factor = two_parts(power_of_2(exponent_));
     pair.high[side][odd] = static_cast<std::uint16_t>(factor);
     pair.low[side][odd] = static_cast<std::uint16_t>(factor >> 16);
     if (side == 0) {
-      pair.minus_term[odd] = __bfloat16_as_ushort(SideTerms<GatPart>::column(state.x));
+      pair.minus_term[odd] = __bfloat16_as_ushort(SideTerms<GatPart>::column(state_.x));
     } else {
-      const std::uint32_t d = two_parts(state.w);
+      const std::uint32_t d = two_parts(state_.w);
       pair.d_high[odd] = static_cast<std::uint16_t>(d);
       pair.d_low[odd] = static_cast<std::uint16_t>(d >> 16);
     }
-    __syncwarp();
+  }
+
+  template <class Weigh>
+  __device__ void add(std::uint32_t bits, Weigh&& weigh) {
+    range_.add(exponent_);
     const TilePattern pattern{bits};
     StepOperands<GatPart> plus, minus;
     std::uint32_t d[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const uint4* const from =
-          reinterpret_cast<const uint4*>(pairs) + 2 * (WarpLane::quarter() + 4 * i);
+          reinterpret_cast<const uint4*>(memory_ + turn_) + 2 * (WarpLane::quarter() + 4 * i);
       const uint4 factors = from[0];
       const uint4 others = from[1];
       d[i] = part_of_d(others.y, others.z);
@@ -519,6 +520,7 @@ class ShortGatByColumns {
   OwnSumRows<width> own_values_;
   GatRows gradients_;
   float4 state_;
+  float exponent_ = 0;  ///< of the factor that this lane left for others
   GatPart next_term_[2];
   Own own_[2];  ///< of rows g and g + 8
   FactorRange range_;

@@ -57,22 +57,24 @@ class ShortGatKeeping {
   __device__ void bring(VertexId column) {
     term_ = __ldg(reinterpret_cast<const GatPart*>(sources_.at(column)));
   }
-  __device__ GatPart brought() const { return term_; }
-
-  template <class Weigh>
-  __device__ void add(GatPart term, std::uint32_t bits, Weigh&& weigh) {
-    const float wide = cuda::widen(term);
-    largest_ = fmaxf(largest_, fabsf(wide));
+  /// Half of the lanes find factors of either side.
+  __device__ void share() {
+    shared_term_ = cuda::widen(term_);
     turn_ ^= sizeof(Exchange);
     Exchange& exchange = *reinterpret_cast<Exchange*>(memory_ + turn_);
-    // Half of the lanes find factors of either side.
     const int side = WarpLane::number() / 16;
     exchange.factors[brought_column()][side] =
-        two_parts(power_of_2(fmaf(wide, unit_, -FactoredTerms::base)));
+        two_parts(power_of_2(fmaf(shared_term_, unit_, -FactoredTerms::base)));
     if (side == 0) {
-      exchange.minus_terms[brought_column()] = __bfloat16_as_ushort(cuda::narrow<GatPart>(-wide));
+      exchange.minus_terms[brought_column()] =
+          __bfloat16_as_ushort(cuda::narrow<GatPart>(-shared_term_));
     }
-    __syncwarp();
+  }
+
+  template <class Weigh>
+  __device__ void add(std::uint32_t bits, Weigh&& weigh) {
+    largest_ = fmaxf(largest_, fabsf(shared_term_));
+    const Exchange& exchange = *reinterpret_cast<const Exchange*>(memory_ + turn_);
     const TilePattern pattern{bits};
     StepOperands<GatPart> plus, minus;
 #pragma unroll
@@ -220,10 +222,11 @@ class ShortGatKeeping {
   GatRows sources_;
   float unit_;                     ///< of the exponent that this lane finds
   GatPart term_;                   ///< of the column that it brings
+  float shared_term_ = 0;          ///< of the column whose factor it left for others
   OwnGatTerms<GatPart> own_;       ///< of this piece
   OwnGatTerms<GatPart> next_own_;  ///< of the next
   float largest_ = 0;              ///< of terms of columns that this lane brought
-  unsigned turn_ = 0;              ///< which of two exchanges is free
+  unsigned turn_ = 0;              ///< which of two exchanges was filled last
   GatSideSums<width> sides_[2];    ///< with a plus, with a minus
 };
 

@@ -119,8 +119,8 @@ __device__ inline void wait_for_all_copies() {
 ///   load_own(piece)      asks for what belongs to the rows of the next piece
 ///   begin_piece(piece)   takes it
 ///   bring(column)        asks for what belongs to a column of the next step
-///   brought()            what came of this step
-///   add(brought, bits, weigh)   one step; weigh(sums, weights) adds its rows
+///   share()              leaves what came of it for other lanes, which see it in that step
+///   add(bits, weigh)     one step; weigh(sums, weights) adds its rows
 ///   fits()               whether the piece may be finished as it was computed
 ///   finish(piece, by_factors)   waits for all that was asked for when the piece began
 /// Rows are asked for two steps ahead, what else columns bring one step. Returns the first piece
@@ -146,7 +146,8 @@ class GatWindows {
     std::uint32_t bits = 0, next_bits = 0;
     VertexId next_column = 0;
     bool has_next = false;
-    if (feed.advance()) {
+    const bool has_steps = feed.advance();
+    if (has_steps) {
       bits = feed.bits();
       pass.bring(feed.columns()[brought_column()]);
       rows.start(0, feed.columns());
@@ -160,6 +161,7 @@ class GatWindows {
       rows.start(1, feed.columns());
     }
     cuda::commit_copies();
+    if (has_steps) pass.share();
     int stage = 0;
     std::int32_t first_left = end;
     for (int i = 0; i < feed.count(); ++i) {
@@ -167,8 +169,8 @@ class GatWindows {
       pass.begin_piece(feed.piece(i));
       if (i + 1 < feed.count()) pass.load_own(feed.piece(i + 1));
       for (int left = feed.piece(i).num_steps; left > 0; --left) {
-        const auto brought = pass.brought();
-        if (has_next) pass.bring(next_column);
+        const bool brings = has_next;
+        if (brings) pass.bring(next_column);
         cuda::wait_for_copies<1>();
         __syncwarp();
         const std::uint32_t bits_here = bits;
@@ -182,8 +184,9 @@ class GatWindows {
           rows.start(stage_here == 0 ? gat_stages - 1 : stage_here - 1, feed.columns());
         }
         cuda::commit_copies();
-        pass.add(brought, bits_here,
+        pass.add(bits_here,
                  [&](auto& sums, const auto& weights) { rows.add_to(sums, weights, stage_here); });
+        if (brings) pass.share();
       }
       if (pass.fits()) {
         pass.finish(feed.piece(i), true);
