@@ -303,12 +303,48 @@ TEST_P(SpmmKernels, PassOnWhatIsNotFinite) {
       for (const Reduction reduction : reductions) {
         if (!testing::takes(GetParam(), reduction)) continue;
         SCOPED_TRACE(to_string(reduction));
-        run_all_precisions({.kernel = GetParam(),
-                            .graph = named.graph,
-                            .reduction = reduction,
-                            .features = 33,
-                            .spoiled = true},
-                           spoil);
+        for (const std::int64_t features : {32, 33}) {
+          run_all_precisions({.kernel = GetParam(),
+                              .graph = named.graph,
+                              .reduction = reduction,
+                              .features = features,
+                              .spoiled = true},
+                             spoil);
+        }
+      }
+    }
+  }
+}
+
+/// Columns that are equal all the way down, in rows on boundaries and in others: infinities, zeros
+/// of both signs, not a number.
+TEST_P(SpmmKernels, PickTheFirstOfEquals) {
+  if (!testing::takes(GetParam(), Reduction::max)) GTEST_SKIP() << "sums and means only";
+  const auto spoil = [](auto& x) {
+    using T = std::remove_cvref_t<decltype(*x.data())>;
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    for (std::int64_t i = 0; i < x.rows(); ++i) {
+      const float equal[] = {-infinity, infinity, i % 2 == 0 ? -0.0f : 0.0f,
+                             std::numeric_limits<float>::quiet_NaN(), 1.0f};
+      for (std::int64_t j = 0; j < 5; ++j) x(i, j) = static_cast<T>(equal[j]);
+    }
+  };
+  for (const NamedGraph& pattern :
+       {NamedGraph{"square", testing::random_graph(33, 33, 150, 54, false)},
+        NamedGraph{"hub", testing::hub_graph(3, 2500, 55)}}) {
+    for (const NamedGraph& named : testing::with_all_weights(pattern, NumberKind::integer)) {
+      SCOPED_TRACE(named.name);
+      for (const Reduction reduction : {Reduction::max, Reduction::min}) {
+        SCOPED_TRACE(to_string(reduction));
+        for (const std::int64_t features : {33, 64}) {
+          run_all_precisions({.kernel = GetParam(),
+                              .graph = named.graph,
+                              .reduction = reduction,
+                              .features = features,
+                              .kind = NumberKind::integer,
+                              .spoiled = true},
+                             spoil);
+        }
       }
     }
   }

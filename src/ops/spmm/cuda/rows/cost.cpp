@@ -117,6 +117,13 @@ double waiting_us(const RowsWork& work, const SpmmProblem& problem, const RowsPo
          (processors * resident_warps(policy));
 }
 
+/// What an edge gathers for each byte of its row of X: the gradient of max and min asks who won,
+/// too.
+double bytes_gathered(const SpmmProblem& problem) {
+  if (!picks(problem) || problem.pass == SpmmPass::forward) return 1;
+  return 1 + sizeof(VertexId) / feature_bytes_of(problem);
+}
+
 /// The row of X of an edge. Rows come part by part, all rows of one part before the next: of a part
 /// more rows are in the cache.
 double gathering_us(const SpmmProblem& problem, const RowsPolicy& policy,
@@ -124,7 +131,9 @@ double gathering_us(const SpmmProblem& problem, const RowsPolicy& policy,
   const auto row_bytes = static_cast<double>(row_bytes_of(problem));
   const double part_bytes =
       std::max(1.0, std::min(row_bytes, double(policy.lanes * policy.vectors * policy.bytes)));
-  return row_bytes * fit.gathers.us_per_byte(problem.graph, tile_side(problem.pass), part_bytes);
+  const double gathered = bytes_gathered(problem);
+  return gathered * row_bytes *
+         fit.gathers.us_per_byte(problem.graph, tile_side(problem.pass), gathered * part_bytes);
 }
 
 double blocks_of_features(const SpmmProblem& problem, const RowsPolicy& policy) {

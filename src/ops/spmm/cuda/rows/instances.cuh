@@ -14,7 +14,12 @@ struct ReductionOf<T, RowsReduction::pattern_sum> : std::type_identity<PatternSu
 template <class T>
 struct ReductionOf<T, RowsReduction::weighted_sum> : std::type_identity<WeightedSum<T>> {};
 template <class T>
+struct ReductionOf<T, RowsReduction::pattern_best> : std::type_identity<PatternBest<T>> {};
+template <class T>
 struct ReductionOf<T, RowsReduction::best> : std::type_identity<Best<T>> {};
+template <class T>
+struct ReductionOf<T, RowsReduction::pattern_winner_sum> : std::type_identity<PatternWinnerSum<T>> {
+};
 template <class T>
 struct ReductionOf<T, RowsReduction::winner_sum> : std::type_identity<WinnerSum<T>> {};
 

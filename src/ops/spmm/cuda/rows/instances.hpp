@@ -9,14 +9,20 @@ namespace tessera::ops {
 
 /// What becomes of the rows that a target gathers.
 enum class RowsReduction {
-  pattern_sum,   ///< edges have no weights
-  weighted_sum,  ///< weights that are not there are 1
-  best,          ///< max and min
-  winner_sum,    ///< the gradient of max and min with respect to X
+  pattern_sum,         ///< edges have no weights
+  weighted_sum,        ///< weights that are not there are 1
+  pattern_best,        ///< max and min, likewise
+  best,                ///< with weights of edges, and of rows
+  pattern_winner_sum,  ///< the gradient of max and min with respect to X
+  winner_sum,
 };
 
 constexpr bool of_winners(RowsReduction reduction) {
-  return reduction == RowsReduction::best || reduction == RowsReduction::winner_sum;
+  return reduction != RowsReduction::pattern_sum && reduction != RowsReduction::weighted_sum;
+}
+constexpr bool of_patterns(RowsReduction reduction) {
+  return reduction == RowsReduction::pattern_sum || reduction == RowsReduction::pattern_best ||
+         reduction == RowsReduction::pattern_winner_sum;
 }
 
 /// What sets kernels apart.
@@ -31,12 +37,16 @@ struct RowsKey {
 
 /// Whether there are kernels. Where rows lie anywhere, an epilogue takes sums as if they had
 /// weights; gradients end with none. An epilogue looks itself how it may store. Max and min have
-/// more than numbers to load and store: vectors of them are for rows on boundaries.
+/// more than numbers to load and store: vectors of them are for rows on boundaries, and kernels
+/// without weights for those without an epilogue, too.
 constexpr bool is_compiled(const RowsKey& key) {
   if (key.starts == RowStarts::units && key.epilogue) return false;
   if (of_winners(key.reduction) && key.starts != RowStarts::boundaries &&
       key.starts != RowStarts::elements) {
     return false;
+  }
+  if (of_winners(key.reduction) && of_patterns(key.reduction)) {
+    return key.starts == RowStarts::boundaries && !key.epilogue;
   }
   if (!key.epilogue) return true;
   if (key.reduction == RowsReduction::pattern_sum) return key.starts == RowStarts::boundaries;

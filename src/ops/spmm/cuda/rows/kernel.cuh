@@ -215,7 +215,7 @@ __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
 
 /// Blocks that an SM should hold. The loads of a step, and the sums, decide: left alone, the
 /// compiler spills to hold more without weights, and holds less with them. Rows that begin anywhere
-/// are loaded in two blocks; max and min keep two words per element.
+/// are loaded in two blocks; max and min keep two words per element, and their gradient loads two.
 template <int loads, int features, RowStarts starts, class Reduction>
 constexpr int min_blocks_of() {
   if (Reduction::needs_weights) {
@@ -223,6 +223,8 @@ constexpr int min_blocks_of() {
     const bool few = starts != RowStarts::anywhere && loads <= 4 && features <= 4;
     return few && Reduction::weights_ahead ? 4 : 1;
   }
+  if (sizeof(typename Reduction::Element) > sizeof(float)) return features > 4 ? 4 : 5;
+  if (sizeof(typename Reduction::template Beside<features>) > 1) return features > 4 ? 3 : 4;
   if (starts == RowStarts::anywhere) return features > 4 ? 3 : 4;
   if (loads > 4) return 4;
   return features > 4 ? 5 : 6;

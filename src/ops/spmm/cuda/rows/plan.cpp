@@ -27,8 +27,9 @@ constexpr std::array row_starts = {RowStarts::boundaries, RowStarts::units, RowS
 
 constexpr auto rows_keys = collect_keys<RowsKey>([](auto add) {
   for (const Precision precision : kernel_precisions) {
-    for (const RowsReduction reduction : {RowsReduction::pattern_sum, RowsReduction::weighted_sum,
-                                          RowsReduction::best, RowsReduction::winner_sum}) {
+    for (const RowsReduction reduction :
+         {RowsReduction::pattern_sum, RowsReduction::weighted_sum, RowsReduction::pattern_best,
+          RowsReduction::best, RowsReduction::pattern_winner_sum, RowsReduction::winner_sum}) {
       for (const RowStarts starts : row_starts) {
         for (const bool epilogue : {false, true}) {
           const RowsKey key = {precision, starts, reduction, epilogue};
@@ -54,7 +55,6 @@ class CudaRows final : public PreparedSpmm {
            bool follows = false)
       : problem_(problem), policy_(policy), matrix_(problem), follows_(follows) {
     const RowsPolicy& shape = policy_of(problem, policy);
-    const bool forward = problem.pass == SpmmPass::forward;
     rows_ = ScheduledRows(matrix_.rows(), rows, shape,
                           rows_cut(problem, rows, shape, device_traits(problem.device)),
                           problem.place());
@@ -67,7 +67,7 @@ class CudaRows final : public PreparedSpmm {
       x_units_ = workspace_.add<std::byte>(bytes_of_units(problem));
     }
     // A best product has its source beside it.
-    const std::int64_t words = of_winners(problem) && forward ? 2 : 1;
+    const std::int64_t words = finds_best() ? 2 : 1;
     slots_ = workspace_.add<float>(checked_area(rows_.num_slots() * words, problem.features));
     workspace_.add_counters(rows_.num_split_rows() * num_blocks_of_features());
   }
@@ -91,7 +91,7 @@ class CudaRows final : public PreparedSpmm {
     launch.features.rows_in_blocks =
         static_cast<VertexId>(rows_in_blocks(call.x, problem_.features));
     set_epilogue(problem_, call, launch.epilogue);
-    functions_[static_cast<int>(starts)][launch.matrix.weighted() ? 1 : 0](launch, stream);
+    functions_[static_cast<int>(starts)][is_weighted(launch) ? 1 : 0](launch, stream);
   }
 
   WorkspaceNeed workspace() const override { return workspace_; }
@@ -109,11 +109,18 @@ class CudaRows final : public PreparedSpmm {
                                                                     : RowStarts::anywhere;
   }
 
-  /// Null where there is none, which nobody asks for.
+  bool finds_best() const { return of_winners(problem_) && problem_.pass == SpmmPass::forward; }
+  /// Weights of rows scale sums when they are done, but take part in comparisons.
+  bool is_weighted(const RowsLaunch& launch) const {
+    return launch.matrix.weighted() || (finds_best() && launch.epilogue.row_scale != nullptr);
+  }
+
+  /// Where there is no kernel without weights, the one with them; null where there is none of
+  /// either, which nobody asks for.
   RowsFunction function(RowStarts starts, bool weighted) const {
-    const bool epilogue = !problem_.is_plain();
-    const bool as_weighted = weighted || (epilogue && starts != RowStarts::boundaries);
-    const RowsKey key = {stored_as(problem_.precision), starts, reduction(as_weighted), epilogue};
+    RowsKey key = {stored_as(problem_.precision), starts, reduction(weighted),
+                   !problem_.is_plain()};
+    if (!is_compiled(key)) key.reduction = reduction(true);
     if (!is_compiled(key)) return nullptr;
     return kernels_of<rows_keys>(key, []<RowsKey k>() { return RowsKernels<k>::all(); })[policy_];
   }
@@ -122,7 +129,8 @@ class CudaRows final : public PreparedSpmm {
     if (!of_winners(problem_)) {
       return weighted ? RowsReduction::weighted_sum : RowsReduction::pattern_sum;
     }
-    return problem_.pass == SpmmPass::forward ? RowsReduction::best : RowsReduction::winner_sum;
+    if (finds_best()) return weighted ? RowsReduction::best : RowsReduction::pattern_best;
+    return weighted ? RowsReduction::winner_sum : RowsReduction::pattern_winner_sum;
   }
 
   /// At most: where rows are not on boundaries, a lane takes one feature.

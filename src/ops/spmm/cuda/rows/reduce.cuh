@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <climits>
+#include <cmath>
 #include <cstdint>
 
 #include "cuda/vectors.cuh"
@@ -181,10 +181,10 @@ struct WeightedSum : Sum {
   }
 };
 
-/// The gradient of max and min: over the elements that this row won.
+/// The gradient of max and min of features themselves: over the elements that this row won.
 template <class T>
-struct WinnerSum : Sum {
-  static constexpr bool needs_weights = true;
+struct PatternWinnerSum : Sum {
+  static constexpr bool needs_weights = false;
   /// Who won the elements of a row of Y; nobody those of an edge that does not exist.
   template <int width>
   struct Beside {
@@ -204,8 +204,23 @@ struct WinnerSum : Sum {
     }
   };
   template <int width>
+  __device__ static void add(const RowsLaunch&, const ReducedRow& at, const GatheredEdge&,
+                             const Beside<width>& beside, const float (&values)[width],
+                             float (&sums)[width]) {
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      if (beside.won_by[i] == at.row) sums[i] += values[i];
+    }
+  }
+};
+
+template <class T>
+struct WinnerSum : PatternWinnerSum<T> {
+  static constexpr bool needs_weights = true;
+  template <int width>
   __device__ static void add(const RowsLaunch& launch, const ReducedRow& at,
-                             const GatheredEdge& edge, const Beside<width>& beside,
+                             const GatheredEdge& edge,
+                             const typename PatternWinnerSum<T>::template Beside<width>& beside,
                              const float (&values)[width], float (&sums)[width]) {
     const float weight = edge.live ? weight_of<T>(launch, edge.edge, edge.column) : 0.0f;
 #pragma unroll
@@ -215,48 +230,99 @@ struct WinnerSum : Sum {
   }
 };
 
-/// The largest product times `sign` by its rank, and its source; no source yet: -1.
+/// The largest product times `sign`, and its source; -1 while there is none above -inf.
 struct BestElement {
-  std::int32_t rank;
+  float product;
   VertexId source;
 };
 
-/// A whole number for each product, in their order, with not-a-number above all: comparing such
-/// numbers takes no branch. Products are sums that begin with 0, which has one sign then, and so
-/// has not-a-number.
+/// The larger of two, and not-a-number, always the same, if one of them is.
+__device__ inline float larger_or_nan(float a, float b) {
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+  return larger;
+}
+
+/// A whole number for each product, in their order, with not-a-number above all.
 __device__ inline std::int32_t rank_of(float product) {
   const std::int32_t bits = __float_as_int(product);
   return bits ^ (bits >> 31 & 0x7fffffff);
 }
-__device__ inline float product_of(std::int32_t rank) {
-  return __int_as_float(rank ^ (rank >> 31 & 0x7fffffff));
-}
 
+/// Max and min of the features themselves.
 template <class T>
-struct Best {
-  static constexpr bool needs_weights = true;
-  static constexpr bool weights_ahead = true;
+struct PatternBest {
+  static constexpr bool needs_weights = false;
+  static constexpr bool weights_ahead = false;
   using Element = BestElement;
   template <int width>
   using Beside = NothingBeside;
 
-  /// Below the rank of every product.
-  __device__ static BestElement none() { return {INT_MIN, -1}; }
+  __device__ static BestElement none() { return {-INFINITY, -1}; }
   /// Of equals the lower source stays.
   __device__ static void merge(BestElement& holder, BestElement challenger) {
-    if (challenger.rank > holder.rank ||
-        (challenger.rank == holder.rank && challenger.source < holder.source)) {
-      holder = challenger;
-    }
+    const std::int32_t rank = rank_of(challenger.product);
+    const std::int32_t held = rank_of(holder.product);
+    if (rank > held || (rank == held && challenger.source < holder.source)) holder = challenger;
   }
   __device__ static BestElement read(const volatile BestElement* slot) {
-    return {slot->rank, slot->source};
+    return {slot->product, slot->source};
   }
   __device__ static BestElement from_lane(unsigned mask, BestElement best, int distance) {
-    return {__shfl_xor_sync(mask, best.rank, distance),
+    return {__shfl_xor_sync(mask, best.product, distance),
             __shfl_xor_sync(mask, best.source, distance)};
   }
-  /// A lane meets the sources of a row in their order: of equals the first stays.
+  template <int width>
+  __device__ static void add(const RowsLaunch& launch, const ReducedRow&, const GatheredEdge& edge,
+                             const NothingBeside&, const float (&values)[width],
+                             BestElement (&best)[width]) {
+    if (edge.live) take(launch.matrix.sign, edge.column, values, best);
+  }
+  /// A row whose products are all -inf has the first of its sources, and one without edges none.
+  template <int width>
+  __device__ static void finish(const RowsLaunch& launch, const ReducedRow& at,
+                                const BestElement (&best)[width], float (&values)[width]) {
+    VertexId lowest = best[0].source;
+#pragma unroll
+    for (int i = 1; i < width; ++i) lowest = min(lowest, best[i].source);
+    const VertexId first = lowest < 0 ? first_source(launch, at.row) : lowest;
+    VertexId sources[width];
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      sources[i] = best[i].source < 0 ? first : best[i].source;
+      values[i] = sources[i] < 0 ? 0.0f : fmaf(best[i].product, launch.matrix.sign, 0.0f);
+    }
+    if (launch.features.winners == nullptr) return;
+    store_ids(sources,
+              launch.features.winners + at.row * launch.features.winners_stride + at.feature);
+  }
+
+ protected:
+  /// A lane meets the sources of a row in their order: of equals the first stays. Products are sums
+  /// that begin with 0, which has one sign then: equals have the same bits.
+  template <int width>
+  __device__ static void take(float weight, VertexId source, const float (&values)[width],
+                              BestElement (&best)[width]) {
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      const float larger = larger_or_nan(best[i].product, fmaf(weight, values[i], 0.0f));
+      if (__float_as_int(larger) != __float_as_int(best[i].product)) best[i].source = source;
+      best[i].product = larger;
+    }
+  }
+
+ private:
+  __device__ static VertexId first_source(const RowsLaunch& launch, VertexId row) {
+    const EdgeOffset begin = offset_at(launch.matrix.offsets, row);
+    const bool any = offset_at(launch.matrix.offsets, std::int64_t{row} + 1) > begin;
+    return any ? __ldg(launch.matrix.indices + begin) : -1;
+  }
+};
+
+template <class T>
+struct Best : PatternBest<T> {
+  static constexpr bool needs_weights = true;
+  static constexpr bool weights_ahead = true;
   template <int width>
   __device__ static void add(const RowsLaunch& launch, const ReducedRow& at,
                              const GatheredEdge& edge, const NothingBeside&,
@@ -265,26 +331,7 @@ struct Best {
     // The row's scale may be negative, so it takes part in the comparison.
     float weight = edge.weight * launch.matrix.sign;
     if (launch.epilogue.row_scale != nullptr) weight *= __ldg(launch.epilogue.row_scale + at.row);
-#pragma unroll
-    for (int i = 0; i < width; ++i) {
-      const std::int32_t rank = rank_of(fmaf(weight, values[i], 0.0f));
-      if (rank > best[i].rank) best[i] = {rank, edge.column};
-    }
-  }
-  template <int width>
-  __device__ static void finish(const RowsLaunch& launch, const ReducedRow& at,
-                                const BestElement (&best)[width], float (&values)[width]) {
-#pragma unroll
-    for (int i = 0; i < width; ++i) {
-      const float product = product_of(best[i].rank);
-      values[i] = best[i].source < 0 ? 0.0f : fmaf(product, launch.matrix.sign, 0.0f);
-    }
-    if (launch.features.winners == nullptr) return;
-    VertexId sources[width];
-#pragma unroll
-    for (int i = 0; i < width; ++i) sources[i] = best[i].source;
-    store_ids(sources,
-              launch.features.winners + at.row * launch.features.winners_stride + at.feature);
+    PatternBest<T>::take(weight, edge.column, values, best);
   }
 };
 

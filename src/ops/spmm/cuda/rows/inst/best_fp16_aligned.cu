@@ -3,6 +3,10 @@
 
 namespace tessera::ops {
 
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::boundaries,
+                                    RowsReduction::pattern_best}>;
+template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::boundaries,
+                                    RowsReduction::pattern_winner_sum}>;
 template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::boundaries, RowsReduction::best}>;
 template struct RowsKernels<RowsKey{Precision::fp16, RowStarts::boundaries,
                                     RowsReduction::winner_sum}>;
