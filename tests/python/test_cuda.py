@@ -151,6 +151,48 @@ def test_memory_is_torchs(what):
     assert torch.cuda.memory_allocated() <= before + 512
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("heads, channels", [(1, 64), (2, 32), (4, 7)])
+def test_gat_keeps_sums_for_its_gradients_where_rows_are_long(heads, channels, dropout):
+    """Gradients are those without them, in whose kernels every number is summed in another order, or rounded to 16 bits."""
+    import torch_geometric.nn as pyg
+
+    size, width = 500, heads * channels
+    index = random_edges(size, size, 40 * size, "cuda")
+    layer = tessera.accelerate(pyg.GATConv(16, channels, heads=heads, dropout=dropout)).cuda()
+    x, grad = torch.randn(size, 16, device="cuda"), torch.randn(size, width, device="cuda")
+
+    def gradients(also):
+        """With these flags of runs whose gradients are wanted."""
+        saved = []
+        features = x.clone().requires_grad_()
+        torch.manual_seed(3)  # of dropout
+        with tessera.trace() as kernels, torch.autograd.graph.saved_tensors_hooks(
+                lambda tensor: saved.append(tensor.numel()) or tensor, lambda tensor: tensor):
+            if also:
+                out = layer(features, index)
+            else:  # the operator itself, as compiled code has it
+                out = torch.ops.tessera.gat(
+                    features, layer.lin.weight, layer.att_src, layer.att_dst, layer.bias, seed_of_the_layer(dropout), index,
+                    None, size, size, 0, 1, heads, layer.negative_slope, dropout, 0)[0]
+            found = torch.autograd.grad(out, [features, *layer.parameters()], grad)
+        return found, size * (width + heads) in saved, list(kernels)
+
+    layer(x, index)  # so that both have their plans
+    kept, has_sums, kernels = gradients(True)
+    plain, has_none, _ = gradients(False)
+    assert not has_none
+    assert has_sums == ("attention/cuda/rows backward" in kernels)
+    for mine, expected in zip(kept, plain):
+        assert (mine - expected).abs().max() <= 1e-4 * (1 + expected.abs().max())
+
+
+def seed_of_the_layer(dropout):
+    from tessera.functional import dropout_seed
+
+    return dropout_seed(torch.device("cuda")) if dropout > 0 else None
+
+
 def test_tensors_on_different_devices():
     index, x = random_edges(30, 30, 200), torch.randn(30, 8)
     for edges, features in ((index.cuda(), x), (index, x.cuda())):

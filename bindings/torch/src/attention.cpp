@@ -7,6 +7,7 @@
 
 #include "counters.hpp"
 #include "operators.hpp"
+#include "tessera/ops/attention_kept.hpp"
 
 namespace tessera::torch_ops {
 namespace {
@@ -85,25 +86,36 @@ ScalarType sum_type(const Tensor& value) {
 }
 
 void attend(Structure& structure, const AttentionSettings& settings,
-            const AttentionTensors& tensors, Tensor& output, Tensor& log_sum) {
+            const AttentionTensors& tensors, Tensor& output, Tensor& log_sum,
+            std::optional<Tensor>* kept) {
   if (output.numel() == 0) return;
   if (structure.edges() == 0) {
     torch::stable::zero_(output);
     torch::stable::fill_(log_sum, -std::numeric_limits<double>::infinity());
     return;
   }
-  const auto planned =
-      plan_for(structure, tensors.value, settings, tensors.edge_term.has_value(), false);
+  const auto plan = [&](bool backward) {
+    return plan_for(structure, tensors.value, settings, tensors.edge_term.has_value(), backward);
+  };
+  auto planned = plan(kept != nullptr);
+  ops::Operand sums;
+  if (const std::int64_t numbers = kept != nullptr ? ops::kept_numbers(planned->plan) : 0) {
+    *kept = empty_beside(tensors.value, 1, numbers, log_sum.scalar_type());
+    sums = operand(**kept);
+  } else if (kept != nullptr) {
+    planned = plan(false);
+  }
   const BorrowedWorkspace workspace(tensors.value, planned->plan);
   const std::scoped_lock lock(planned->mutex);
-  ops::run(planned->plan, tensors.inputs(settings), {operand(output), operand(log_sum)},
-           place_of(tensors.value).stream, workspace);
+  ops::run_keeping(planned->plan, tensors.inputs(settings), {operand(output), operand(log_sum)},
+                   sums, place_of(tensors.value).stream, workspace);
   note_run(planned->plan, "forward");
 }
 
 void attend_backward(Structure& structure, const AttentionSettings& settings,
                      const AttentionTensors& tensors, const Tensor& output, const Tensor& log_sum,
-                     const Tensor& grad, AttentionGradients& gradients) {
+                     const Tensor& grad, AttentionGradients& gradients,
+                     const std::optional<Tensor>& kept) {
   if (output.numel() == 0 || structure.edges() == 0) {
     for (Tensor* tensor : {&gradients.target, &gradients.source, &gradients.value}) {
       torch::stable::zero_(*tensor);
@@ -128,8 +140,9 @@ void attend_backward(Structure& structure, const AttentionSettings& settings,
   if (gradients.edge_term) outputs.edge_term = operand(*gradients.edge_term);
   const BorrowedWorkspace workspace(tensors.value, planned->plan);
   const std::scoped_lock lock(planned->mutex);
-  ops::run_backward(planned->plan, tensors.inputs(settings), operand(out), operand(sums),
-                    operand(grad_out), outputs, place_of(tensors.value).stream, workspace);
+  ops::run_backward_kept(planned->plan, tensors.inputs(settings), operand(out), operand(sums),
+                         kept ? ops::ConstOperand(operand(*kept)) : ops::ConstOperand{},
+                         operand(grad_out), outputs, place_of(tensors.value).stream, workspace);
   note_run(planned->plan, "backward");
 }
 

@@ -40,9 +40,12 @@ struct AttentionTensors {
 /// What sums of exponentials are kept as.
 ScalarType sum_type(const Tensor& value);
 
-/// Writes the weighted sums of `tensors.value`, and the logarithms that a backward run needs.
+/// Writes the weighted sums of `tensors.value`, and the logarithms that a backward run needs. Where
+/// `kept` is given and the backward run's plan has something to keep for it (attention_kept.hpp),
+/// that plan runs and leaves it there.
 void attend(Structure& structure, const AttentionSettings& settings,
-            const AttentionTensors& tensors, Tensor& output, Tensor& log_sum);
+            const AttentionTensors& tensors, Tensor& output, Tensor& log_sum,
+            std::optional<Tensor>* kept = nullptr);
 
 /// Where a backward run writes; each of the shape of what it is the gradient of.
 struct AttentionGradients {
@@ -55,6 +58,7 @@ struct AttentionGradients {
 
 void attend_backward(Structure& structure, const AttentionSettings& settings,
                      const AttentionTensors& tensors, const Tensor& output, const Tensor& log_sum,
-                     const Tensor& grad, AttentionGradients& gradients);
+                     const Tensor& grad, AttentionGradients& gradients,
+                     const std::optional<Tensor>& kept = std::nullopt);
 
 }  // namespace tessera::torch_ops

@@ -73,8 +73,9 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& source, const Te
 }
 
 /// The results, then what the backward pass takes: the sums where results are those plus a bias or
-/// in another type, features times the matrix, scores, logarithms, the matrix of scores, and
-/// features and the matrix where they were cast.
+/// in another type, features times the matrix, scores, logarithms, the matrix of scores, features
+/// and the matrix where they were cast, and, if `flags` ask for it and the plan has any, other
+/// sums.
 std::vector<Tensor> gat(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst,
                         std::optional<Tensor> bias, std::optional<Tensor> seed, Tensor index,
                         std::optional<Tensor> offsets, std::int64_t targets, std::int64_t sources,
@@ -99,7 +100,10 @@ std::vector<Tensor> gat(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst,
   const ScalarType run_type = tensors.value.scalar_type();
   Tensor summed = empty_beside(x, targets, moved.size(1), run_type);
   Tensor log_sum = empty_beside(x, targets, heads, sum_type(tensors.value));
-  attend(*structure, settings_of(heads, slope, dropout, flags), tensors, summed, log_sum);
+  std::optional<Tensor> kept_sums;
+  const bool keeps = (flags & keep_sums) != 0 && !x.is_cpu();  // no kernel of the CPU does
+  attend(*structure, settings_of(heads, slope, dropout, flags), tensors, summed, log_sum,
+         keeps ? &kept_sums : nullptr);
   summed = in_type(summed, type);
   Tensor result = in_type(summed, returned);
   if (bias) result = dense.with_bias(result, *bias);
@@ -108,6 +112,7 @@ std::vector<Tensor> gat(Tensor x, Tensor weight, Tensor att_src, Tensor att_dst,
   results.insert(results.end(), {moved, scores, log_sum, matrix});
   if (x.scalar_type() != type) results.push_back(features);
   if (weight.scalar_type() != type) results.push_back(cast_weight);
+  if (kept_sums) results.push_back(*kept_sums);
   return results;
 }
 
@@ -127,6 +132,7 @@ std::vector<Tensor> gat_backward(Tensor grad, Tensor x, Tensor weight, std::opti
   auto next = kept.begin() + 4;
   const Tensor features = x.scalar_type() != type ? *next++ : x;
   const Tensor cast_weight = parameters != type ? *next++ : weight;
+  const auto kept_sums = next != kept.end() ? std::optional(*next) : std::nullopt;
   const AttentionTensors tensors(scores_of(scores, 1, heads), scores_of(scores, 0, heads), moved,
                                  std::nullopt, seed);
   const ScalarType run_type = tensors.value.scalar_type();
@@ -134,7 +140,7 @@ std::vector<Tensor> gat_backward(Tensor grad, Tensor x, Tensor weight, std::opti
   AttentionGradients found{scores_of(grad_scores, 1, heads), scores_of(grad_scores, 0, heads),
                            empty_beside(x, sources, moved.size(1), run_type)};
   attend_backward(*structure, settings_of(heads, slope, dropout, flags), tensors, output, log_sum,
-                  grad, found);
+                  grad, found, kept_sums);
   Tensor grad_moved = in_type(found.value, type);
   grad_scores = in_type(grad_scores, type);
   std::vector<Tensor> gradients;

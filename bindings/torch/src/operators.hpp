@@ -24,6 +24,7 @@ enum Flags : std::int64_t {
   cast_to_fp16 = 16,
   each_edge_once = 32,  ///< of spmm: repeated edges are an error, as they are in sums of bits
   wide_result = 64,     ///< of layers under autocast: fp32, as PyG's are that multiply by fp32
+  keep_sums = 128,      ///< of gat: one more result, where its backward run has a use for it
 };
 /// Those of them that the plans of layers know.
 inline constexpr std::int64_t plan_flags = tune_by_measuring | allow_tf32 | only_strict;

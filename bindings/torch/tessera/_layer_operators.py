@@ -12,16 +12,17 @@ from torch import Tensor
 
 from ._derivatives import PLAIN, applied, derive, gradients_of, num_tensors, refuse_second_derivative, twin
 from ._operators import spmm_gradient
-from ._shapes import CAST, joined, keeps_sums
+from ._shapes import CAST, KEEP_SUMS, joined, keeps_sums
 from ._torch_names import transforms_at_work
 
 _CASTS = sum(CAST.values())
 _is_grad_enabled = torch.is_grad_enabled
 
 
-def _layer(name: str, derived: int, keep, gradients) -> tuple[Any, Callable[..., Tensor]]:
+def _layer(name: str, derived: int, keep, gradients, also: int = 0) -> tuple[Any, Callable[..., Tensor]]:
     """The operator, and a function of the same tensors that takes what is no tensor as one tuple. The
-    first ``derived`` tensors may have gradients; ``keep(ctx, tensors, rest, output)`` keeps what those need."""
+    first ``derived`` tensors may have gradients; ``keep(ctx, tensors, rest, output)`` keeps what those need.
+    ``also``: flags of runs whose gradients are wanted, outside of compiled code."""
     run = twin(name)
     tensors = num_tensors(name)
 
@@ -33,7 +34,7 @@ def _layer(name: str, derived: int, keep, gradients) -> tuple[Any, Callable[...,
     def forward(ctx, *arguments):
         others, rest = arguments[derived]
         given = arguments[:derived] + others
-        output = run(*given, *rest)
+        output = run(*given, *rest[:-1], rest[-1] | also)
         keep(ctx, given, rest, output)
         return output[0]
 
@@ -152,7 +153,8 @@ def _gat_gradients(ctx, grad, *_):
             next(found) if bias else None) + (None,) * (len(needed) - 5)
 
 
-gat_op, gat = _layer("gat", 5, _gat_keep, _gat_gradients)
+# How many numbers are kept is the plan's affair, which compiled code knows nothing of.
+gat_op, gat = _layer("gat", 5, _gat_keep, _gat_gradients, also=KEEP_SUMS)
 derive("gat_backward", None, refuse_second_derivative("gat"))
 
 

@@ -42,6 +42,7 @@ def _(grad, x, winners, index, offsets, weight, targets, sources, layout, loops,
 
 CAST = {torch.bfloat16: 8, torch.float16: 16}  # bits of flags, of layers under autocast
 WIDE = 64  # beside them: results are fp32
+KEEP_SUMS = 128  # of gat: one more result, where its backward run has a use for it
 
 
 def _layer_dtype(x: Tensor, flags: int) -> torch.dtype:
