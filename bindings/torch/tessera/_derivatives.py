@@ -155,22 +155,31 @@ def differentiable(name: str, grad_at: int = 0) -> Callable[..., Any]:
     return called
 
 
+def autograd_of_gradients(name: str, setup, backward) -> None:
+    """Registers the derivative of an operator that formulas of derivatives call."""
+    derive(name, setup, backward)
+    _transformable(name, setup, backward)
+
+
 def autograd(name: str, setup, backward) -> Operator:
-    """Registers the derivative of an operator that is a function of the package, or belongs to one."""
+    """Registers the derivative of an operator that is a function of the package. Of several results the first
+    has one."""
     op, transformed = derive(name, setup, backward), _transformable(name, setup, backward)
     run = twin(name)
     tensors = num_tensors(name)
 
+    returns_one = SCHEMAS[name].endswith("-> Tensor")
+
+    # What is no tensor goes in one piece: torch looks at each argument, and wants something for it
+    # from the derivative. The same goes for results without one.
     def forward(ctx, *arguments):
         arguments = arguments[:tensors] + arguments[tensors]
         output = _results(run(*arguments))
         setup(ctx, arguments, output)
-        return output
+        return output if returns_one else output[0]
 
-    # What is no tensor goes in one piece: torch looks at each argument, and wants something for it
-    # from the derivative.
-    def eager_backward(ctx, *grads):
-        return backward(ctx, *grads)[: tensors + 1]
+    def eager_backward(ctx, grad):
+        return backward(ctx, grad)[: tensors + 1]
 
     apply = None if setup is None else applied(name, forward, eager_backward)
 
@@ -182,8 +191,10 @@ def autograd(name: str, setup, backward) -> Operator:
         if torch.is_grad_enabled():
             for argument in arguments[:tensors]:
                 if argument is not None and argument.requires_grad:
-                    return (op(*arguments) if apply is None
-                            else apply(*arguments[:tensors], arguments[tensors:]))
+                    if apply is None:
+                        return op(*arguments)
+                    first = apply(*arguments[:tensors], arguments[tensors:])
+                    return first if returns_one else (first,)
         return run(*arguments)
 
     return Operator(op, eager)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from . import _shapes  # noqa: F401
-from ._derivatives import autograd, differentiable, refuse_second_derivative
+from ._derivatives import autograd, autograd_of_gradients, differentiable, refuse_second_derivative
 
 _spmm = differentiable("spmm")
 spmm_gradient, _sddmm_gradient, _attention_gradient = map(
@@ -80,7 +80,7 @@ def _spmm_second(ctx, *of_gradients):
     return (to_grad, to_x, None, None, None, to_weight) + (None,) * 10
 
 
-autograd("spmm_backward", _spmm_backward_setup, _spmm_second)
+autograd_of_gradients("spmm_backward", _spmm_backward_setup, _spmm_second)
 
 
 def _sddmm_setup(ctx, inputs, output):
@@ -96,7 +96,7 @@ def _sddmm_backward(ctx, grad):
 
 
 sddmm = autograd("sddmm", _sddmm_setup, _sddmm_backward)
-autograd("sddmm_backward", None, refuse_second_derivative("sddmm"))
+autograd_of_gradients("sddmm_backward", None, refuse_second_derivative("sddmm"))
 
 
 def _edge_softmax_setup(ctx, inputs, output):
@@ -112,7 +112,7 @@ def _edge_softmax_backward(ctx, grad):
 
 
 edge_softmax = autograd("edge_softmax", _edge_softmax_setup, _edge_softmax_backward)
-autograd("edge_softmax_backward", None, refuse_second_derivative("edge_softmax"))
+autograd_of_gradients("edge_softmax_backward", None, refuse_second_derivative("edge_softmax"))
 
 
 def _attention_setup(ctx, inputs, output):
@@ -123,7 +123,7 @@ def _attention_setup(ctx, inputs, output):
     ctx.save_for_backward(target, source, value, vector, edge_term, seed, index, offsets, *output)
 
 
-def _attention_backward(ctx, grad, _):
+def _attention_backward(ctx, grad, *_):
     target, source, value, vector, edge_term, seed, index, offsets, output, log_sum = ctx.saved_tensors
     if grad is None:
         return (None,) * 18
@@ -136,7 +136,7 @@ def _attention_backward(ctx, grad, _):
 
 
 attention = autograd("attention", _attention_setup, _attention_backward)
-autograd("attention_backward", None, refuse_second_derivative("attention"))
+autograd_of_gradients("attention_backward", None, refuse_second_derivative("attention"))
 attention_weights = autograd("attention_weights", None,
                               refuse_second_derivative("attention_weights"))
 

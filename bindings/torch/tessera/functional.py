@@ -390,7 +390,7 @@ def attention_weights(
     seed = None
     numbers = _graph_numbers(graph, loops)
     log_sum = errors.run(
-        _operators.attention, target, source, value, vector, None, seed, graph.index,
+        _operators.attention, target, source, value.detach(), vector, None, seed, graph.index,
         graph.offsets, *numbers, FORMS[form], heads, scale, negative_slope, 0.0, 0,
     )[1]
     return errors.run(
