@@ -239,7 +239,8 @@ class Bisection {
  private:
   static VertexId most_uses_of_a_column(const Graph& graph) {
     std::vector<VertexId> uses(static_cast<std::size_t>(graph.num_cols()), 0);
-    for (const VertexId column : graph.col_indices().span()) ++uses[static_cast<std::size_t>(column)];
+    for (const VertexId column : graph.col_indices().span())
+      ++uses[static_cast<std::size_t>(column)];
     return uses.empty() ? 0 : *std::max_element(uses.begin(), uses.end());
   }
 

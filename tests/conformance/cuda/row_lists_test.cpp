@@ -64,13 +64,13 @@ struct DrawnRows {
 
 /// The list of rows with more than `above` and up to `longest` edges as this process would make it.
 std::vector<ops::RowSlice> sorted_slices(const DrawnRows& rows, EdgeOffset above,
-                                         EdgeOffset longest, int step) {
+                                         EdgeOffset longest, int step, VertexId sorted_rows) {
   std::vector<ops::RowSlice> all;
   const std::size_t num_rows = rows.offsets.size() - 1;
-  for (std::size_t first = 0; first < num_rows; first += ops::list_window_rows) {
+  const auto neighbours = static_cast<std::size_t>(sorted_rows);
+  for (std::size_t first = 0; first < num_rows; first += neighbours) {
     std::vector<ops::RowSlice> window;
-    for (std::size_t row = first;
-         row < std::min<std::size_t>(num_rows, first + ops::list_window_rows); ++row) {
+    for (std::size_t row = first; row < std::min(num_rows, first + neighbours); ++row) {
       const std::int32_t length = rows.length(row);
       if (length > above && length <= longest) {
         window.push_back({rows.offsets[row], static_cast<VertexId>(row), length});
@@ -146,7 +146,8 @@ TEST_F(GpuRowLists, ListsSomeRowsOfAMatrix) {
   }
 }
 
-TEST_F(GpuRowLists, ListsRowsByTheirStepsAndInTheirOrder) {
+/// Sorted among so many neighbours.
+void expect_lists(VertexId sorted_rows) {
   for (const bool listed : {true, false}) {
     const ops::RowsPolicy policy = {8, 1, 4, false, 16, 1, listed};
     for (const std::size_t num_rows : {1, 33, 4095, 4096, 4097, 20000, 140000}) {
@@ -167,6 +168,7 @@ TEST_F(GpuRowLists, ListsRowsByTheirStepsAndInTheirOrder) {
         launch.wide_row = cut.longest_wide_row(policy);
         launch.short_step = policy.step();
         launch.wide_step = whole_warp(policy).step();
+        launch.sorted_rows = sorted_rows;
         launch.short_rows = short_rows.data();
         launch.wide_rows = wide_rows.data();
         const auto starts = cuda::to_device(launch.set_starts(schedule), Place(gpu));
@@ -175,7 +177,7 @@ TEST_F(GpuRowLists, ListsRowsByTheirStepsAndInTheirOrder) {
 
         const auto short_found = DrawnRows::here(short_rows);
         const auto short_expected =
-            sorted_slices(rows, -1, listed ? launch.short_row : -1, launch.short_step);
+            sorted_slices(rows, -1, listed ? launch.short_row : -1, launch.short_step, sorted_rows);
         ASSERT_EQ(short_found.size(), short_expected.size());
         for (std::size_t i = 0; i < short_found.size(); ++i) {
           expect_same(short_found[i].slice, short_expected[i], i);
@@ -187,7 +189,7 @@ TEST_F(GpuRowLists, ListsRowsByTheirStepsAndInTheirOrder) {
         }
         const auto wide_found = DrawnRows::here(wide_rows);
         const auto wide_expected =
-            sorted_slices(rows, launch.short_row, launch.wide_row, launch.wide_step);
+            sorted_slices(rows, launch.short_row, launch.wide_row, launch.wide_step, sorted_rows);
         ASSERT_EQ(wide_found.size(), wide_expected.size());
         for (std::size_t i = 0; i < wide_found.size(); ++i) {
           expect_same(wide_found[i], wide_expected[i], i);
@@ -196,6 +198,10 @@ TEST_F(GpuRowLists, ListsRowsByTheirStepsAndInTheirOrder) {
     }
   }
 }
+
+TEST_F(GpuRowLists, ListsRowsByTheirStepsAndInTheirOrder) { expect_lists(ops::list_window_rows); }
+
+TEST_F(GpuRowLists, ListsNeighboursTogether) { expect_lists(ops::near_list_rows); }
 
 TEST_F(GpuRowLists, ListsPiecesOfAttention) {
   for (const std::size_t num_rows : {1, 33, 1023, 1024, 1025, 20000, 140000}) {

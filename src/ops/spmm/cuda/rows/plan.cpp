@@ -17,7 +17,9 @@
 #include "ops/spmm/cuda/rows/instances.hpp"
 #include "ops/spmm/cuda/rows/matrix.hpp"
 #include "ops/spmm/cuda/rows/scheduled_rows.hpp"
+#include "ops/spmm/cuda/tile_side.hpp"
 #include "ops/spmm/cuda/units_of_x.hpp"
+#include "tiles/sample.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -48,6 +50,14 @@ const RowsPolicy& policy_of(const SpmmProblem& problem, std::size_t index) {
   return of_winners(problem) ? best_policies[index] : rows_policies[index];
 }
 
+/// Neighbours among which lists are sorted: few where windows of them use each source twice.
+VertexId sorted_rows(const SpmmProblem& problem, const RowLengths& rows) {
+  if (!rows.ids.empty()) return list_window_rows;
+  const double sources = tiles::sample_windows(problem.graph, 64, tile_side(problem.pass)).columns;
+  return static_cast<double>(problem.graph.num_edges()) >= 2 * sources ? near_list_rows
+                                                                       : list_window_rows;
+}
+
 /// Reduces rows of A, or its columns in the backward pass, by one policy.
 class CudaRows final : public PreparedSpmm {
  public:
@@ -57,7 +67,7 @@ class CudaRows final : public PreparedSpmm {
     const RowsPolicy& shape = policy_of(problem, policy);
     rows_ = ScheduledRows(matrix_.rows(), rows, shape,
                           rows_cut(problem, rows, shape, device_traits(problem.device)),
-                          problem.place());
+                          problem.place(), sorted_rows(problem, rows));
     for (const RowStarts starts : row_starts) {
       for (const bool weighted : {false, true}) {
         functions_[static_cast<int>(starts)][weighted ? 1 : 0] = function(starts, weighted);

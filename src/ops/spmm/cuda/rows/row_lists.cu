@@ -15,14 +15,23 @@ constexpr int block_threads = 512;
 constexpr int thread_rows = list_window_rows / block_threads;
 static_assert(thread_rows * block_threads == list_window_rows);
 
-/// What rows are sorted by: short ones before wide ones, each from the most steps on, then those
-/// that no list has.
+/// What rows of a window are sorted by: short ones before wide ones, each from group to group of
+/// neighbours, in a group from the most steps on; then those that no list has.
 struct ListKeys {
+  std::uint32_t groups = 1;
   std::uint32_t most_short_steps = 0;
   std::uint32_t most_wide_steps = 0;
 
-  __host__ __device__ std::uint32_t first_wide() const { return most_short_steps + 1; }
-  __host__ __device__ std::uint32_t left_out() const { return first_wide() + most_wide_steps + 1; }
+  __host__ __device__ std::uint32_t short_row(std::uint32_t group, std::uint32_t steps) const {
+    return group * (most_short_steps + 1) + most_short_steps - steps;
+  }
+  __host__ __device__ std::uint32_t wide_row(std::uint32_t group, std::uint32_t steps) const {
+    return first_wide() + group * (most_wide_steps + 1) + most_wide_steps - steps;
+  }
+  __host__ __device__ std::uint32_t first_wide() const { return groups * (most_short_steps + 1); }
+  __host__ __device__ std::uint32_t left_out() const {
+    return first_wide() + groups * (most_wide_steps + 1);
+  }
 };
 
 __device__ EdgeOffset offset_of(const cuda::Offsets& offsets, std::int64_t row) {
@@ -35,14 +44,14 @@ __host__ __device__ std::uint32_t steps_of(EdgeOffset length, int step) {
 }
 
 __device__ std::uint32_t key_of(const RowListsLaunch& launch, const ListKeys& keys,
-                                EdgeOffset length) {
+                                std::uint32_t group, EdgeOffset length) {
   if (length <= launch.short_row) {
     return launch.short_rows == nullptr
                ? keys.left_out()
-               : keys.most_short_steps - steps_of(length, launch.short_step);
+               : keys.short_row(group, steps_of(length, launch.short_step));
   }
   if (length > launch.wide_row) return keys.left_out();
-  return keys.first_wide() + keys.most_wide_steps - steps_of(length, launch.wide_step);
+  return keys.wide_row(group, steps_of(length, launch.wide_step));
 }
 
 __device__ std::int64_t row_at(const RowListsLaunch& launch, std::int64_t place) {
@@ -81,7 +90,8 @@ __global__ __launch_bounds__(block_threads) void list_window(const RowListsLaunc
     if (first_row + rows[i] >= launch.num_rows) continue;
     const std::int64_t row = row_at(launch, first_row + rows[i]);
     const EdgeOffset length = offset_of(launch.offsets, row + 1) - offset_of(launch.offsets, row);
-    keys[i] = key_of(launch, list_keys, length);
+    const std::uint32_t group = rows[i] / static_cast<std::uint32_t>(launch.sorted_rows);
+    keys[i] = key_of(launch, list_keys, group, length);
   }
   Sort(memory).SortBlockedToStriped(keys, rows, 0, key_bits);
 
@@ -117,6 +127,7 @@ std::span<const ListStart> RowListsLaunch::set_starts(const RowsSchedule& schedu
 
 void list_rows(const RowListsLaunch& launch, Stream stream) {
   ListKeys keys;
+  keys.groups = static_cast<std::uint32_t>(list_window_rows / launch.sorted_rows);
   keys.most_short_steps = steps_of(launch.short_row, launch.short_step);
   if (!launch.all_short) keys.most_wide_steps = steps_of(launch.wide_row, launch.wide_step);
   cuda::launch(list_window, dim3(cuda::num_blocks(launch.num_rows, list_window_rows)),

@@ -11,6 +11,9 @@ namespace tessera::ops {
 
 /// Lists are ordered only among so many neighbours, which share sources that the cache then has.
 inline constexpr VertexId list_window_rows = 4096;
+/// Where neighbours share more, among so many of them, a divisor of the above: rows of about the
+/// same length are then a little farther from equal, and sources are in the cache more often.
+inline constexpr VertexId near_list_rows = 512;
 
 /// How many rows of each list stand before a window of neighbours.
 struct ListStart {

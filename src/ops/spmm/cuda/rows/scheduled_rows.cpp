@@ -9,7 +9,8 @@
 namespace tessera::ops {
 
 ScheduledRows::ScheduledRows(const cuda::DeviceRows& matrix, const RowLengths& rows,
-                             const RowsPolicy& policy, const RowsCut& cut, const Place& place)
+                             const RowsPolicy& policy, const RowsCut& cut, const Place& place,
+                             VertexId sorted_rows)
     : cut_(cut), short_row_(cut.short_row(policy)) {
   const RowsSchedule schedule = make_rows_schedule(rows, policy, cut);
   const auto ids = cuda::to_device(rows.ids, place);
@@ -29,6 +30,7 @@ ScheduledRows::ScheduledRows(const cuda::DeviceRows& matrix, const RowLengths& r
   launch.wide_row = cut.longest_wide_row(policy);
   launch.short_step = policy.step();
   launch.wide_step = whole_warp(policy).step();
+  launch.sorted_rows = sorted_rows;
   launch.short_rows = short_rows_.data();
   launch.wide_rows = wide_rows_.data();
   const auto starts = cuda::to_device(launch.set_starts(schedule), place);

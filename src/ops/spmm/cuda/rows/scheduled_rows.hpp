@@ -6,12 +6,13 @@
 
 namespace tessera::ops {
 
-/// Every row of a matrix, or some by a policy with lists, with those who take it, on its GPU.
+/// Every row of a matrix, or some by a policy with lists, with those who take it, on its GPU. Lists
+/// are sorted among `sorted_rows` neighbours.
 class ScheduledRows {
  public:
   ScheduledRows() = default;
   ScheduledRows(const cuda::DeviceRows& matrix, const RowLengths& rows, const RowsPolicy& policy,
-                const RowsCut& cut, const Place& place);
+                const RowsCut& cut, const Place& place, VertexId sorted_rows = list_window_rows);
 
   const RowsCut& cut() const noexcept { return cut_; }
   std::int64_t num_slots() const noexcept { return num_slots_; }
