@@ -25,7 +25,7 @@ class ProductsOnGpu : public ::testing::Test {
 
 TEST_F(ProductsOnGpu, many_rows_with_a_small_matrix) {
   for (const std::int64_t rows : {32768, 32801}) {
-    for (const std::int64_t cols : {1, 31, 33, 64}) {
+    for (const std::int64_t cols : {1, 31, 33, 64, 70, 128}) {
       for (const std::int64_t inner : {1, 8, 17, 64, 66, 130}) {
         test::check_gemm<float>({rows, cols, inner}, no, yes, {{0, 0}}, gpu);
         test::check_gemm<float>({rows, cols, inner}, no, no, {{0.5, 3}}, gpu);

@@ -75,11 +75,15 @@ bool is_small(const ProductOf<T>& product) {
          product.rows * product.cols * product.inner <= most_work;
 }
 
-bool streams_rows(const Product& product) {
+bool streams_rows(const Product& product, bool allows_tf32) {
   const std::int64_t least = is_small(product) ? many_rows : some_rows;
+  // More than 64 columns take the rows twice. That pays where these are short, so that BLAS has few
+  // multiplications between reading and writing, unless it may round them.
+  const bool fits =
+      product.cols <= 64 || (product.cols <= 128 && product.inner <= 96 && !allows_tf32);
   // A shorter inner size is all padding: BLAS writes the result faster.
-  return product.rows >= least && product.cols <= 64 && product.inner >= 8 &&
-         product.left.inner_in_row && product.target.col_step == 1 &&
+  return product.rows >= least && fits && product.inner >= 8 && product.left.inner_in_row &&
+         product.target.col_step == 1 &&
          StreamLayout::bytes(product.inner, false) <= StreamLayout::most_bytes;
 }
 
@@ -214,7 +218,7 @@ bool run_fp32(const GemmCall& call, Device device, std::byte* memory, Stream str
     run_thin(product, memory, stream);
   } else if (is_dots(product)) {
     run_dot_rows(product, launch_of(product, {}), stream);
-  } else if (streams_rows(product) && cuda::has_wgmma(device)) {
+  } else if (streams_rows(product, call.allows_tf32) && cuda::has_wgmma(device)) {
     run_rows(product, memory, stream);
   } else if (streams_inner(product) && cuda::has_wgmma(device)) {
     run_inner(product, memory, stream);
