@@ -123,7 +123,8 @@ class Graph:
     def from_sparse(cls, matrix: Tensor) -> Graph:
         """Of a ``torch.sparse`` tensor whose rows are targets (PyG's ``adj_t``): CSR, CSC or COO.
 
-        Values that are all 1 are dropped: the graph is then unweighted.
+        Values that are all 1 are dropped: the graph is then unweighted. Entries of a COO tensor that name one place are one
+        edge with the sum of their values, as in PyG.
 
         Example:
             >>> import torch, tessera
@@ -139,8 +140,9 @@ class Graph:
             index, offsets, layout = matrix.row_indices(), matrix.ccol_indices(), BY_SOURCE
             values = matrix.values()
         elif matrix.layout == torch.sparse_coo:
-            index, offsets, layout = matrix._indices(), None, TARGET_SOURCE
-            values = matrix._values()
+            matrix = matrix.coalesce()  # entries of one place are one, their sum, as everywhere in torch
+            index, offsets, layout = matrix.indices(), None, TARGET_SOURCE
+            values = matrix.values()
         else:
             raise TypeError(f"a tensor of layout {matrix.layout} is no sparse matrix")
         if matrix.dim() != 2 or values.dim() != 1:
@@ -282,7 +284,7 @@ _sparse_graphs: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
 
 def _known_sparse(matrix: Tensor) -> Graph:
-    if matrix.requires_grad:
+    if matrix.requires_grad or matrix.is_inference():  # of which torch counts no changes
         return Graph.from_sparse(matrix)
     known = _sparse_graphs.get(matrix)
     if known is None or known[0] != matrix._version:
