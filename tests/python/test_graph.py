@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from conftest import random_edges
+from conftest import close, gathered, random_edges
 from test_users import AdjT
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data, HeteroData
@@ -89,6 +89,19 @@ def test_a_change_in_place_is_noticed():
     second = tessera.spmm(index, x)
     assert not torch.equal(first, second)
     assert second[2].tolist() == [1.0, 1.0, 0.0]
+
+
+def test_an_array_that_is_filled_anew_is_another_graph():
+    """Simulations fill one buffer with the edges of each step, and make a tensor of it: its versions begin at 0."""
+    edges = random_edges(20, 20, 50).numpy().copy()
+    x = torch.randn(20, 4)
+    for seed in range(3):
+        edges[:] = random_edges(20, 20, 50, seed=seed).numpy()
+        index = torch.from_numpy(edges)
+        close(tessera.spmm(index, x), gathered(index, x, 20), torch.float32)
+    with torch.inference_mode():
+        index = torch.from_numpy(edges)
+        close(tessera.spmm(index, x), gathered(index, x, 20), torch.float32)
 
 
 def test_memory_that_is_used_again_is_not_taken_for_the_old_graph():

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every layer against PyG's own with the same weights: results, gradients, arguments, fallbacks."""
 
+import copy
+
 import pytest
 import torch
 import torch_geometric.nn as pyg
@@ -149,6 +151,21 @@ def test_the_first_graph_is_cached(kind, arguments, device):
     assert plain.tessera_fallback is None
 
 
+@pytest.mark.parametrize("kind, arguments", [("GCNConv", (12, 5)), ("APPNP", (3, 0.1)), ("SGConv", (12, 5))])
+def test_what_was_cached_stays_as_it_was(kind, arguments, device):
+    """Whatever becomes of the tensors that the first call had."""
+    theirs = getattr(pyg, kind)(*arguments, cached=True).to(device)
+    mine = tessera.accelerate(copy.deepcopy(theirs))
+    index, weight = random_edges(20, 20, 100, device), torch.rand(100, device=device)
+    x = torch.randn(20, 12, device=device)
+    expected = theirs(x, index, weight)
+    same([mine(x, index, weight)], [expected])
+    index[:, :40], weight[:] = 3, 2.0
+    for layer in (mine, copy.deepcopy(mine)):
+        same([layer(x, index, weight)], [expected])
+        assert layer.tessera_fallback is None
+
+
 @pytest.mark.parametrize("name", ["GAT", "GATv2", "Transformer"])
 def test_attention_weights(name, device):
     theirs, mine = pair(name, device)
@@ -218,6 +235,20 @@ def test_accelerate_and_restore():
     tessera.restore(model)
     assert type(model.convs[0]) is pyg.GATConv and torch.equal(model(x, index), expected)
     assert "not accelerated" in str(tessera.explain(model))
+
+
+def test_classes_of_users_stay_when_models_are_restored():
+    class Rectified(ours.SAGEConv):
+        def forward(self, x, edge_index):
+            return super().forward(x, edge_index).relu()
+
+    layer = Rectified(12, 4)
+    index, x = random_edges(30, 30, 150), torch.randn(30, 12)
+    expected = layer(x, index)
+    same([tessera.restore(layer)(x, index)], [expected])
+    assert (expected >= 0).all()
+    with pytest.raises(TypeError, match="no TorchScript: make it of torch_geometric.nn.SAGEConv"):
+        torch.jit.script(layer)
 
 
 def test_linear_layers_that_are_more_than_that_are_called(device):

@@ -11,6 +11,7 @@ import torch_geometric.nn as pyg
 from conftest import random_edges
 
 import tessera
+import tessera.nn
 from tessera.nn._gcn_norm import _last_of, normalised
 
 RUN = """
@@ -98,3 +99,64 @@ def test_weights_of_loops_by_the_gpus_way():
     assert found.tolist() == [weight[4], 9.0, weight[4], 2.0, weight[4], 9.0]
     found.sum().backward()
     assert given.grad.tolist() == [1, 0, 0, 1, 1, 1]
+
+
+def doubled(method):
+    return lambda *given, **named: 2 * method(*given, **named)
+
+
+REPLACED = [("propagate", "GCNConv"), ("propagate", "SAGEConv"), ("propagate", "GATConv"), ("propagate", "TransformerConv"),
+            ("edge_updater", "GATConv"), ("edge_updater", "GATv2Conv")]
+
+
+@pytest.mark.parametrize("name, kind", REPLACED)
+class TestMethodsThatWereReplaced:
+    def test_of_one_layer(self, name, kind, device):
+        theirs = getattr(pyg, kind)(8, 4).to(device)
+        ours = tessera.accelerate(copy.deepcopy(theirs))
+        x, index = torch.randn(20, 8, device=device), random_edges(20, 20, 90, device)
+        ours(x, index)
+        for layer in (theirs, ours):
+            setattr(layer, name, doubled(getattr(layer, name)))
+        assert torch.allclose(ours(x, index), theirs(x, index), atol=1e-5)
+        assert ours.tessera_fallback == "a method for messages that was replaced"
+
+    def test_of_a_class(self, name, kind, device):
+        def subclass(base):
+            def method(self, *given, **named):
+                return 2 * getattr(super(made, self), name)(*given, **named)
+
+            made = type(f"Doubled{name}{kind}", (base,), {name: method})  # PyG keeps the code that it writes by this name
+            return type(f"More{name}{kind}", (made,), {})
+
+        theirs = subclass(getattr(pyg, kind))(8, 4).to(device)
+        ours = subclass(getattr(tessera.nn, kind))(8, 4).to(device)
+        ours.load_state_dict(theirs.state_dict())
+        x, index = torch.randn(20, 8, device=device), random_edges(20, 20, 90, device)
+        assert torch.allclose(ours(x, index), theirs(x, index), atol=1e-5)
+        assert ours.tessera_fallback == "a method for messages that was replaced"
+
+
+def test_another_normalisation_of_chebyshev_polynomials(device):
+    def halved(layer):
+        norm = layer.__norm__
+        layer.__norm__ = lambda *given, **named: (lambda edges, weight: (edges, weight / 2))(*norm(*given, **named))
+
+    theirs = pyg.ChebConv(8, 4, K=3).to(device)
+    ours = tessera.accelerate(copy.deepcopy(theirs))
+    x, index = torch.randn(20, 8, device=device), random_edges(20, 20, 90, device)
+    for layer in (theirs, ours):
+        halved(layer)
+    assert torch.allclose(ours(x, index), theirs(x, index), atol=1e-5)
+
+
+def test_layers_that_were_explained_run_on_kernels_again(device):
+    """PyG leaves the code that it wrote for the class on a layer that was explained."""
+    layer = tessera.accelerate(pyg.GCNConv(8, 4)).to(device)
+    x, index = torch.randn(20, 8, device=device), random_edges(20, 20, 90, device)
+    expected = layer(x, index)
+    layer.explain, layer._edge_mask, layer._loop_mask = True, torch.ones(90, device=device), index[0] != index[1]
+    layer._apply_sigmoid = False
+    assert torch.allclose(layer(x, index), expected, atol=1e-5) and "explainer" in layer.tessera_fallback
+    layer.explain = False
+    assert "propagate" in vars(layer) and torch.equal(layer(x, index), expected) and layer.tessera_fallback is None

@@ -10,7 +10,9 @@
 
 /// Structures by the tensors that describe them. An entry holds the memory of its tensors, so a
 /// pointer that is found here is the same memory, and not another's that came to lie there later;
-/// torch's version numbers tell whether it was written to since.
+/// torch's version numbers tell whether it was written to since. Memory that torch borrowed, of a
+/// NumPy array or a buffer, may be borrowed once more after it was written to, by a tensor whose
+/// versions begin anew: on a CPU, where that is common, such a tensor is another graph.
 namespace tessera::torch_ops {
 namespace {
 
@@ -54,6 +56,16 @@ struct Entry {
   Key key;
   Versions versions;
   std::shared_ptr<Structure> structure;
+
+  bool serves(const GraphArguments& arguments) const {
+    const GraphArguments& own = structure->arguments();
+    if (own.index.is_cpu() &&
+        !(is_same_memory(own.index, arguments.index) &&
+          (!own.offsets || is_same_memory(*own.offsets, *arguments.offsets)))) {
+      return false;
+    }
+    return versions == Versions(arguments);
+  }
 };
 
 class Cache {
@@ -64,7 +76,7 @@ class Cache {
       const std::scoped_lock lock(mutex_);
       for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
         if (!(entry->key == key)) continue;
-        if (entry->versions == Versions(arguments)) {
+        if (entry->serves(arguments)) {
           if (entry != entries_.begin()) entries_.splice(entries_.begin(), entries_, entry);
           return entries_.front().structure;
         }

@@ -89,6 +89,7 @@ class Structure {
   /// How many values the caller has for edges: those given, then one for each loop that was added.
   std::int64_t caller_edges() const { return caller_edges_; }
   std::int64_t edges() const { return graph_.num_edges(); }
+  const GraphArguments& arguments() const { return arguments_; }
   std::int64_t targets() const { return arguments_.targets; }
   std::int64_t sources() const { return arguments_.sources; }
 

@@ -227,6 +227,10 @@ bool equal(const Tensor& a, const Tensor& b) { return call<bool>("aten::equal", 
 
 bool is_inference(const Tensor& tensor) { return call<bool>("aten::is_inference", "", tensor); }
 
+bool is_same_memory(const Tensor& a, const Tensor& b) {
+  return call<bool>("aten::is_set_to", "", a, b);
+}
+
 std::int64_t version_of(const Tensor& tensor) {
   return call<std::int64_t>("aten::_version", "", tensor);
 }

@@ -94,6 +94,9 @@ bool equal(const Tensor& a, const Tensor& b);
 
 /// Whether a tensor was made in inference mode, where nobody counts changes.
 bool is_inference(const Tensor& tensor);
+/// Whether both are the same numbers of one allocation of torch's, or of one borrowing of somebody
+/// else's memory.
+bool is_same_memory(const Tensor& a, const Tensor& b);
 /// How often a tensor was changed in place.
 std::int64_t version_of(const Tensor& tensor);
 

@@ -15,6 +15,7 @@ Model = TypeVar("Model", bound=torch.nn.Module)
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 _LAYERS: dict[type, type] = {pyg_class(layer): layer for layer in
                              (getattr(nn, name) for name in nn.__all__)}
+_PYGS: dict[type, type] = {ours: theirs for theirs, ours in _LAYERS.items()}
 
 
 def _check_model(model: torch.nn.Module) -> None:
@@ -55,7 +56,7 @@ def accelerate(model: Model, precision: str | torch.dtype | None = None, tune: b
 
 
 def restore(model: Model) -> Model:
-    """Undoes :func:`accelerate`.
+    """Undoes :func:`accelerate`. Layers of your own classes, made of those of :mod:`tessera.nn`, stay as they are.
 
     Example:
         >>> import tessera
@@ -70,7 +71,7 @@ def restore(model: Model) -> Model:
             for name in ("_tessera_dtype", "_tessera_tune", "_tessera_cached", "_tessera_route",
                          "tessera_fallback"):
                 module.__dict__.pop(name, None)
-            module.__class__ = pyg_class(type(module))
+            module.__class__ = _PYGS.get(type(module), type(module))
     return model
 
 

@@ -42,8 +42,10 @@ _HOOKS = (
     "_edge_update_forward_hooks",
 )
 
-# What PyG's code calls for messages, in whose place somebody may put something else.
-_METHODS = ("message", "aggregate", "update", "message_and_aggregate", "edge_update")
+# What PyG's code calls for messages, in whose place somebody may put something else: of layers, ...
+_METHODS = ("message", "aggregate", "update", "message_and_aggregate", "edge_update", "__norm__")
+# ... and of all, in whose place PyG puts code that it writes for each class.
+_WRITTEN = ("propagate", "edge_updater")
 
 # How layers name the aggregations that kernels have; the operators' own name is the first.
 _AGGREGATIONS = {
@@ -88,11 +90,14 @@ class Accelerated:
         if "forward" in cls.__dict__:
             cls.forward = diagnosed(cls.forward)  # type: ignore[attr-defined]
         base = pyg_class(cls)
-        cls._other_messages = any(getattr(cls, name) is not getattr(base, name) for name in _METHODS)
-        # PyG writes code for each class from these, and keeps it on the class: a subclass must not
-        # inherit what was written for its base.
-        cls.propagate = MessagePassing.propagate  # type: ignore[attr-defined]
-        cls.edge_updater = MessagePassing.edge_updater  # type: ignore[attr-defined]
+        cls._other_messages = any(getattr(cls, name, None) is not getattr(base, name, None) for name in _METHODS)
+        for name in _WRITTEN:
+            # What PyG wrote for a base it keeps there: a subclass must not inherit it. In the place of what somebody else
+            # wrote it writes nothing, if it finds that in the class itself.
+            method = getattr(cls, name)
+            pygs = _is_pygs(cls, name, method)
+            setattr(cls, name, getattr(MessagePassing, name) if pygs else method)
+            cls._other_messages |= not pygs
         inspector = Inspector(base)
         for method in ("propagate", "edge_updater"):
             try:
@@ -185,6 +190,9 @@ class Accelerated:
         """TorchScript gets PyG's layer."""
         import copy
 
+        if not type(self).__module__.startswith(f"{__package__}."):
+            raise TypeError(f"{type(self).__name__} is a layer of tessera's with code of its own, which has no TorchScript: "
+                            f"make it of torch_geometric.nn.{pyg_class(type(self)).__name__}")
         twin = copy.copy(self)
         twin.__class__ = pyg_class(type(self))
         for name in ("propagate", "_tessera_route"):
@@ -241,7 +249,9 @@ class Accelerated:
     def _obstacle_of_messages(self) -> str | None:
         if self._reduction() not in self._reductions:
             return f"the aggregation {self.aggr}"
-        replaced = self._other_messages or any(map(self.__dict__.__contains__, _METHODS))
+        own = self.__dict__
+        replaced = self._other_messages or any(map(own.__contains__, _METHODS)) or any(
+            name in own and not _is_pygs(type(self), name, getattr(own[name], "__func__", None)) for name in _WRITTEN)
         return "a method for messages that was replaced" if replaced else None
 
     def _obstacle_in(self, adjacency: Any) -> str | None:
@@ -303,7 +313,8 @@ class Accelerated:
             return edge_index, edge_weight
         if self._cached_edge_index is None:  # type: ignore[attr-defined, has-type]
             self._cached_edge_index = gcn_norm(edge_index, edge_weight, *of_norm)
-            self._tessera_cached = (edge_index, edge_weight)
+            # Copies, which stay as they are when the caller's tensors change.
+            self._tessera_cached = (edge_index.clone(), None if edge_weight is None else edge_weight.clone())
         return self._tessera_cached
 
     def _notice(self, obstacle: str | None, x: Any = None, adjacency: Any = None) -> bool:
@@ -351,6 +362,15 @@ class Accelerated:
     def _widened(self, x: Tensor, dtype: torch.dtype) -> Tensor:
         """Back in the type that it had."""
         return x if self._tessera_dtype is None else x.to(dtype)
+
+
+def _is_pygs(cls: type, name: str, method: Any) -> bool:
+    """Whether a method is PyG's own: that of all layers, or what it wrote for a class in its place. Of classes for which
+    it could write none it notes the method that they have."""
+    if method is getattr(MessagePassing, name):
+        return True
+    return any(method is written is not of_class.__dict__.get(f"_orig_{name}") for of_class in cls.__mro__
+               if (written := of_class.__dict__.get(f"_jinja_{name}")) is not None)
 
 
 def pyg_class(cls: type) -> type:
