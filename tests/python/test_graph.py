@@ -9,6 +9,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Data, HeteroData
 
 import tessera
+import tessera.nn
 
 
 def dense(graph):
@@ -169,3 +170,14 @@ def test_more_vertices_than_edges_name(device):
     graph = tessera.Graph.of(Data(edge_index=edges, num_nodes=35))
     y = tessera.spmm(graph, torch.ones(35, 3, device=device))
     assert y.shape == (35, 3) and not y[20:].any()
+
+
+def test_an_edge_index_of_another_size_is_left_to_pyg():
+    """Which says what is wrong: an EdgeIndex knows how many vertices it is for."""
+    edges = random_edges(20, 20, 50)
+    for kind in (tessera.nn.SAGEConv, tessera.nn.GATConv, tessera.nn.GCNConv):
+        layer = kind(4, 2)
+        layer(torch.randn(20, 4), EdgeIndex(edges, sparse_size=(20, 20)))
+        assert layer.tessera_fallback is None
+        with pytest.raises(ValueError, match="expected size 33"):
+            layer(torch.randn(20, 4), EdgeIndex(edges, sparse_size=(33, 33)))

@@ -244,7 +244,7 @@ class Accelerated:
                 return "the operators for CUDA are not installed"
             if features.dtype == torch.float64:
                 return "features of type torch.float64 on a GPU"
-        return self._obstacle_in(adjacency) or self._obstacle_of_messages()
+        return self._obstacle_in(adjacency) or self._obstacle_of_messages() or _obstacle_in_size(x, adjacency)
 
     def _obstacle_of_messages(self) -> str | None:
         if self._reduction() not in self._reductions:
@@ -362,6 +362,16 @@ class Accelerated:
     def _widened(self, x: Tensor, dtype: torch.dtype) -> Tensor:
         """Back in the type that it had."""
         return x if self._tessera_dtype is None else x.to(dtype)
+
+
+def _obstacle_in_size(x: Any, adjacency: Any) -> str | None:
+    """Of an EdgeIndex, which says how many vertices it is for: PyG refuses most that are for others than there are."""
+    if type(adjacency) is Tensor or not hasattr(adjacency, "sparse_size") or _is_compiling():
+        return None
+    for part, vertices in zip((x, x) if isinstance(x, Tensor) else x, adjacency.sparse_size()):
+        if part is not None and vertices is not None and part.size(0) != vertices:
+            return f"an EdgeIndex for {vertices} vertices with features of {part.size(0)}"
+    return None
 
 
 def _is_pygs(cls: type, name: str, method: Any) -> bool:
