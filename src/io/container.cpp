@@ -97,6 +97,7 @@ Dataset read_container(const std::string& path, const ReadOptions& options) {
   const SharedArray<std::byte> mapped = options.map ? file.map() : SharedArray<std::byte>();
   OwnParts own;
   DatasetParts parts;
+  parts.file_bytes = file.size();
   for (const Section& section : sections) {
     report(options.progress, "reading", section.offset, file.size());
     SectionReader array(file, section, mapped);

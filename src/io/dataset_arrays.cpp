@@ -232,9 +232,11 @@ SparseFeatures assemble_features(const DatasetParts& parts, VertexId vertices,
     throw Error(ErrorCode::bad_data, "features are given twice, dense and sparse", "x, x_indptr",
                 "keep one of the two");
   }
-  if (parts.feature_width > std::numeric_limits<VertexId>::max()) {
-    throw Error(ErrorCode::bad_data, fmt::format("{} features", parts.feature_width), "x_dim",
-                damaged_file_fix);
+  if (parts.feature_width > most_vertices(parts.file_bytes)) {
+    throw Error(ErrorCode::bad_data,
+                fmt::format("{} features, but a file of this size may claim 0 to {}",
+                            parts.feature_width, most_vertices(parts.file_bytes)),
+                "x_dim", damaged_file_fix);
   }
   if (parts.feature_offsets.size() != std::int64_t{vertices} + 1) {
     throw Error(

@@ -27,6 +27,8 @@ struct DatasetParts {
   SharedArray<VertexId> feature_indices;
   SharedArray<float> feature_values;
   std::int64_t feature_width = -1;
+  std::int64_t file_bytes =
+      0;  ///< of the file, unpacked: features must be paid for as vertices are
   /// A truth value per vertex: another way to write the split.
   SharedArray<std::int32_t> train_mask, validation_mask, test_mask;
 

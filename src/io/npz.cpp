@@ -150,6 +150,7 @@ void require_free_name(const std::string& name) {
 Dataset read_npz(const std::string& path, const ReadOptions& options) {
   const OpenNpz npz(path);
   DatasetParts parts;
+  parts.file_bytes = npz.unpacked_bytes();
   EdgeArrays edges;
   read_arrays(npz, edges, parts, options.progress);
   parts.dataset.name = stem_of(path);

@@ -26,9 +26,10 @@ void* UnusedMemory::allocate(std::size_t bytes, Stream) {
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     constexpr double gib = 1 << 30;
-    throw Error(ErrorCode::out_of_memory,
-                fmt::format("no machine has {:.3g} GiB", static_cast<double>(bytes) / gib),
-                "training", "use fewer or narrower layers");
+    throw Error(
+        ErrorCode::out_of_memory,
+        fmt::format("there are no addresses for {:.3g} GiB", static_cast<double>(bytes) / gib),
+        "training", "use fewer or narrower layers");
   }
   add(static_cast<std::int64_t>(bytes));
   return memory;

@@ -169,6 +169,8 @@ TEST_F(HostileArrays, NpzSparseFeatures) {
   EXPECT_THAT(with("x_indices", vector_of<std::int32_t>({1, -1, 2})), HasSubstr("-1"));
   EXPECT_THAT(with("x_data", vector_of<float>({1})), HasSubstr("x_data"));
   EXPECT_THAT(with("x_dim", number(1LL << 40)), HasSubstr("x_dim"));
+  EXPECT_THAT(with("x_dim", number((1LL << 31) - 1)), HasSubstr("may claim 0 to 16777216"));
+  EXPECT_THAT(with("x_dim", number(1LL << 24)), HasSubstr("no error"));
   EXPECT_THAT(with("x", test::extra_array<float>("<f4", {3, 1}, {0, 1, 2})), HasSubstr("twice"));
   EXPECT_THAT(npz_outcome({{"x_dim", number(5)}}), HasSubstr("x_indptr"));
 }
