@@ -20,7 +20,7 @@ def edge_pair(kind, device, **options):
 
 @pytest.mark.parametrize("kind", ["GATConv", "GATv2Conv"])
 @pytest.mark.parametrize("options", [{}, {"fill_value": "add"}, {"fill_value": 0.5},
-                                     {"fill_value": torch.tensor([0.5, -1.0, 2.0])},
+                                     {"fill_value": torch.tensor([0.5, -1.0, 2.0])}, {"fill_value": torch.tensor(2.0)},
                                      {"add_self_loops": False}])
 def test_features_of_edges(kind, options, device):
     index = random_edges(20, 20, 100, device)

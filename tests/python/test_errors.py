@@ -7,6 +7,7 @@ import torch
 import torch_geometric
 
 import tessera
+import tessera.nn
 from tessera import _library, _operators, errors
 
 INDEX = torch.tensor([[0, 1, 2], [1, 2, 0]])
@@ -420,3 +421,16 @@ def test_graphs_without_edges(targets, sources):
                             torch.ones(sources, 4))
     assert torch.equal(out, torch.zeros(targets, 4))
     assert tessera.sddmm(graph, torch.ones(targets, 2), torch.ones(sources, 2)).shape == (0, 1)
+
+
+@pytest.mark.parametrize("kind", ["GATv2Conv", "TransformerConv"])
+def test_layers_that_need_features_of_targets(kind):
+    layer = getattr(tessera.nn, kind)((4, 4), 2)
+    with pytest.raises(ValueError, match=rf"^{kind}: x\[1\] is None: use a pair of features"):
+        layer((torch.randn(3, 4), None), torch.tensor([[0, 1], [1, 2]]))
+
+
+def test_features_of_edges_without_a_place():
+    layer = tessera.nn.GATv2Conv(4, 2)
+    with pytest.raises(ValueError, match="^GATv2Conv: edge_attr is given, but the layer has no edge_dim: make it with edge_dim="):
+        layer(torch.randn(3, 4), torch.tensor([[0, 1], [1, 2]]), torch.randn(2, 3))

@@ -243,3 +243,18 @@ def test_tensors_that_are_kept_elsewhere(device):
                    torch.autograd.graph.saved_tensors_hooks(torch.clone, lambda tensor: tensor)):
         with packed:
             all_close(gradients(ours, lambda model: model(x, index)), expected)
+
+
+def test_explaining_leaves_a_model_as_it_was(device):
+    """Norms that count, graphs that are cached, and seeds."""
+    torch.manual_seed(1)
+    model = tessera.accelerate(pyg.GCN(8, 16, 2, 4, norm="batch", dropout=0.5, cached=True)).to(device)
+    x, index = torch.randn(40, 8, device=device), random_edges(40, 40, 200, device)
+    fresh = copy.deepcopy(model)
+    torch.manual_seed(2)
+    assert "spmm/" in str(tessera.explain(model, x, index[:, :20]))
+    found = model(x, index)
+    torch.manual_seed(2)
+    assert torch.equal(found, fresh(x, index))
+    for mine, expected in zip(model.buffers(), fresh.buffers(), strict=True):
+        assert torch.equal(mine, expected)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import contextlib
+from typing import Any, Iterator, TypeVar
 
 import torch
 
@@ -88,7 +89,8 @@ def explain(model: torch.nn.Module, *arguments: Any, **named: Any) -> Explanatio
     """Says of each layer whether it runs on tessera's kernels, and which, or why it does not.
 
     With arguments, the model is called with them once, without gradients; the kernels named are those
-    that ran. Without, only what can be said of the layers as such.
+    that ran. What norms count, layers cache and dropout draws is put back then. Without arguments, only what can be
+    said of the layers as such.
 
     Example:
         >>> import torch, tessera
@@ -107,7 +109,7 @@ def explain(model: torch.nn.Module, *arguments: Any, **named: Any) -> Explanatio
             if isinstance(module, Accelerated):
                 handles += _traced(name, module, kernels)
         try:
-            with torch.no_grad():
+            with torch.no_grad(), _left_as_it_was(model):
                 model(*arguments, **named)
         finally:
             for handle in handles:
@@ -128,6 +130,25 @@ def explain(model: torch.nn.Module, *arguments: Any, **named: Any) -> Explanatio
         else:
             lines.append(f"{label}: tessera")
     return lines
+
+
+_CACHES = ("_cached_edge_index", "_cached_adj_t", "_cached_x", "_tessera_cached")
+
+
+@contextlib.contextmanager
+def _left_as_it_was(model: torch.nn.Module) -> Iterator[None]:
+    """Puts back what a call of a model leaves in it, and in torch's generators. Layers without a size keep the one they get."""
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers() if not torch.nn.parameter.is_lazy(buffer)]
+    caches = [(module.__dict__, name, module.__dict__.get(name, _CACHES)) for module in model.modules() for name in _CACHES]
+    with torch.random.fork_rng({tensor.device for tensor in model.parameters() if tensor.is_cuda}):
+        yield
+    for buffer, before in buffers:
+        buffer.copy_(before)
+    for own, name, before in caches:
+        if before is not _CACHES:
+            own[name] = before
+        else:
+            own.pop(name, None)
 
 
 def _traced(name: str, module: torch.nn.Module, kernels: dict[str, list[str]]) -> list[Any]:

@@ -67,8 +67,19 @@ def problem_of(layer: torch.nn.Module, arguments: dict[str, Any]) -> Exception |
     x = arguments.get("x")
     if isinstance(x, Tensor) and x.dim() != 2:
         return ValueError(f"{layer_name}: x has shape {tuple(x.shape)}: use (vertices, features)")
-    return (_other_width(layer_name, layer, x) or _other_edges(layer_name, given, edges)
+    return (_missing(layer_name, layer, arguments) or _other_width(layer_name, layer, x) or _other_edges(layer_name, given, edges)
             or _outside(layer_name, arguments))
+
+
+def _missing(layer: str, module: Any, arguments: dict[str, Any]) -> Exception | None:
+    """What a layer cannot do without."""
+    x = arguments.get("x")
+    for place, part in enumerate(x if isinstance(x, (tuple, list)) else ()):
+        if part is None:
+            return ValueError(f"{layer}: x[{place}] is None: use a pair of features")
+    if arguments.get("edge_attr") is not None and getattr(module, "lin_edge", arguments) is None:
+        return ValueError(f"{layer}: edge_attr is given, but the layer has no edge_dim: make it with edge_dim=...")
+    return None
 
 
 def _other_type(layer: str, name: str, tensor: Tensor, own: list[Tensor]) -> Exception | None:

@@ -101,8 +101,8 @@ class _Attentive(Accelerated):
             filled = sum_of_other_edges(graph, wide, fill == "mean")[:loops].to(edge_attr.dtype)
         else:
             row = fill.to(edge_attr) if isinstance(fill, Tensor) else edge_attr.new_full(
-                (edge_attr.size(1),), 1.0 if fill is None else fill)
-            filled = row.view(1, -1).expand(loops, -1)
+                (1,), 1.0 if fill is None else fill)
+            filled = row.view(1, -1).expand(loops, edge_attr.size(1))
         return torch.cat([edge_attr, filled])
 
     def _with_weights(self, out: Tensor, graph: Any, edge_index: Tensor, loops: str,
@@ -336,9 +336,11 @@ class TransformerConv(_Attentive, pyg.TransformerConv):
         return_attention_weights: bool | None = None,
     ) -> Any:
         obstacle = self._obstacle_of_edges(x, edge_index, edge_attr, return_attention_weights)
+        sources, targets = (x, x) if isinstance(x, Tensor) else x
+        if targets is None:
+            raise ValueError(f"{type(self).__name__}: x[1] is None: use a pair of features")
         if not self._notice(obstacle, x, edge_index):
             return super().forward(x, edge_index, edge_attr, return_attention_weights)
-        sources, targets = (x, x) if isinstance(x, Tensor) else x
         graph = self._graph(edge_index, sources.size(0), targets.size(0))
         tensors = self.lin_query(targets), self.lin_key(sources), self.lin_value(sources)
         score = {"form": "dot", "heads": self.heads, "scale": 1.0 / math.sqrt(max(self.out_channels, 1))}
