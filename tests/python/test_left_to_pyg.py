@@ -160,3 +160,57 @@ def test_layers_that_were_explained_run_on_kernels_again(device):
     assert torch.allclose(layer(x, index), expected, atol=1e-5) and "explainer" in layer.tessera_fallback
     layer.explain = False
     assert "propagate" in vars(layer) and torch.equal(layer(x, index), expected) and layer.tessera_fallback is None
+
+
+GRAPHS = {"GCN": lambda: pyg.GCNConv(8, 4), "SAGE": lambda: pyg.SAGEConv(8, 4), "std": lambda: pyg.SAGEConv(8, 4, aggr="std"),
+          "GIN": lambda: pyg.GINConv(torch.nn.Linear(8, 4)), "GAT": lambda: pyg.GATConv(8, 4), "AGNN": lambda: pyg.AGNNConv(),
+          "GATv2": lambda: pyg.GATv2Conv(8, 4), "SGC": lambda: pyg.SGConv(8, 4), "APPNP": lambda: pyg.APPNP(2, 0.1),
+          "Chebyshev": lambda: pyg.ChebConv(8, 4, K=3), "Transformer": lambda: pyg.TransformerConv(8, 4),
+          "ClusterGCN": lambda: pyg.ClusterGCNConv(8, 4)}
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+class TestGraphs:
+    """PyG knows no Graph: it gets what that is made of."""
+
+    def made(self, kind, device):
+        theirs = GRAPHS[kind]().to(device)
+        ours = tessera.accelerate(copy.deepcopy(theirs))
+        for layer in (theirs, ours):
+            layer.register_propagate_forward_hook(lambda layer, given, out: 2 * out)
+        return theirs, ours, torch.randn(20, 8, device=device), random_edges(20, 20, 90, device, repeated=False)
+
+    def test_of_lists(self, kind, device):
+        theirs, ours, x, index = self.made(kind, device)
+        expected = theirs(x, index)
+        graph = tessera.Graph(index, 20, 20)
+        for edges in (graph, tessera.Graph(index.flip(0).contiguous(), 20, 20).reversed()):
+            assert torch.allclose(ours(x, edges), expected, atol=1e-5)
+            assert ours.tessera_fallback is not None
+        for wrong in (tessera.Graph(index, 21, 20), tessera.Graph(index, 20, 21)):
+            with pytest.raises(ValueError, match="x has 20 rows for 21 vertices"):
+                ours(x, wrong)
+        ours.flow = "target_to_source"
+        with pytest.raises(ValueError, match="use its reversed"):
+            ours(x, graph)
+
+    def test_of_matrices(self, kind, device):
+        theirs, ours, x, index = self.made(kind, device)
+        if kind == "Chebyshev":
+            pytest.skip("PyG's polynomials take no matrices")
+        matrix = torch.sparse_coo_tensor(index.flip(0), torch.ones(index.size(1), device=device), (20, 20)).to_sparse_csr()
+        expected = theirs(x, matrix)
+        for edges in (matrix, matrix.to_sparse_csc()):
+            assert torch.allclose(ours(x, tessera.Graph.of(edges)), expected, atol=1e-5)
+
+
+def test_a_graph_with_weights(device):
+    x, index, weight = torch.randn(20, 8, device=device), random_edges(20, 20, 90, device), torch.rand(90, device=device)
+    graph = tessera.Graph(index, 20, 20, weight)
+    for kind in ("GCN", "SGC", "APPNP", "Chebyshev"):
+        theirs = GRAPHS[kind]().to(device)
+        ours = tessera.accelerate(copy.deepcopy(theirs))
+        ours.register_message_forward_hook(lambda *given: None)
+        assert torch.allclose(ours(x, graph), theirs(x, index, weight), atol=1e-5)
+    with pytest.raises(ValueError, match="a Graph with weights"):
+        tessera.accelerate(GRAPHS["std"]().to(device))(x, graph)

@@ -20,7 +20,7 @@ from .._derivatives import other_derivatives
 from .._library import has_cpu, has_cuda
 from .._torch_names import forward_mode, tracing_state, transforms_at_work
 from ..functional import FLOATS, TUNE
-from ..graph import SOURCE_TARGET, TARGET_SOURCE, Graph
+from ..graph import BY_TARGET, SOURCE_TARGET, TARGET_SOURCE, Graph
 from ._diagnosis import diagnosed
 from ._fused import linear_of
 from ._route import Route, gin_call, hooks_of, linear_sum_call
@@ -244,7 +244,7 @@ class Accelerated:
                 return "the operators for CUDA are not installed"
             if features.dtype == torch.float64:
                 return "features of type torch.float64 on a GPU"
-        return self._obstacle_in(adjacency) or self._obstacle_of_messages() or _obstacle_in_size(x, adjacency)
+        return self._obstacle_in(adjacency) or _obstacle_in_size(x, adjacency) or self._obstacle_of_messages()
 
     def _obstacle_of_messages(self) -> str | None:
         if self._reduction() not in self._reductions:
@@ -259,7 +259,10 @@ class Accelerated:
             return self._obstacle_in_list(adjacency)
         flows_back = getattr(self, "flow", "source_to_target") != "source_to_target"
         if isinstance(adjacency, Graph):
-            return "a reversed flow with a Graph" if flows_back else None
+            if flows_back:
+                raise ValueError("edge_index is a Graph, which says itself where its edges go: use its reversed() and a layer "
+                                 "with flow='source_to_target'")
+            return None
         if not isinstance(adjacency, Tensor):
             if hasattr(adjacency, "csr"):
                 return None
@@ -330,6 +333,9 @@ class Accelerated:
                 tally.fallbacks += 1
                 if type(adjacency) is Tensor and adjacency.is_cuda:
                     self._check_ends(x, adjacency)
+                elif isinstance(adjacency, Graph):  # of which PyG would not know what is wrong
+                    self._obstacle_in(adjacency)
+                    _obstacle_in_size(x, adjacency)
         return obstacle is None
 
     def _check_ends(self, x: Any, edge_index: Tensor) -> None:
@@ -365,13 +371,37 @@ class Accelerated:
 
 
 def _obstacle_in_size(x: Any, adjacency: Any) -> str | None:
-    """Of an EdgeIndex, which says how many vertices it is for: PyG refuses most that are for others than there are."""
-    if type(adjacency) is Tensor or not hasattr(adjacency, "sparse_size") or _is_compiling():
+    """Of graphs that say how many vertices they are for. PyG refuses most of an EdgeIndex that are for others than there are."""
+    if type(adjacency) is Tensor or _is_compiling():
         return None
-    for part, vertices in zip((x, x) if isinstance(x, Tensor) else x, adjacency.sparse_size()):
-        if part is not None and vertices is not None and part.size(0) != vertices:
-            return f"an EdgeIndex for {vertices} vertices with features of {part.size(0)}"
+    ours = isinstance(adjacency, Graph)
+    if not ours and not hasattr(adjacency, "sparse_size"):
+        return None
+    size = (adjacency.num_sources, adjacency.num_targets) if ours else adjacency.sparse_size()
+    for place, (part, vertices) in enumerate(zip((x, x) if isinstance(x, Tensor) else x, size)):
+        rows = None if part is None else part.size(part.dim() - 2)
+        if rows is None or vertices is None or rows == vertices:
+            continue
+        if ours:
+            raise ValueError(f"{'x' if isinstance(x, Tensor) else f'x[{place}]'} has {rows} rows for {vertices} vertices")
+        return f"an EdgeIndex for {vertices} vertices with features of {rows}"
     return None
+
+
+def for_pyg(adjacency: Any, edge_weight: Tensor | None = None, *, takes_weights: bool = True) -> tuple[Any, Tensor | None]:
+    """Edges and their weights as PyG's code takes them, which knows no :class:`Graph`."""
+    if not isinstance(adjacency, Graph):
+        return adjacency, edge_weight
+    weight = adjacency.weight if edge_weight is None else edge_weight
+    if adjacency.offsets is None:
+        if weight is not None and not takes_weights:
+            raise ValueError("edge_index is a Graph with weights, which PyG's code, that has to run here, takes as a sparse "
+                             "matrix alone: use one, or graph.without_weight()")
+        return (adjacency.index if adjacency.layout == SOURCE_TARGET else adjacency.index.flip(0)), weight
+    values = torch.ones(adjacency.num_edges, device=adjacency.device) if adjacency.weight is None else adjacency.weight
+    make = torch.sparse_csr_tensor if adjacency.layout == BY_TARGET else torch.sparse_csc_tensor
+    matrix = make(adjacency.offsets, adjacency.index, values, (adjacency.num_targets, adjacency.num_sources))
+    return (matrix if adjacency.layout == BY_TARGET else matrix.to_sparse_csr()), edge_weight
 
 
 def _is_pygs(cls: type, name: str, method: Any) -> bool:

@@ -14,7 +14,7 @@ from torch import Tensor
 from .._checks import check_edge_attr
 from ..functional import attention, attention_weights, sum_of_other_edges
 from ..graph import LOOPS, Graph
-from ._base import Accelerated, sizes
+from ._base import Accelerated, for_pyg, sizes
 from ._fused import as_pyg_returns, gat, gatv2, linear_of
 from ._route import gat_call, gatv2_call
 
@@ -183,7 +183,7 @@ class GATConv(_Attentive, pyg.GATConv):
             return way.run(x, edge_index)
         obstacle = self._obstacle_of_edges(x, edge_index, edge_attr, return_attention_weights)
         if not self._notice(obstacle, x, edge_index):
-            return super().forward(x, edge_index, edge_attr, size, return_attention_weights)
+            return super().forward(x, for_pyg(edge_index)[0], edge_attr, size, return_attention_weights)
         heads = self.heads
         single = isinstance(x, Tensor)
         sources, targets = (x, x) if single else x
@@ -264,7 +264,7 @@ class GATv2Conv(_Attentive, pyg.GATv2Conv):
         if obstacle is None and not isinstance(x, Tensor) and x[1] is None:
             obstacle = "a pair without targets"
         if not self._notice(obstacle, x, edge_index):
-            return super().forward(x, edge_index, edge_attr, return_attention_weights)
+            return super().forward(x, for_pyg(edge_index)[0], edge_attr, return_attention_weights)
         if plain and isinstance(x, Tensor) and not self.share_weights:
             source, target = self._linear(self.lin_l), self._linear(self.lin_r)
             if source is not None and target is not None and (source[1] is None) == (target[1] is None):
@@ -312,7 +312,7 @@ class AGNNConv(_Attentive, pyg.AGNNConv):
         if obstacle is None and isinstance(x, (tuple, list)):
             obstacle = "a pair of features"
         if not self._notice(obstacle, x, edge_index):
-            return super().forward(x, edge_index)
+            return super().forward(x, for_pyg(edge_index)[0])
         graph = self._graph(edge_index, x.size(0), x.size(0))
         out = self._attend(graph, None, None, x, vector=self.beta, form="cosine", loops=self._loops)
         return _own(as_pyg_returns(out), out)
@@ -340,7 +340,7 @@ class TransformerConv(_Attentive, pyg.TransformerConv):
         if targets is None:
             raise ValueError(f"{type(self).__name__}: x[1] is None: use a pair of features")
         if not self._notice(obstacle, x, edge_index):
-            return super().forward(x, edge_index, edge_attr, return_attention_weights)
+            return super().forward(x, for_pyg(edge_index)[0], edge_attr, return_attention_weights)
         graph = self._graph(edge_index, sources.size(0), targets.size(0))
         tensors = self.lin_query(targets), self.lin_key(sources), self.lin_value(sources)
         score = {"form": "dot", "heads": self.heads, "scale": 1.0 / math.sqrt(max(self.out_channels, 1))}

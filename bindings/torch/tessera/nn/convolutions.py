@@ -13,7 +13,7 @@ from torch import Tensor
 from ..functional import REDUCTIONS, autocast_dtype, spmm
 from ..graph import LOOPS, NORMS, Graph
 from . import _gcn_norm
-from ._base import Accelerated, sizes
+from ._base import Accelerated, for_pyg, sizes
 from ._fused import gin, linear_of, linear_sum
 
 
@@ -55,7 +55,7 @@ class GCNConv(Accelerated, pyg.GCNConv):
         if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
             obstacle = "a SparseTensor"
         if not self._notice(obstacle, x, edge_index):
-            return super().forward(x, edge_index, edge_weight)
+            return super().forward(x, *for_pyg(edge_index, edge_weight))
         edge_index, edge_weight = self._first_graph(
             edge_index, edge_weight, x.size(0), self.improved, self.add_self_loops, self.flow,
             x.dtype)
@@ -122,7 +122,7 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
         if obstacle is None and isinstance(x, (tuple, list)) and self.flow != "source_to_target":
             obstacle = "a reversed flow with a pair of features"
         if not self._notice(obstacle, x, edge_index):
-            return super().forward(x, edge_index, size)
+            return super().forward(x, for_pyg(edge_index, takes_weights=False)[0], size)
         if self.project and hasattr(self, "lin"):
             pair = (self.lin(pair[0]).relu(), pair[1])
         graph = _without_values(edge_index, self._graph(edge_index, *sizes(x, size)))
@@ -206,7 +206,7 @@ class GINConv(Accelerated, pyg.GINConv):
         if obstacle is None and isinstance(x, (tuple, list)) and self.flow != "source_to_target":
             obstacle = "a reversed flow with a pair of features"
         if not self._notice(obstacle, x, edge_index):
-            return super().forward(x, edge_index, size)
+            return super().forward(x, for_pyg(edge_index, takes_weights=False)[0], size)
         sources, targets = (x, x) if isinstance(x, Tensor) else x
         graph = _without_values(edge_index, self._graph(edge_index, *sizes(x, size)))
         reduce = self._reduction()
@@ -264,7 +264,7 @@ class SGConv(Accelerated, pyg.SGConv):
         if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
             obstacle = "a SparseTensor"
         if not self._notice(obstacle, x, edge_index):
-            return super().forward(x, edge_index, edge_weight)
+            return super().forward(x, *for_pyg(edge_index, edge_weight))
         if self._cached_x is not None:
             return self.lin(self._cached_x.detach())
         graph = self._graph(edge_index, x.size(0), x.size(0))
@@ -301,7 +301,7 @@ class APPNP(Accelerated, pyg.APPNP):
         if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
             obstacle = "a SparseTensor"
         if not self._notice(obstacle, x, edge_index):
-            return super().forward(x, edge_index, edge_weight)
+            return super().forward(x, *for_pyg(edge_index, edge_weight))
         edge_index, edge_weight = self._first_graph(
             edge_index, edge_weight, x.size(0), False, self.add_self_loops, self.flow, x.dtype)
         graph = self._graph(edge_index, x.size(0), x.size(0))
@@ -347,7 +347,7 @@ class ChebConv(Accelerated, pyg.ChebConv):
         if obstacle is None and self.flow != "source_to_target":
             obstacle = "a reversed flow"
         if not self._notice(obstacle, x, edge_index):
-            return super().forward(x, edge_index, edge_weight, batch, lambda_max)
+            return super().forward(x, *for_pyg(edge_index, edge_weight), batch, lambda_max)
         graph = self._graph(edge_index, x.size(0), x.size(0))
         weight = _weight(graph, edge_weight)
         by_messages = self._tessera_dtype is None and _gcn_norm.few_messages(graph, x)
@@ -412,7 +412,7 @@ class ClusterGCNConv(Accelerated, pyg.ClusterGCNConv):
         if obstacle is None and self.flow != "source_to_target":
             obstacle = "a reversed flow"
         if not self._notice(obstacle, x, edge_index):
-            return super().forward(x, edge_index)
+            return super().forward(x, for_pyg(edge_index)[0])
         graph = self._graph(edge_index, x.size(0), x.size(0)).without_weight()
         linear = self._linear(self.lin_out)
         root = self._linear(self.lin_root, biased=False)
