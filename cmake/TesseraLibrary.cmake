@@ -58,7 +58,8 @@ set_target_properties(tessera PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${
 
 if(TESSERA_WITH_CUDA)
   file(GLOB_RECURSE TESSERA_CUDA_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cu")
-  add_library(tessera_cuda OBJECT ${TESSERA_CUDA_SOURCES})
+  tessera_cuda_units(units ${TESSERA_CUDA_SOURCES})
+  add_library(tessera_cuda OBJECT ${units})
   target_include_directories(tessera_cuda PRIVATE "${PROJECT_SOURCE_DIR}/include"
                                                   "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(tessera_cuda PRIVATE tessera_options)
@@ -68,18 +69,22 @@ if(TESSERA_WITH_CUDA)
   target_link_libraries(tessera PRIVATE CUDA::cudart CUDA::cusparse CUDA::cublas)
 
   # Compiles units for further GPUs, and nothing else with them: what the newest alone has shows here.
-  function(tessera_cuda_sample target architectures expression)
+  function(tessera_cuda_sample target architectures expression but_not)
     set(sample ${TESSERA_CUDA_SOURCES})
     list(FILTER sample INCLUDE REGEX "${expression}")
-    add_library(${target} OBJECT EXCLUDE_FROM_ALL ${sample})
+    list(FILTER sample EXCLUDE REGEX "${but_not}")
+    tessera_cuda_units(units ${sample})
+    add_library(${target} OBJECT EXCLUDE_FROM_ALL ${units})
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
     target_link_libraries(${target} PRIVATE tessera_options)
     set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
   endfunction()
-  # A unit of every strategy for the oldest GPU of a release, and what replaces wgmma for others.
+  # Units of every strategy for the oldest GPU of a release, and what replaces wgmma for others. Those left out
+  # take the compiler longest, and have the code of others of their folder with other scores or sums.
   tessera_cuda_sample(tessera_cuda_sm80 80-real
-    "/(inst/(.*_)?bf16(_aligned|_warps)?|heads/kernel|staged/edges|winner_gradients_kernel|translate_rows|arrange_quads)\\.cu$")
-  tessera_cuda_sample(tessera_cuda_sm89_sm120 "89-real;120-real" "/sddmm/.*/inst/bf16_warps\\.cu$")
+    "/(inst/(.*_)?bf16(_aligned|_warps)?|heads/kernel|staged/edges|winner_gradients_kernel|translate_rows|arrange_quads)\\.cu$"
+    "/attention/cuda/rows/inst/(gat|cosine_(forward|backward))|/spmm/cuda/rows/inst/sum")
+  tessera_cuda_sample(tessera_cuda_sm89_sm120 "89-real;120-real" "/sddmm/.*/inst/bf16_warps\\.cu$" "^$")
 endif()
 if(TESSERA_WITH_METIS)
   target_compile_definitions(tessera PRIVATE TESSERA_WITH_METIS)
