@@ -75,8 +75,10 @@ int main(int argc, char** argv) {
   using namespace tessera::app;
   end_on_signals();
   guard_standard_streams();
-  // A reader that goes away is an error of writing, not a reason to vanish silently.
+  // A reader that goes away, or a limit on the size of files, is an error of writing, not a reason
+  // to vanish silently.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return static_cast<int>(route(argc, argv));
   } catch (...) {

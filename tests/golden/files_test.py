@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import resource
 import unittest
 
 import cli
@@ -131,6 +132,14 @@ class Overwriting(cli.CliTest):
 
 
 class LeftBehind(cli.CliTest):
+    def test_a_limit_on_the_size_of_files_is_a_full_disk(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
+        run = self.fail_with(cli.IO, "convert", "embedded:citation", "-o", self.folder / "out.tsr", preexec_fn=limit)
+        self.assertIn("File too large", run.err)
+        self.assertEqual(self.leftovers(), [])
+
     def test_the_next_writer_cleans_up_what_nobody_holds(self):
         dead = self.folder / ".tessera-4194303-0.tmp"
         held = self.folder / ".tessera-4194302-7.tmp"
