@@ -96,6 +96,13 @@ Graph build_graph(const EdgeArrays& edges, const SharedArray<float>& values, con
   const std::int64_t claimed_rows = edges.num_rows >= 0 ? edges.num_rows : edges.num_nodes;
   const std::int64_t claimed_cols = edges.num_cols >= 0 ? edges.num_cols : edges.num_nodes;
   if (claimed_rows < 0 || claimed_cols < 0) incomplete(path, "does not say how many vertices");
+  if (edges.num_nodes >= 0 &&
+      (claimed_rows != edges.num_nodes || claimed_cols != edges.num_nodes)) {
+    throw Error(ErrorCode::bad_data,
+                fmt::format("has {} vertices by 'num_nodes', but {} rows and {} columns",
+                            edges.num_nodes, claimed_rows, claimed_cols),
+                path, "keep num_nodes, or num_rows and num_cols");
+  }
   const std::int64_t bytes = npz.unpacked_bytes();
   const VertexId rows = checked_vertex_count(claimed_rows, bytes, path + ": 'num_nodes.npy'");
   const VertexId cols = checked_vertex_count(claimed_cols, bytes, path + ": 'num_nodes.npy'");
@@ -155,6 +162,10 @@ Dataset read_npz(const std::string& path, const ReadOptions& options) {
   read_arrays(npz, edges, parts, options.progress);
   parts.dataset.name = stem_of(path);
   settle(edges, vertices_with_data(parts), path);
+  if (!parts.values.empty() && !edges.weights.empty()) {
+    throw Error(ErrorCode::bad_data, "holds weights twice", path,
+                "keep one of 'value' and 'edge_weight' (SciPy's 'data')");
+  }
   if (parts.values.empty()) parts.values = edges.weights;
   parts.dataset.edges_stored = std::max(edges.row.size(), edges.src_li.size());
   Graph graph = build_graph(edges, parts.values, npz, options);

@@ -77,12 +77,14 @@ constexpr EdgeKind matrix_kinds[] = {
     {"num_nodes", take_count<&EdgeArrays::num_nodes>},
     {"num_rows", take_count<&EdgeArrays::num_rows>},
     {"num_cols", take_count<&EdgeArrays::num_cols>},
+    {"edge_weight", take_numbers<&EdgeArrays::weights, float>},
 };
 
 constexpr EdgeKind list_kinds[] = {
     {"src_li", take_ids<&EdgeArrays::src_li>},
     {"dst_li", take_ids<&EdgeArrays::dst_li>},
     {"num_nodes", take_count<&EdgeArrays::num_nodes>},
+    {"edge_weight", take_numbers<&EdgeArrays::weights, float>},
 };
 
 constexpr EdgeKind index_kinds[] = {
@@ -146,17 +148,27 @@ void settle_scipy(EdgeArrays& edges, const std::string& path) {
 
 std::span<const EdgeKind> edge_kinds(const std::function<bool(const char*)>& has,
                                      const std::string& path) {
-  if (has("format") && has("shape") && has("data")) return scipy_kinds;
-  if (has("row") && has("col")) return matrix_kinds;
-  if (has("src_li") && has("dst_li")) return list_kinds;
-  if (has("edge_index")) return index_kinds;
+  const bool of_scipy = has("format") && has("shape") && has("data");
+  const bool matrix = !of_scipy && has("row") && has("col");
+  const bool list = has("src_li") && has("dst_li");
+  const bool index = has("edge_index");
+  if (of_scipy + matrix + list + index > 1) {
+    throw Error(ErrorCode::bad_data, "holds edges twice", path,
+                "keep one of row and col, src_li and dst_li, edge_index, and SciPy's arrays");
+  }
+  if (of_scipy) return scipy_kinds;
+  if (matrix) return matrix_kinds;
+  if (list) return list_kinds;
+  if (index) return index_kinds;
   throw Error(ErrorCode::bad_data, "holds no edges", path,
               "a graph needs row, col and num_nodes, or edge_index (docs/formats.md)");
 }
 
 bool is_own_edge_array(std::string_view name) {
-  return std::any_of(std::begin(matrix_kinds), std::end(matrix_kinds),
-                     [&](const EdgeKind& kind) { return kind.name == name; });
+  const auto is_called_so = [&](const EdgeKind& kind) { return kind.name == name; };
+  return std::any_of(std::begin(matrix_kinds), std::end(matrix_kinds), is_called_so) ||
+         std::any_of(std::begin(list_kinds), std::end(list_kinds), is_called_so) ||
+         std::any_of(std::begin(index_kinds), std::end(index_kinds), is_called_so);
 }
 
 void settle(EdgeArrays& edges, std::int64_t vertices_with_data, const std::string& path) {

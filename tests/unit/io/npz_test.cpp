@@ -87,7 +87,7 @@ TEST(Npz, FailedWritesLeaveNothingBehind) {
 
 TEST(Npz, RefusesExtrasThatWouldBeReadAsSomethingElse) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"row", "num_nodes", "x", "edge_id"}) {
+  for (const char* name : {"row", "num_nodes", "x", "edge_id", "edge_index", "edge_weight"}) {
     Dataset dataset = test::with_everything();
     dataset.extras[name] = test::extra_array<char>("|b1", {1}, {1});
     EXPECT_THROW(io::write_npz(dataset, folder / "a.npz"), Error) << name;

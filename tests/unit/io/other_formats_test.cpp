@@ -150,6 +150,39 @@ TEST_F(OtherFormats, MatricesOfSciPy) {
               HasSubstr("'shape'"));
 }
 
+TEST_F(OtherFormats, WeightsBesideAnyKindOfEdges) {
+  const io::NamedArray vertices = integers("num_nodes", {}, {3});
+  const io::NamedArray weights = reals("edge_weight", {2}, {4, 5});
+  EXPECT_THAT(
+      open_npz({integers("row", {2}, {2, 0}), integers("col", {2}, {1, 0}), vertices, weights})
+          .graph.values()
+          .span(),
+      ElementsAre(5, 4));
+  EXPECT_THAT(open_npz({integers("src_li", {2}, {1, 0}), integers("dst_li", {2}, {2, 0}), vertices,
+                        weights})
+                  .graph.values()
+                  .span(),
+              ElementsAre(5, 4));
+}
+
+TEST_F(OtherFormats, NothingIsGivenTwice) {
+  const std::vector<io::NamedArray> matrix = {integers("row", {1}, {0}), integers("col", {1}, {1}),
+                                              integers("num_nodes", {}, {3})};
+  const auto error = [&](std::vector<io::NamedArray> more) {
+    more.insert(more.end(), matrix.begin(), matrix.end());
+    return error_of([&] { open_npz(more); });
+  };
+  EXPECT_EQ(error({}), "no error");
+  EXPECT_THAT(error({integers("edge_index", {2, 1}, {0, 1})}), HasSubstr("edges twice"));
+  EXPECT_THAT(error({integers("src_li", {1}, {0}), integers("dst_li", {1}, {1})}),
+              HasSubstr("edges twice"));
+  EXPECT_THAT(error({reals("value", {1}, {2}), reals("edge_weight", {1}, {3})}),
+              HasSubstr("weights twice"));
+  EXPECT_THAT(error({integers("num_rows", {}, {4}), integers("num_cols", {}, {3})}),
+              HasSubstr("3 vertices by 'num_nodes', but 4 rows"));
+  EXPECT_EQ(error({integers("num_rows", {}, {3}), integers("num_cols", {}, {3})}), "no error");
+}
+
 TEST_F(OtherFormats, RealNumbersOfOtherTypes) {
   const auto with_features = [&](const char* type, const auto& bits) {
     return open_npz(
