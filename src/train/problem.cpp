@@ -262,6 +262,24 @@ void require_width(const Normalisation& normalisation, const Problem& problem) {
          problem.name, "use data of the kind the model was trained on");
 }
 
+/// Of weights that play no part, or of which some sums have no root.
+void note_weights(const nn::ModelConfig& config, Problem& problem) {
+  using Kind = nn::ModelKind;
+  if (!problem.graph.is_weighted()) return;
+  const bool count =
+      config.kind == Kind::gcn || config.kind == Kind::sgc || config.kind == Kind::cheb;
+  if (!count) {
+    problem.notes.push_back(
+        fmt::format("the weights of edges play no part in {}", nn::to_string(config.kind)));
+    return;
+  }
+  const auto values = problem.graph.values().span();
+  if (std::any_of(values.begin(), values.end(), [](float value) { return value < 0; })) {
+    problem.notes.emplace_back(
+        "some weights are negative: vertices whose weights sum to 0 or less take no part in sums");
+  }
+}
+
 Problem start(const Dataset& dataset, const nn::ModelConfig& config, bool graph_task) {
   require_fit(config, graph_task);
   dataset.validate();
@@ -276,6 +294,7 @@ Problem start(const Dataset& dataset, const nn::ModelConfig& config, bool graph_
   problem.features = dataset.features;
   if (dataset.num_features() == 0) add_missing_features(dataset, problem);
   require_finite(problem.features);
+  note_weights(config, problem);
   return problem;
 }
 

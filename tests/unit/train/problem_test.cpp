@@ -45,6 +45,23 @@ TEST(Prepare, takes_split_labels_and_features_as_they_are) {
   EXPECT_EQ(std::get<DenseFeatures>(problem.features), std::get<DenseFeatures>(dataset.features));
 }
 
+TEST(Prepare, notes_say_what_becomes_of_weights) {
+  Dataset dataset = learnable_vertices();
+  TrainOptions options = short_training();
+  options.normalise = Normalise::off;
+  std::vector<float> weights(static_cast<std::size_t>(dataset.graph.num_edges()), 2.0f);
+  const auto notes = [&](nn::ModelKind kind) {
+    dataset.graph = dataset.graph.with_values(weights);
+    return prepare(dataset, small_model(kind), options).notes;
+  };
+  EXPECT_TRUE(notes(nn::ModelKind::gcn).empty());
+  EXPECT_EQ(notes(nn::ModelKind::gat),
+            std::vector<std::string>{"the weights of edges play no part in gat"});
+  weights[5] = -1;
+  ASSERT_EQ(notes(nn::ModelKind::sgc).size(), 1u);
+  EXPECT_NE(notes(nn::ModelKind::sgc)[0].find("negative"), std::string::npos);
+}
+
 TEST(Prepare, rows_of_features_sum_to_one) {
   Dataset dataset = learnable_vertices();
   const Problem problem = prepare(dataset, gcn, short_training());
