@@ -85,3 +85,9 @@ def test_a_changed_graph_is_noticed_in_compiled_code(device):
     first = compiled(index, x).clone()
     index[1, 0] = 2
     assert not torch.equal(compiled(index, x), first)
+
+
+def test_layers_are_compiled_one_by_one():
+    """torch compiles a piece of code eight times at most, whoever runs it."""
+    codes = [getattr(tessera.nn, name).forward.__code__ for name in tessera.nn.__all__]
+    assert len({id(code) for code in codes}) == len(codes)

@@ -65,6 +65,45 @@ def test_repeated_edges_cannot_be_saved(tmp_path):
         tessera.save(data, tmp_path / "data.tsr")
 
 
+NOT_HELD = {
+    "numbers that are no classes": ({"y": torch.linspace(0, 1, 30)}, ValueError, "numbers that are no classes"),
+    "labels of graphs": ({"y": torch.tensor([1])}, ValueError, r"data.y has shape \(1,\): .* for each of 30 vertices"),
+    "several splits": ({"train_mask": torch.ones(30, 10, dtype=torch.bool)}, ValueError, "10 splits, the file one"),
+    "a list of vertices": ({"val_mask": torch.arange(30)}, TypeError, "data.val_mask has type torch.int64: use torch.bool"),
+    "a short mask": ({"test_mask": torch.ones(3, dtype=torch.bool)}, ValueError, "data.test_mask has shape"),
+    "features of edges": ({"edge_attr": torch.ones(150, 2)}, ValueError, "data.edge_attr cannot be in the file"),
+    "a column of weights": ({"edge_weight": torch.ones(150, 1)}, ValueError, "a number for each of"),
+    "one feature": ({"x": torch.ones(30)}, ValueError, "data.x has shape"),
+    "a vertex that is not there": ({"edge_index": torch.tensor([[0, 1], [1, 30]])}, IndexError, "index 30 is outside"),
+    "no edges": ({"edge_index": None}, ValueError, "no edge_index"),
+}
+
+
+@pytest.mark.parametrize("what", NOT_HELD)
+def test_what_a_file_cannot_hold_is_not_left_out(what, tmp_path):
+    changes, error, words = NOT_HELD[what]
+    data = example()
+    for name, value in changes.items():
+        data[name] = value
+    with pytest.raises(error, match=words):
+        tessera.save(data, tmp_path / "data.tsr")
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_ways_to_write_the_same_data(tmp_path):
+    data = example()
+    tessera.save(data, tmp_path / "data.tsr")
+    expected = (tmp_path / "data.tsr").read_bytes()
+    for name, value in {"y": data.y.view(-1, 1), "x": data.x.to_sparse(), "edge_index": data.edge_index.int(),
+                        "train_mask": data.train_mask.byte()}.items():
+        other = data.clone()
+        other[name] = value
+        tessera.save(other, tmp_path / "other.tsr")
+        assert (tmp_path / "other.tsr").read_bytes() == expected
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        tessera.save(data, tmp_path / "nowhere" / "data.tsr")
+
+
 @needs_program
 @pytest.mark.parametrize("normalise", ["rows", "standard"])
 @pytest.mark.parametrize("kind", ["gcn", "sage", "gin", "gat", "gatv2", "agnn", "sgc", "cheb"])

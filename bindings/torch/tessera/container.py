@@ -74,6 +74,8 @@ def write(path: str | os.PathLike[str], arrays: dict[str, np.ndarray]) -> None:
     for place, body in zip(places, bodies):
         content += b"\0" * (place - len(content)) + body
     folder = Path(path).parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{path}: there is no folder {folder}")
     handle, temporary = tempfile.mkstemp(dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -79,9 +79,57 @@ def _data(arrays: dict[str, np.ndarray]) -> Any:
     return data
 
 
+def _rows(data: Any, name: str, rows: int, of: str, dimensions: tuple[int, ...]) -> torch.Tensor | None:
+    """What the data set has by this name, a row for each vertex or edge; what a file cannot hold is an error, and never
+    left out."""
+    tensor = getattr(data, name, None)
+    if tensor is None:
+        return None
+    tensor = torch.as_tensor(tensor).detach().cpu()
+    if tensor.layout != torch.strided:
+        tensor = tensor.to_dense()
+    if tensor.dim() not in dimensions or tensor.size(0) != rows:
+        raise ValueError(f"data.{name} has shape {tuple(tensor.shape)}: the file holds "
+                         f"{'a number' if dimensions == (1,) else 'numbers'} for each of {rows} {of}")
+    return tensor
+
+
+def _labels(data: Any, vertices: int) -> np.ndarray | None:
+    """Classes, or zeros and ones for each of several."""
+    labels = _rows(data, "y", vertices, "vertices", (1, 2))
+    if labels is None:
+        return None
+    if labels.dim() == 2 and labels.size(1) == 1 and not labels.is_floating_point():
+        labels = labels.view(-1)  # as OGB has classes
+    if labels.dim() == 2:
+        return labels.float().numpy()
+    if labels.is_floating_point() and not torch.equal(labels, labels.round()):
+        raise ValueError("data.y holds numbers that are no classes, which the file cannot: leave it out (data.y = None)")
+    return labels.long().numpy()
+
+
+def _mask(data: Any, part: str, vertices: int) -> np.ndarray | None:
+    name = f"{part}_mask"
+    mask = getattr(data, name, None)
+    if mask is not None and mask.dim() == 2:
+        raise ValueError(f"data.{name} holds {mask.size(1)} splits, the file one: use data.{name} = data.{name}[:, 0]")
+    mask = _rows(data, name, vertices, "vertices", (1,))
+    if mask is None:
+        return None
+    if mask.dtype not in (torch.bool, torch.uint8):
+        raise TypeError(f"data.{name} has type {mask.dtype}: use torch.bool, true for the vertices of the split")
+    return mask.nonzero().view(-1).numpy().astype(np.int64)
+
+
 def _arrays_of(data: Any) -> dict[str, np.ndarray]:
+    if data.edge_index is None:
+        raise ValueError("the data has no edge_index: the file is made of one, and not of data.adj_t")
     vertices = int(data.num_nodes)
-    sources, targets = data.edge_index.cpu().to(torch.int64)
+    sources, targets = torch.as_tensor(data.edge_index).cpu().to(torch.int64)
+    if sources.numel() > 0:
+        least, largest = (int(end) for end in torch.aminmax(torch.stack([sources, targets])))
+        if least < 0 or largest >= vertices:
+            raise IndexError(f"edge_index: index {least if least < 0 else largest} is outside [0, {vertices})")
     order = torch.argsort(targets * vertices + sources, stable=True)
     key = (targets * vertices + sources)[order]
     if bool((key[1:] == key[:-1]).any()):
@@ -95,19 +143,22 @@ def _arrays_of(data: Any) -> dict[str, np.ndarray]:
         "row_offsets": offsets.numpy().astype(np.int64),
         "col_indices": sources[order].numpy().astype(np.int32),
     }
-    weight = getattr(data, "edge_weight", None)
+    if getattr(data, "edge_attr", None) is not None:
+        raise ValueError("data.edge_attr cannot be in the file, which has one number for each edge: use data.edge_weight, and "
+                         "data.edge_attr = None")
+    weight = _rows(data, "edge_weight", sources.numel(), "edges", (1,))
     if weight is not None:
-        arrays["value"] = weight.detach().cpu().float()[order].numpy()
-    if getattr(data, "x", None) is not None:
-        arrays["x"] = data.x.detach().cpu().float().numpy()
-    labels = getattr(data, "y", None)
+        arrays["value"] = weight.float()[order].numpy()
+    features = _rows(data, "x", vertices, "vertices", (2,))
+    if features is not None:
+        arrays["x"] = features.float().numpy()
+    labels = _labels(data, vertices)
     if labels is not None:
-        labels = labels.detach().cpu()
-        arrays["y"] = (labels.float() if labels.dim() == 2 else labels.long()).numpy()
+        arrays["y"] = labels
     for part in ("train", "val", "test"):
-        mask = getattr(data, f"{part}_mask", None)
-        if mask is not None and mask.dim() == 1:
-            arrays[f"{part}_idx"] = mask.cpu().nonzero().view(-1).numpy().astype(np.int64)
+        of_part = _mask(data, part, vertices)
+        if of_part is not None:
+            arrays[f"{part}_idx"] = of_part
     return arrays
 
 

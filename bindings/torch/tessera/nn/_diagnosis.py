@@ -35,6 +35,8 @@ def diagnosed(forward: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             raise wrong from error
 
+    # Compilation counts what it compiled by code: layers must not share theirs.
+    checked.__code__ = checked.__code__.replace(co_name=f"checked_{forward.__module__.rpartition('.')[2]}")
     return checked
 
 
