@@ -434,3 +434,17 @@ def test_features_of_edges_without_a_place():
     layer = tessera.nn.GATv2Conv(4, 2)
     with pytest.raises(ValueError, match="^GATv2Conv: edge_attr is given, but the layer has no edge_dim: make it with edge_dim="):
         layer(torch.randn(3, 4), torch.tensor([[0, 1], [1, 2]]), torch.randn(2, 3))
+
+
+@pytest.mark.parametrize("reduce", ["max", "min"])
+def test_maxima_have_no_scales(reduce):
+    edges, x = torch.tensor([[0, 1], [1, 2]]), torch.randn(3, 4)
+    for norm in ("symmetric", "mean"):
+        with pytest.raises(ValueError, match="norm: max or min of edges that are scaled"):
+            tessera.spmm(edges, x, reduce=reduce, norm=norm)
+    for loops in ("one_each", "one_more"):
+        with pytest.raises(ValueError, match="loop_weight: max or min with loops of another weight"):
+            tessera.spmm(edges, x, reduce=reduce, loops=loops, loop_weight=2.0)
+        tessera.spmm(edges, x, reduce=reduce, loops=loops)
+    weight = torch.tensor([1.0, 1.0, 2.0, 2.0, 2.0])
+    assert torch.equal(tessera.spmm(edges, x, weight, reduce, loops="one_each")[0], 2 * x[0])

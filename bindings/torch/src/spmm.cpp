@@ -11,6 +11,14 @@ namespace {
 
 Graph graph_for(Structure& structure, const SpmmSettings& settings, bool weighted) {
   if (!settings.picks()) return structure.graph(settings.norm, settings.loop_weight);
+  if (settings.norm != Norm::none) {
+    throw Error(ErrorCode::invalid_argument, "max or min of edges that are scaled", "norm",
+                "scale the features, or give weights of edges");
+  }
+  if (!weighted && settings.loop_weight != 1 && structure.added_loops() > 0) {
+    throw Error(ErrorCode::invalid_argument, "max or min with loops of another weight than edges",
+                "loop_weight", "give weights of all edges and loops");
+  }
   const Graph graph =
       weighted ? structure.graph(settings.norm, settings.loop_weight) : structure.unique_graph();
   if (weighted && graph.has_repeated_edges()) {

@@ -86,6 +86,8 @@ class Structure {
   /// Throws `invalid_argument` where edges are repeated, which sums of bits do not count.
   void require_each_edge_once() const;
 
+  /// How many loops were added: to vertices 0, 1, …
+  std::int64_t added_loops() const;
   /// How many values the caller has for edges: those given, then one for each loop that was added.
   std::int64_t caller_edges() const { return caller_edges_; }
   std::int64_t edges() const { return graph_.num_edges(); }
@@ -131,8 +133,6 @@ class Structure {
   Graph with_loop_weight(double weight) const;
   /// 1 for each edge given and this weight for each added loop, in the order of rows.
   Tensor loop_weights(double weight, ScalarType type) const;
-  /// How many loops were added: to vertices 0, 1, …
-  std::int64_t added_loops() const;
   /// What rows are scaled by, and columns where the norm is symmetric.
   std::vector<double> scales(Norm norm, double loop_weight) const;
 

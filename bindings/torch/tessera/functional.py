@@ -86,12 +86,13 @@ def spmm(
             features (one run for sums, one for each head otherwise); in front of the graph's own
             weights. With added loops, one more for each of them, at the end. They are taken in the
             type of ``x``.
-        reduce: ``"sum"``, ``"mean"``, ``"max"`` or ``"min"``. A target without edges gets 0.
+        reduce: ``"sum"``, ``"mean"``, ``"max"`` or ``"min"``. A target without edges gets 0. Of sources with equal
+            numbers, the first gets the gradient of a maximum.
         bias: added to every row, of the type of ``x`` (under autocast both get its type).
         loops: what becomes of edges from a vertex to itself: ``"given"`` (as they are),
             ``"one_each"`` (each vertex has one, whatever was given), ``"dropped"``, ``"one_more"``.
-        loop_weight: the weight of added loops in a graph without weights.
-        norm: scales the entries of a graph without weights: ``"symmetric"`` as GCN does, ``"mean"``.
+        loop_weight: the weight of added loops in a graph without weights; 1 for max and min.
+        norm: scales the entries of a graph without weights: ``"symmetric"`` as GCN does, ``"mean"``; not for max and min.
         tune: find the fastest kernel by measuring, when the graph is first used.
         kernel: the one to use (:func:`tessera.kernels`), such as ``"spmm/cuda/nm_16"`` for 2:4 sparse
             tensor cores. One that cannot run this is an error; the backward pass chooses its own.
