@@ -455,3 +455,20 @@ def test_maxima_of_what_is_hard_to_compare(reduce, dtype, features, device):
     # All of the gradient arrives, at one source each.
     has_edges = torch.zeros(200, dtype=torch.bool).index_fill(0, index[1], True)
     assert torch.equal(to_x.double().sum(0), grad[has_edges].double().sum(0))
+
+
+@pytest.mark.parametrize("form", ["additive", "v2", "dot"])
+def test_weights_of_no_edges(form, device):
+    graph = tessera.Graph(torch.zeros(2, 0, dtype=torch.int64, device=device), 3, 4)
+    width = 2 if form == "additive" else 6
+    target, source = (torch.randn(rows, width, device=device, requires_grad=True) for rows in (3, 4))
+    vector = torch.randn(6, device=device) if form == "v2" else None
+    assert tessera.attention_weights(graph, target, source, torch.randn(4, 6, device=device), vector, form=form,
+                                     heads=2).shape == (0, 2)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
+def test_weights_by_heads_of_no_vertices(reduce, device):
+    graph = tessera.Graph(torch.zeros(2, 0, dtype=torch.int64, device=device), 3, 0)
+    weights = torch.ones(0, 2, device=device)
+    assert torch.equal(tessera.spmm(graph, torch.ones(0, 6, device=device), weights, reduce), torch.zeros(3, 6, device=device))

@@ -163,7 +163,7 @@ def _spmm_by_heads(graph: Graph, x: Tensor, weight: Tensor, reduce: str, bias: T
             *_graph_numbers(graph, loops), 1.0, 0, 0, flags_of(tune, x, kernel),
         )[0]
     else:
-        shares = x.view(x.size(0), heads, -1).unbind(1)
+        shares = x.unflatten(1, (heads, -1)).unbind(1)
         out = torch.cat([spmm(graph, share, values, reduce, loops=loops, tune=tune, kernel=kernel)
                          for share, values in zip(shares, weight.unbind(1))], dim=1)
     return out if bias is None else out + bias.to(out.dtype)
@@ -427,7 +427,7 @@ def _edge_scores(
                                 device=to.device)
         to, of = torch.cat([to, vertices.to(to.dtype)]), torch.cat([of, vertices.to(of.dtype)])
     ends = torch.nn.functional.leaky_relu(with_term(target[to] + source[of]), negative_slope)
-    return (ends * vector.reshape(-1)).view(ends.size(0), heads, -1).sum(-1)
+    return (ends * vector.reshape(-1)).view(ends.size(0), heads, vector.numel() // heads).sum(-1)
 
 
 __all__ = ["FLOATS", "attention", "attention_weights", "edge_softmax", "sddmm", "spmm"]
