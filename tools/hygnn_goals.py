@@ -170,7 +170,7 @@ def layout_goals(hygnn, loa):
     source = source_of("hygnn.json", hygnn, hygnn["parts"].get("layout", []))
     gains = collections.defaultdict(list)
     for one in hygnn["parts"].get("layout", []):
-        gains[one["shuffled"], one["precision"]].append(max(1.0, one["before_us"] / min(one["ordered_us"], one["moved_us"])))
+        gains[one["shuffled"], one["precision"]].append(hygnn_parts.layout_gain(one))
     for (is_shuffled, precision), found in sorted(gains.items()):
         mean, bound = geometric_mean(found), 1.3 if is_shuffled else 1.084
         yield Goal(f"reordering {'shuffled' if is_shuffled else 'real'} graphs, {precision}, mean gain", f"{100 * (bound - 1):.1f} %",

@@ -279,6 +279,7 @@ def main():
     parser.add_argument("--parts", default=",".join(hygnn_parts.PARTS),
                         help="which of " + ", ".join(hygnn_parts.PARTS) + " to measure (default all)")
     parser.add_argument("--orders", help="a folder that keeps graphs in other orders, so that they are made once")
+    parser.add_argument("--no-plan-orders", action="store_true", help="orders of vertices without those that a plan finds for itself")
     parser.add_argument("--pictures", action="store_true", help="draw each graph before and after LOA (Figure 5)")
     parser.add_argument("--no-choices", action="store_true", help="the parts alone")
     parser.add_argument("--no-sweep", action="store_true", help="without the sweep of sparsity")

@@ -50,9 +50,10 @@ const RowsPolicy& policy_of(const SpmmProblem& problem, std::size_t index) {
   return of_winners(problem) ? best_policies[index] : rows_policies[index];
 }
 
-/// Neighbours among which lists are sorted: few where windows of them use each source twice.
+/// Neighbours among which lists are sorted: few where windows of them use each source twice and
+/// rows of X are long. 16-bit ones are so short that equal teams count for more.
 VertexId sorted_rows(const SpmmProblem& problem, const RowLengths& rows) {
-  if (!rows.ids.empty()) return list_window_rows;
+  if (!rows.ids.empty() || bytes_per_element(problem.precision) < 4) return list_window_rows;
   const double sources = tiles::sample_windows(problem.graph, 64, tile_side(problem.pass)).columns;
   return static_cast<double>(problem.graph.num_edges()) >= 2 * sources ? near_list_rows
                                                                        : list_window_rows;
