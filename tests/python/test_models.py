@@ -2,6 +2,7 @@
 """Models of several kinds of layers, and ways to train them that people use: results and gradients are PyG's."""
 
 import copy
+import statistics
 
 import pytest
 import torch
@@ -180,7 +181,8 @@ def test_training_in_double_is_pygs(kind):
 @pytest.mark.parametrize("kind", [pyg.GCN, pyg.GraphSAGE, pyg.GIN, pyg.GAT])
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16, torch.float16])
 def test_training_to_the_end(kind, precision, device):
-    """Labels that features tell are learned as well as by PyG, in 16 bits as in 32."""
+    """Labels that features tell are learned as well as by PyG, in 16 bits as in 32, by the median of the last losses: a step
+    whose gradients nearly leave fp16 throws either back."""
     torch.manual_seed(0)
     labels = torch.randint(0, 3, (60,), device=device)
     x = torch.randn(60, 8, device=device) + 3 * F.one_hot(labels, 8)
@@ -191,6 +193,7 @@ def test_training_to_the_end(kind, precision, device):
     for model in (theirs, tessera.accelerate(copy.deepcopy(theirs))):
         optimiser = torch.optim.Adam(model.parameters(), 0.01)
         scaler = torch.amp.GradScaler(device.type, enabled=precision == torch.float16)
+        steps = []
         for _ in range(120):
             optimiser.zero_grad()
             with torch.autocast(device.type, precision, enabled=precision != torch.float32):
@@ -198,7 +201,8 @@ def test_training_to_the_end(kind, precision, device):
             scaler.scale(loss).backward()
             scaler.step(optimiser)
             scaler.update()
-        losses.append(loss.item())
+            steps.append(loss.item())
+        losses.append(statistics.median(steps[-20:]))
     assert losses[1] < losses[0] + 0.1 and losses[1] < 0.7 * first, (losses, first)
 
 
