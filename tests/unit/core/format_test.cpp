@@ -24,6 +24,7 @@ TEST(StandInFormat, SaysWhatFmtSays) {
   same("{} {} {}", 0.1, 1e300, 2.5f);
   same("{} {}", std::numeric_limits<double>::infinity(), -0.0);
   same("{:.1f} {:.2f} {:.3g} {:.4g} {:.6g} {:.1e}", 1.25, 2.0, 1e-7, 123456.0, 0.5, 3.14);
+  same("{:.3f} {:.2f}", 1e300, -1e-300);
   same("{:g} {:g} {:g}", 0.25, 1e-9, 123456789.0);
   same("{:016x}", std::uint64_t{0xABCDEF});
   same("[{:<18}]", "left");

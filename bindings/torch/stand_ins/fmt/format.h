@@ -43,13 +43,16 @@ std::string number_text(Number value, const Specification& specification) {
   char buffer[64];
   if constexpr (std::is_floating_point_v<Number>) {
     if (!specification.text.empty()) {
-      const bool counted = specification.text.starts_with('.');
-      const std::string digits =
-          counted ? "." + std::to_string(specification.number_after('.')) : std::string();
-      const std::string pattern = "%" + digits + specification.kind();
-      const int length =
-          std::snprintf(buffer, sizeof(buffer), pattern.c_str(), static_cast<double>(value));
-      return {buffer, static_cast<std::size_t>(length)};
+      const char pattern[] = {'%', '.', '*', specification.kind(), '\0'};
+      // Below 0 are as many digits as without a number of them.
+      const int digits = specification.text.starts_with('.')
+                             ? static_cast<int>(specification.number_after('.'))
+                             : -1;
+      const auto number = static_cast<double>(value);
+      const int length = std::snprintf(nullptr, 0, pattern, digits, number);
+      std::string text(static_cast<std::size_t>(length < 0 ? 0 : length), '\0');
+      std::snprintf(text.data(), text.size() + 1, pattern, digits, number);
+      return text;
     }
     const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
     return {buffer, end};
