@@ -74,6 +74,23 @@ TEST_P(GatTerms, SumsOfZero) {
   }
 }
 
+/// The same of terms so large that kernels take an exponential for each edge.
+TEST_P(GatTerms, SumsOfZeroOfLargeTerms) {
+  for (const float size : {30.0f, -30.0f}) {
+    SCOPED_TRACE(size);
+    for_cases(0.2, [&](auto& run) {
+      using T = std::decay_t<decltype(run.target(0, 0))>;
+      fill(run.target, size);
+      fill(run.source, -size);
+      for (std::int64_t i = 0; i < run.source.rows(); i += 2) {
+        for (std::int64_t h = 0; h < run.source.cols(); ++h) {
+          run.source(i, h) = static_cast<T>(3 - size);
+        }
+      }
+    });
+  }
+}
+
 TEST_P(GatTerms, SteepSlopes) {
   for (const double slope : {5.0, -5.0}) {
     SCOPED_TRACE(slope);

@@ -52,7 +52,7 @@ struct PackedSourceColumns {
   __device__ float minus_term(int h, int column) const {
     const LaneColumns place(column);
     const float2 both = unpacked<T>(cells[h][place.at].minus_terms[place.word]);
-    return log2_of_e * (column % 2 == 0 ? both.x : both.y);
+    return gat_power(column % 2 == 0 ? both.x : both.y);
   }
 };
 

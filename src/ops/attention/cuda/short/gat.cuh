@@ -7,6 +7,7 @@
 #include "ops/attention/cuda/short/gat_windows.cuh"
 #include "ops/attention/cuda/short/softmax.cuh"
 #include "ops/attention/cuda/short/workers.cuh"
+#include "ops/attention/cuda/tall/gat_vertices.cuh"
 
 /// The forward pass of GAT over windows of 16 rows. A weight is, relative to that of a source of
 /// term 0 with a minus,
@@ -33,7 +34,7 @@ struct OwnGatTerms {
     }
   }
   /// In powers of two.
-  __device__ float l(int row) const { return cuda::widen(raw[row]) * log2_of_e; }
+  __device__ float l(int row) const { return gat_power(cuda::widen(raw[row])); }
 };
 
 /// Terms for which factors serve make weights of 2^-8 to 2^16. Over 2^8, a hundred thousand of them

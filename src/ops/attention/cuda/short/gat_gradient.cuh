@@ -255,9 +255,8 @@ class ShortGatByRows {
     StepCells cells;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const float r =
-          log2_of_e * cuda::widen(gat_term<GatPart>(launch_.source, launch_.source_stride,
-                                                    columns[column_of_cell(i)]));
+      const float r = gat_power(cuda::widen(
+          gat_term<GatPart>(launch_.source, launch_.source_stride, columns[column_of_cell(i)])));
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
         const bool counts =

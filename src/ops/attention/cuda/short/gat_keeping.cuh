@@ -200,9 +200,8 @@ class ShortGatKeeping {
       const std::uint32_t bits = word >> (4 * (step % 4));
 #pragma unroll
       for (int cell = 0; cell < 4; ++cell) {
-        const float r =
-            log2_of_e * cuda::widen(gat_term<GatPart>(launch_.source, launch_.source_stride,
-                                                      columns[column_of_cell(cell)]));
+        const float r = gat_power(cuda::widen(gat_term<GatPart>(
+            launch_.source, launch_.source_stride, columns[column_of_cell(cell)])));
 #pragma unroll
         for (int row = 0; row < 2; ++row) {
           const int k = 2 * row + cell % 2;

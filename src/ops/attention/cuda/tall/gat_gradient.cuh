@@ -207,9 +207,9 @@ class GatGradient : public GatheredWindows<GatGradient<T, width, by_rows>, T, wi
   }
   /// In powers of two.
   __device__ float own_term(int h, int row) const {
-    return log2_of_e *
-           cuda::widen(__ldg(static_cast<const T*>(launch_.target) +
-                             (row_ + 8 * row) * launch_.target_stride + first_head() + h));
+    return gat_power(
+        cuda::widen(__ldg(static_cast<const T*>(launch_.target) +
+                          (row_ + 8 * row) * launch_.target_stride + first_head() + h)));
   }
   __device__ float own_log_sum(int h, int row) const {
     return log2_of_e *

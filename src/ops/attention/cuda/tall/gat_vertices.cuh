@@ -11,6 +11,10 @@
 /// powers of two.
 namespace tessera::ops {
 
+/// A term in powers of two. It is rounded before anything is added to it: terms that are opposite
+/// have a sum of 0 then, and its sign is what tells the side.
+__device__ inline float gat_power(float term) { return __fmul_rn(term, log2_of_e); }
+
 /// Exponents of the factors that gathered rows are multiplied by. They leave room for the rows:
 /// sums of a hundred thousand of them stay within fp32 if features are of 2^-100 to 2^100.
 inline constexpr float least_gat_exponent = -20;
@@ -59,12 +63,12 @@ struct SideTerms<__nv_bfloat16> {
   __device__ static Own own(float term) {
     return packed<__nv_bfloat16>(term * ln_of_2, term * ln_of_2);
   }
-  __device__ static float term_of(Own own) { return unpacked<__nv_bfloat16>(own).x * log2_of_e; }
+  __device__ static float term_of(Own own) { return gat_power(unpacked<__nv_bfloat16>(own).x); }
   __device__ static Column column(float minus_term) {
     return __float2bfloat16_rn(minus_term * ln_of_2);
   }
   __device__ static float widened(Column minus_term) {
-    return __bfloat162float(minus_term) * log2_of_e;
+    return gat_power(__bfloat162float(minus_term));
   }
   __device__ static std::uint32_t plus(Own own, Pair minus_terms) {
     return __hgt2_mask(reinterpret_cast<const __nv_bfloat162&>(own),
