@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "ops/attention/cuda/short/gat_keeping.hpp"
 #include "ops/attention/cuda/short/launch.hpp"
 #include "ops/tuning.hpp"
 #include "tiles/sample.hpp"
@@ -80,6 +81,19 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> gat_backward_coefficients = {
        .most_last_steps = 64,
        .moved_bytes_per_us = 4.2e6}}}};
 
+/// What a backward pass costs where the forward pass keeps sums for it: what keeping them takes
+/// longer, states of targets from these, and the sweep over columns.
+constexpr std::array<Fitted<ShortCoefficients>, 1> gat_kept_coefficients = {
+    {{fitted_on_h200("2026-11-18", "64 features on four graphs"),
+      {.launch_us = 13.2,
+       .window_us = 0,
+       .feature_window_us = 5.8e-5,
+       .head_step_us = 0,
+       .feature_step_us = 1.17e-5,
+       .last_step_us = 0.4,
+       .most_last_steps = 64,
+       .moved_bytes_per_us = 4.2e6}}}};
+
 constexpr std::array<Fitted<ShortCoefficients>, 1> gatv2_coefficients = {
     {{fitted_on_h200("2026-11-17",
                      "heads of 32, 64 and 128 features in bf16 on three large graphs"),
@@ -126,7 +140,10 @@ double predict_short_dot_backward_us(const AttentionProblem& problem, const Devi
 }
 
 double predict_short_gat_backward_us(const AttentionProblem& problem, const DeviceTraits& traits) {
-  return predict_us(problem, coefficients_for(gat_backward_coefficients, traits));
+  const auto& fitted = problem.options.features == kept_head_width * problem.options.heads
+                           ? gat_kept_coefficients
+                           : gat_backward_coefficients;
+  return predict_us(problem, coefficients_for(fitted, traits));
 }
 
 }  // namespace tessera::ops

@@ -5,7 +5,8 @@
 
 namespace tessera::ops {
 
-/// Heads of 64 features over windows of 16 rows.
+/// Over windows of 16 rows, of heads so wide.
+inline constexpr int kept_head_width = 64;
 extern const KeepingFunctions short_gat_keeping_bf16;
 
 }  // namespace tessera::ops

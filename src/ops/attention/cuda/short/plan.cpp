@@ -64,7 +64,7 @@ void set_gradient(const AttentionOptions& options, WindowKernel& kernel) {
       // Pairs of features are stored at once, so that rows are even.
       kernel.column_slot = options.features + (options.heads + 1) / 2 * 2;
       kernel.state_numbers = 4;
-      if (short_head_widths[index] == 64) kernel.keeping = &short_gat_keeping_bf16;
+      if (short_head_widths[index] == kept_head_width) kernel.keeping = &short_gat_keeping_bf16;
       break;
     case AttentionForm::gatv2:
       kernel.by_rows = short_gatv2_by_rows_bf16[index];

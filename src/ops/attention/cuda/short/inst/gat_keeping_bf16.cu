@@ -6,17 +6,16 @@
 namespace tessera::ops {
 namespace {
 
-using Run = ShortGatKeeping<64>;
+using Run = ShortGatKeeping<kept_head_width>;
+constexpr auto kernel = attend_short_gat_keeping<kept_head_width>;
 
 void attend(const KeepingLaunch& launch, Stream stream) {
   const dim3 grid(static_cast<unsigned>(launch.num_workers), static_cast<unsigned>(launch.heads));
-  cuda::launch_overlapped(attend_short_gat_keeping<64>, grid, 32, std::size_t{Run::shared_bytes},
-                          stream, launch);
+  cuda::launch_overlapped(kernel, grid, 32, std::size_t{Run::shared_bytes}, stream, launch);
 }
 
 int resident_blocks() {
-  return cuda::resident_blocks(attend_short_gat_keeping<64>, 32, Run::shared_bytes,
-                               Run::shared_bytes);
+  return cuda::resident_blocks(kernel, 32, Run::shared_bytes, Run::shared_bytes);
 }
 
 void find_states(const KeepingLaunch& launch, Stream stream) {
