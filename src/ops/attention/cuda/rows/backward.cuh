@@ -271,8 +271,11 @@ class BackwardRow {
 };
 
 /// Blocks that an SM should hold, by what a lane holds of features and scores.
-constexpr int backward_blocks(AttentionForm form, int held, bool by_rows, bool may_drop) {
-  if (held > 8) return 1;
+constexpr int backward_blocks(AttentionForm form, int count, int vectors, bool by_rows,
+                              bool may_drop) {
+  if (count * vectors > 8) return 1;
+  // A fifth would leave GATv2 too few registers for what it holds of eight features.
+  if (form == AttentionForm::gatv2 && count == 8) return 4;
   const int of_dropout = may_drop && (by_rows || form == AttentionForm::gat) ? 1 : 0;
   return (form == AttentionForm::gat ? 5 : 4) + (by_rows ? 1 : 0) - of_dropout;
 }
@@ -281,7 +284,7 @@ template <class T, int count, int vectors, LaneLoads loads, AttentionForm form_n
           bool may_drop>
 __global__ __launch_bounds__(
     rows_attention_threads,
-    (backward_blocks(form_name, count* vectors, by_rows,
+    (backward_blocks(form_name, count, vectors, by_rows,
                      may_drop))) void differentiate_rows(const RowsAttentionLaunch launch) {
   using Lanes = VertexLanes<T, count, vectors, loads>;
   using Form = typename FormOf<form_name, Lanes>::Type;
