@@ -337,7 +337,8 @@ TEST_P(ChainedOps, normalise_in_place) {
   });
 }
 
-/// A gradient reads what another launch found of its batch norm.
+/// A gradient reads what another launch found of its batch norm and wrote. Of 16 bits that is
+/// rounded, where steps of the same launch have all digits at hand.
 TEST_P(ChainedOps, do_not_depend_on_where_a_chain_is_cut) {
   with_chained_type(GetParam(), [&]<class T>() {
     for (const std::int64_t rows : {300, 2708, 19717}) {
@@ -346,7 +347,15 @@ TEST_P(ChainedOps, do_not_depend_on_where_a_chain_is_cut) {
       const auto whole = Scene<T>(widths, GetParam().device, 0).run(true, true);
       const auto cut = Scene<T>(widths, GetParam().device, 0).run(true, true, true);
       for (std::size_t i = 0; i < whole.size(); ++i) {
-        EXPECT_TRUE(test::same_bits(whole[i].values, cut[i].values)) << whole[i].name;
+        if constexpr (std::is_same_v<T, float>) {
+          EXPECT_TRUE(test::same_bits(whole[i].values, cut[i].values)) << whole[i].name;
+        } else {
+          const double scale = std::max(largest(whole[i].values), 1e-3);
+          for (std::int64_t j = 0; j < whole[i].values.size(); ++j) {
+            ASSERT_NEAR(cut[i].values.data()[j], whole[i].values.data()[j], 3e-2 * scale)
+                << whole[i].name << ", element " << j;
+          }
+        }
       }
     }
   });

@@ -37,13 +37,13 @@ class ChainRows {
   __device__ float value(int row, int col) const { return copy_[row * chain_width + col]; }
 
   /// The copy keeps all digits of `values`, which the next steps read; the matrix gets them
-  /// rounded.
+  /// rounded, and `values` are left as it has them.
   __device__ void store(float (&values)[4], int row, int first) const {
     T* const place = data_ + row * stride_ + first;
 #pragma unroll
     for (int i = 0; i < 4; ++i) values[i] = first + i < cols_ ? values[i] : 0.0f;
     keep(FourOfRow{{values[0], values[1], values[2], values[3]}}, row, first);
-    const Four four = rounded(values);
+    const Four four = round(values);
     if (in_fours_) {
       if (first < cols_) *reinterpret_cast<Four*>(place) = four;
     } else {
@@ -116,13 +116,15 @@ class ChainRows {
     }
   }
 
-  __device__ static Four rounded(const float (&values)[4]) {
+  /// Leaves in `values` what is stored of them.
+  __device__ static Four round(float (&values)[4]) {
     Four four;
     if constexpr (std::is_same_v<T, __nv_bfloat16>) {
 #pragma unroll
       for (int pair = 0; pair < 4; pair += 2) {
         const __nv_bfloat162 both = __floats2bfloat162_rn(values[pair], values[pair + 1]);
         four.values[pair] = both.x, four.values[pair + 1] = both.y;
+        values[pair] = cuda::widen(both.x), values[pair + 1] = cuda::widen(both.y);
       }
     } else {
 #pragma unroll
