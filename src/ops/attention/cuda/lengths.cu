@@ -83,8 +83,7 @@ void compute_inverse_lengths(ConstOperand x, float* to, Stream stream) {
     const InverseLengths<T> function{rows_of<T>(x), to};
     const auto extent = cuda::Extent{x.rows, x.cols}.with(function.x);
     if (cuda::run_row_sums<cuda::chunk<T>>(extent, function, stream)) return;
-    // Few rows: more lanes have less to do one after the other.
-    cuda::for_rows<4>(extent, 1, function, stream);
+    cuda::for_rows<cuda::chunk<T>>(extent, 1, function, stream);
   });
 }
 

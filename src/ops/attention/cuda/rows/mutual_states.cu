@@ -16,15 +16,8 @@ struct MutualStates {
   const float* inverse_lengths;
   MutualState* to;
 
-  struct Beside {
-    float log_sum, inverse;
-  };
-
   template <int width, bool aligned>
   __device__ void operator()(const cuda::RowTeam<width, aligned>& team, bool has_row) const {
-    // On its way together with the rows.
-    const bool finishes = has_row && team.lane == 0;
-    const Beside known = finishes ? beside(team.row) : Beside{};
     float dot = 0;
     team.each([&](const cuda::Elements<width, aligned>& place) {
       float outputs[width], gradients[width];
@@ -34,7 +27,7 @@ struct MutualStates {
       for (int i = 0; i < width; ++i) dot = fmaf(outputs[i], gradients[i], dot);
     });
     dot = team.sum(dot);
-    if (finishes) finish(team.row, dot, 0, known);
+    if (has_row && team.lane == 0) finish(team.row, dot, 0, beside(team.row));
   }
 
   // Of rows that a warp takes at once (cuda/row_sums.cuh).
@@ -60,6 +53,9 @@ struct MutualStates {
   }
   __device__ bool fits(float) const { return true; }
 
+  struct Beside {
+    float log_sum, inverse;
+  };
   __device__ Beside beside(std::int64_t row) const {
     return {log_sum.data[row * log_sum.stride], inverse_lengths[row]};
   }
@@ -79,8 +75,7 @@ void compute_mutual_states(ConstOperand output, ConstOperand grad_output, ConstO
     const auto extent =
         cuda::Extent{output.rows, output.cols}.with(function.output).with(function.grad_output);
     if (cuda::run_row_sums<cuda::chunk<T>>(extent, function, stream)) return;
-    // Few rows: more lanes have less to do one after the other.
-    cuda::for_rows<4>(extent, 1, function, stream);
+    cuda::for_rows<cuda::chunk<T>>(extent, 1, function, stream);
   });
 }
 
