@@ -247,15 +247,21 @@ struct Trainer::State {
     first_step.plan += watch.seconds() - copying - building;
   }
 
+  /// Copies what the loss compares with to the device.
+  void bring_targets(Batch& batch) {
+    if (batch.train_targets) return;
+    const Stopwatch watch;
+    batch.train_targets = batch.targets_of(batch.train_items, problem.outputs, place);
+    if (!has_stepped) first_step.upload += watch.seconds();
+  }
+
   /// Gives the device one step to do, whose loss goes to `loss`, or what was recorded of it.
   void start_step(Batch& batch, double* loss) { start_step(batch, loss, batch.recorded_step); }
   void start_step(Batch& batch, double* loss, const Recording& recorded) {
     const MarkedUse use{batch.uses.get(), place.stream};
     timed(times, Phase::batches, [&] { plan_step(batch); });
+    bring_targets(batch);
     planned.restart();
-    if (!batch.train_targets) {
-      batch.train_targets = batch.targets_of(batch.train_items, problem.outputs, place);
-    }
     optimiser.set_rate_factor(rate_factor());
     if (recorded.empty()) {
       rehearsal.wait();
