@@ -93,7 +93,8 @@ std::int64_t most_lane_features(const AttentionProblem& problem) {
   const std::int64_t width = options.features / options.heads;
   // Wider heads may need all lanes of a warp as it is.
   if (width > 64 || width % 4 != 0) return 8;
-  constexpr std::int64_t few_lanes = 32'000;
+  // Four lanes of a head share what follows from the sums of four edges in the gradient of cosines.
+  const std::int64_t few_lanes = options.form == AttentionForm::cosine ? 64'000 : 32'000;
   return problem.graph.num_rows() * (options.features / 8) < few_lanes ? 4 : 8;
 }
 
