@@ -59,14 +59,16 @@ void Tensor::resize(std::int64_t rows, std::int64_t cols) {
   stride_ = stride;
 }
 
-/// Short rows stay as they are: what fills them would be as long as they are.
+/// Short rows stay as they are: what fills them would be as long as they are. Long ones end on a
+/// boundary of what memory moves at least, so that a row is written without reading its neighbour.
 std::int64_t Tensor::stride_for(std::int64_t cols) const noexcept {
   constexpr std::int64_t vector_bytes = 16, short_row_bytes = 32;
+  constexpr std::int64_t memory_bytes = 32, long_row_bytes = 256;
   const auto bytes = static_cast<std::int64_t>(bytes_per_element(precision()));
   if (contiguous_ || device().kind == DeviceKind::cpu || cols * bytes < short_row_bytes) {
     return cols;
   }
-  const std::int64_t count = vector_bytes / bytes;
+  const std::int64_t count = (cols * bytes < long_row_bytes ? vector_bytes : memory_bytes) / bytes;
   return (cols + count - 1) / count * count;
 }
 
