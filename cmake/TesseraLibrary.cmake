@@ -18,7 +18,7 @@ list(FILTER TESSERA_SIMD_SOURCES INCLUDE REGEX "_simd\\.cpp$")
 list(FILTER TESSERA_SOURCES EXCLUDE REGEX "_simd\\.cpp$")
 # Cost models and schedules of CUDA kernels need no CUDA: with the traits of a GPU they work anywhere.
 set(TESSERA_COST_SOURCES ${TESSERA_SOURCES})
-list(FILTER TESSERA_COST_SOURCES INCLUDE REGEX "/cuda/.*/((window_)?cost|cut|schedule)\\.cpp$")
+list(FILTER TESSERA_COST_SOURCES INCLUDE REGEX "/cuda/.*/((window_)?cost|cut|loads|schedule)\\.cpp$")
 # What a backend has or lacks stands in a pair of files, of which a build takes one.
 if(TESSERA_WITH_CUDA)
   list(FILTER TESSERA_SOURCES EXCLUDE REGEX "cuda_backend_absent\\.cpp$")

@@ -84,6 +84,16 @@ FITTED = set(
     "sbm?vertices=300000&communities=10000&mean_degree=16&inside=0.85&seed=508",
     "sbm?vertices=50000&communities=100&mean_degree=70&inside=0.6&seed=505",
     "sbm?vertices=90000&communities=6000&mean_degree=10&inside=0.95&seed=504",
+    "chung_lu?vertices=120000&edges=1800000&seed=607",
+    "erdos_renyi?vertices=150000&edges=1200000&seed=605",
+    "molecules?graphs=20000&mean_vertices=35&mean_degree=2.3&seed=606",
+    "rmat?scale=16&edges=1500000&a=0.57&b=0.19&c=0.19&seed=604",
+    "sbm?vertices=250000&communities=12500&mean_degree=9&inside=0.9&seed=603",
+    "sbm?vertices=70000&communities=1400&mean_degree=35&inside=0.65&seed=601",
+    "bcsstk35", "places", "preferential", "small-world",
+    "chung_lu?vertices=100000&edges=1700000&seed=811",
+    "erdos_renyi?vertices=90000&edges=1500000&seed=813",
+    "sbm?vertices=110000&communities=1800&mean_degree=28&inside=0.7&seed=812",
 }
 
 

@@ -2,8 +2,12 @@
 #include "ops/gathers.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <string>
 
+#include "graph/access.hpp"
 #include "graph/degrees.hpp"
+#include "ops/random_rows.hpp"
 #include "tiles/sample.hpp"
 
 namespace tessera::ops {
@@ -49,11 +53,44 @@ GatherShares gather_shares(const Graph& graph, tiles::Side side, double near_row
           std::max(0.0, distinct_share(graph, side, 256) * unpopular(cached_rows) - first_times)};
 }
 
+double asked_afar(const Graph& graph) {
+  const auto distinct = [&](int height) {
+    return distinct_share(graph, tiles::Side::forward, height);
+  };
+  // What windows share with those beside them halves where windows are twice as high.
+  const double first_times =
+      static_cast<double>(graph.num_cols()) / static_cast<double>(graph.num_edges());
+  return std::max({0.0, std::min(first_times, distinct(256)), 2 * distinct(256) - distinct(128)});
+}
+
+double missed_beside_targets(const Graph& graph, double cached_rows) {
+  if (graph.num_edges() == 0) return 0;
+  const auto make = [&]() -> std::shared_ptr<const void> {
+    const auto edges = static_cast<double>(graph.num_edges());
+    const double asked = asked_afar(graph);
+    const double missed = RandomRows(row_degrees(graph)->counts, asked)
+                              .missed(static_cast<double>(graph.num_rows()) / edges, cached_rows);
+    const double first_times = static_cast<double>(graph.num_cols()) / edges;
+    return std::make_shared<double>(std::max(0.0, asked * missed - first_times));
+  };
+  // Many policies ask the same.
+  const std::string key = "missed beside targets, of " + std::to_string(cached_rows) + " rows";
+  return *std::static_pointer_cast<const double>(detail::GraphAccess::derived(graph, key, make));
+}
+
 double GatherRates::us_per_byte(const Graph& graph, tiles::Side side, double part_bytes) const {
   const GatherShares shares = gather_shares(graph, side, near_bytes / part_bytes,
                                             cached_bytes / part_bytes, window_bytes / part_bytes);
   return shares.near / near_bytes_per_us + (1 - shares.near) / cached_bytes_per_us +
          shares.missed / missed_bytes_per_us;
+}
+
+double GatherRates::us_per_byte_beside_targets(const Graph& graph, double part_bytes) const {
+  const double near = gather_shares(graph, tiles::Side::forward, near_bytes / part_bytes, 0,
+                                    window_bytes / part_bytes)
+                          .near;
+  const double missed = missed_beside_targets(graph, cached_bytes / part_bytes);
+  return near / near_bytes_per_us + (1 - near) / cached_bytes_per_us + missed / missed_bytes_per_us;
 }
 
 }  // namespace tessera::ops

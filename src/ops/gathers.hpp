@@ -25,6 +25,13 @@ GatherShares gather_shares(const Graph& graph, tiles::Side side, double near_row
                            double cached_rows,
                            double window_rows = std::numeric_limits<double>::infinity());
 
+/// Of all rows that edges ask for, those that targets nearby do not ask for, too.
+double asked_afar(const Graph& graph);
+
+/// The share of rows that come from memory again where targets bring rows of their own, too: as
+/// `GatherShares::missed`, but of a cache of so many rows that keeps those used last.
+double missed_beside_targets(const Graph& graph, double cached_rows);
+
 /// How fast rows of X that edges ask for come, or parts of rows.
 struct GatherRates {
   double near_bytes_per_us;
@@ -44,6 +51,9 @@ struct GatherRates {
   }
   /// Microseconds per byte, where rows come in parts of `part_bytes`.
   double us_per_byte(const Graph& graph, tiles::Side side, double part_bytes) const;
+  /// The same where each target brings a row of its own, which nobody else asks for, and the
+  /// second-level cache keeps what was used last.
+  double us_per_byte_beside_targets(const Graph& graph, double part_bytes) const;
 };
 
 }  // namespace tessera::ops

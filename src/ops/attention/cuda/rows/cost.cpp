@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "graph/degrees.hpp"
+#include "ops/gathers.hpp"
 #include "ops/tuning.hpp"
 
 namespace tessera::ops {
@@ -19,12 +22,12 @@ struct RowsAttentionCoefficients {
   double exchange;            ///< and so much more for every doubling of the lanes of a head
   double second_vector;       ///< times so much where lanes hold two vectors
   double moved_bytes_per_us;  ///< features once, from and to memory
-  double gathered_bytes_per_us;
-  double narrow_score;  ///< times as much for a score of 16-bit features, two rows to widen
-  double narrow_gatv2;  ///< the same in GATv2
-  double backward;      ///< as many forward passes, but for the launch
-  double dot_backward;  ///< the same for dot products
-  double narrow_dot_backward;
+  GatherRates gathers;        ///< of rows of both matrices
+  double power;               ///< the slowest of all counts, and some of the others: all at 1
+  double narrow_score;        ///< times as much for a score of 16-bit features, two rows to widen
+  double narrow_gatv2;        ///< the same in GATv2
+  double backward;            ///< as many forward passes, but for the launch
+  double dot_backward;        ///< the same for dot products
   double gatv2_backward;
 
   RowsAttentionCoefficients scaled(DeviceRatio ratio) const {
@@ -32,12 +35,15 @@ struct RowsAttentionCoefficients {
     scaled.row_us /= ratio.processors;
     scaled.edge_us /= ratio.processors;
     scaled.moved_bytes_per_us *= ratio.memory;
-    scaled.gathered_bytes_per_us *= ratio.processors;
+    scaled.gathers = gathers.scaled(ratio.processors, ratio.memory);
     return scaled;
   }
 };
 
-constexpr std::array<Fitted<RowsAttentionCoefficients>, 1> coefficients = {
+constexpr double unlimited = std::numeric_limits<double>::infinity();
+
+/// Of 16-bit features: what warps do for an edge takes longer than its bytes.
+constexpr std::array<Fitted<RowsAttentionCoefficients>, 1> half_coefficients = {
     {{fitted_on_h200("2026-11-17", "six shapes of GAT and dot products on seven graphs"),
       {.launch_us = 13.2,
        .row_us = 5e-7,
@@ -46,13 +52,49 @@ constexpr std::array<Fitted<RowsAttentionCoefficients>, 1> coefficients = {
        .exchange = 0.045,
        .second_vector = 1.38,
        .moved_bytes_per_us = 4.2e6,
-       .gathered_bytes_per_us = 5.6e7,
+       .gathers = {.near_bytes_per_us = 5.6e7,
+                   .cached_bytes_per_us = 5.6e7,
+                   .missed_bytes_per_us = unlimited,
+                   .near_bytes = 0,
+                   .cached_bytes = unlimited,
+                   .window_bytes = 0},
+       .power = 1,
        .narrow_score = 1.5,
        .narrow_gatv2 = 1.6,
        .backward = 2.65,
-       .dot_backward = 2.6,
-       .narrow_dot_backward = 3.2,
+       .dot_backward = 3.2,
        .gatv2_backward = 4.0}}}};
+
+/// Of fp32: rows come as fast as caches give them.
+constexpr std::array<Fitted<RowsAttentionCoefficients>, 1> full_coefficients = {
+    {{fitted_on_h200("2026-11-18",
+                     "GAT and dot products, most of 8 heads of 8, on 17 graphs of "
+                     "2,708 to 880,000 vertices"),
+      {.launch_us = 11.1,
+       .row_us = 1.18e-5,
+       .edge_us = 1.21e-6,
+       .summed_score = 0.5,
+       .exchange = 0,
+       .second_vector = 2,
+       .moved_bytes_per_us = 3.1e6,
+       .gathers = {.near_bytes_per_us = 14.9e6,
+                   .cached_bytes_per_us = 8.77e6,
+                   .missed_bytes_per_us = 10.2e6,
+                   .near_bytes = 147e3,
+                   .cached_bytes = 35e6,
+                   .window_bytes = 278e3},
+       .power = 1.86,
+       .narrow_score = 1,
+       .narrow_gatv2 = 1,
+       .backward = 2.65,
+       .dot_backward = 2.6,
+       .gatv2_backward = 4.0}}}};
+
+RowsAttentionCoefficients coefficients_of(const AttentionProblem& problem,
+                                          const DeviceTraits& traits) {
+  const bool half = bytes_per_element(problem.options.precision) == 2;
+  return coefficients_for(half ? half_coefficients : full_coefficients, traits);
+}
 
 /// Rows are expected to begin on boundaries.
 template <class List>
@@ -109,7 +151,7 @@ std::optional<LaneVectors> expected_lane_vectors(const AttentionProblem& problem
 }
 
 double predict_rows_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {
-  const RowsAttentionCoefficients fit = coefficients_for(coefficients, traits);
+  const RowsAttentionCoefficients fit = coefficients_of(problem, traits);
   const AttentionOptions& options = problem.options;
   const Graph& graph = problem.graph;
   const auto held = expected_lane_vectors(problem);
@@ -122,28 +164,30 @@ double predict_rows_attention_us(const AttentionProblem& problem, const DeviceTr
                            static_cast<double>(bytes_per_element(options.precision));
   const auto rows = static_cast<double>(graph.num_rows());
   const auto edges = static_cast<double>(graph.num_edges());
-  const bool narrow = bytes_per_element(options.precision) == 2;
-  const double of_narrow =
+  const double of_widening =
       options.form == AttentionForm::gatv2 ? fit.narrow_gatv2 : fit.narrow_score;
   const double of_score =
       options.form == AttentionForm::gat
           ? 1
-          : (fit.summed_score + fit.exchange * shape->log_head_lanes) * (narrow ? of_narrow : 1);
+          : (fit.summed_score + fit.exchange * shape->log_head_lanes) * of_widening;
   const double of_vectors = held->vectors == 1 ? 1 : fit.second_vector * held->vectors / 2;
   const double working = lanes * (rows * fit.row_us + edges * fit.edge_us * of_score * of_vectors);
   const double moving = (rows + matrices * static_cast<double>(graph.num_cols())) * row_bytes /
                         fit.moved_bytes_per_us;
-  const double gathering = edges * matrices * row_bytes / fit.gathered_bytes_per_us;
-  return fit.launch_us + working + moving + gathering;
+  const double edge_bytes = matrices * row_bytes;
+  const double gathering =
+      edges * edge_bytes * fit.gathers.us_per_byte_beside_targets(graph, edge_bytes);
+  const double sum =
+      std::pow(working, fit.power) + std::pow(moving, fit.power) + std::pow(gathering, fit.power);
+  return fit.launch_us + std::pow(sum, 1 / fit.power);
 }
 
 double predict_rows_backward_us(const AttentionProblem& problem, const DeviceTraits& traits) {
   if (!problem.options.backward) return 0;
-  const RowsAttentionCoefficients fit = coefficients_for(coefficients, traits);
-  const bool narrow = bytes_per_element(problem.options.precision) == 2;
+  const RowsAttentionCoefficients fit = coefficients_of(problem, traits);
   double passes = fit.backward;
   if (problem.options.form == AttentionForm::dot) {
-    passes = narrow ? fit.narrow_dot_backward : fit.dot_backward;
+    passes = fit.dot_backward;
   } else if (problem.options.form == AttentionForm::gatv2) {
     passes = fit.gatv2_backward;
   }

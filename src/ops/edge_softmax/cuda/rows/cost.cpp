@@ -19,10 +19,16 @@ struct SoftmaxCoefficients {
   double launch_us;
   double moved_bytes_per_us;
   double batch_us;  ///< of a warp, as the next of a processor
+  /// How many times as long 16-bit numbers take a team of a whole warp, and any a team of four
+  /// lanes, which exchange least.
+  double half_warp;
+  double four_lanes;
   double alone_us;  ///< of a warp that has a processor for itself
   double resident_warps;
+  double power;   ///< the slowest of all counts, and a little of the others
   double cut_us;  ///< launches for rows that are cut
   double cut_batch_us;
+  double slot_us;  ///< of a part of the longest row, of which each part reads all others
 
   SoftmaxCoefficients scaled(DeviceRatio ratio) const {
     SoftmaxCoefficients scaled = *this;
@@ -37,10 +43,14 @@ constexpr std::array<Fitted<SoftmaxCoefficients>, 1> coefficients = {
       {.launch_us = 3,
        .moved_bytes_per_us = 3.8e6,
        .batch_us = 0.0457,
+       .half_warp = 1.16,
+       .four_lanes = 0.8,
        .alone_us = 0.8,
        .resident_warps = 48,
+       .power = 3,
        .cut_us = 8.3,
-       .cut_batch_us = 0.1}}}};
+       .cut_batch_us = 0.1,
+       .slot_us = 0.1}}}};
 
 /// What warps of several rows go through.
 struct RowBatches {
@@ -94,7 +104,10 @@ double predict_softmax_us(const EdgeSoftmaxProblem& problem, int team, const Dev
   const RowBatches batches = row_batches(*row_degrees(graph), longest_softmax_row(problem, team),
                                          heads, team, 32.0 / team);
   const double warps = static_cast<double>(graph.num_rows()) * team / 32;
-  const double working = (warps * batches.of_warp * fit.batch_us + batches.cut * fit.cut_batch_us) *
+  const bool half = bytes_per_element(problem.options.precision) == 2;
+  const double of_team = half && team == 32 ? fit.half_warp : team == 4 ? fit.four_lanes : 1;
+  const double batch_us = fit.batch_us * of_team;
+  const double working = (warps * batches.of_warp * batch_us + batches.cut * fit.cut_batch_us) *
                          head_blocks / traits.processors;
   const double numbers =
       static_cast<double>(graph.num_edges()) * static_cast<double>(problem.options.heads);
@@ -103,8 +116,17 @@ double predict_softmax_us(const EdgeSoftmaxProblem& problem, int team, const Dev
                         fit.moved_bytes_per_us;
   // Between two batches of a warp come those of all others on its processor.
   const double others = std::min(fit.resident_warps, warps / traits.processors);
-  const double waiting = batches.longest * std::max(fit.alone_us, others * fit.batch_us);
-  return fit.launch_us + (batches.cut > 0 ? fit.cut_us : 0) + std::max({working, moving, waiting});
+  const double waiting = std::min(batches.longest * std::max(fit.alone_us, others * fit.batch_us),
+                                  batches.longest * fit.alone_us + working);
+  double joining = 0;
+  if (batches.cut > 0) {
+    const double parts = static_cast<double>(row_degrees(graph)->longest()) /
+                         static_cast<double>(longest_softmax_row(problem, team));
+    joining = fit.cut_us + std::ceil(parts) * fit.slot_us;
+  }
+  const double sum =
+      std::pow(working, fit.power) + std::pow(moving, fit.power) + std::pow(waiting, fit.power);
+  return fit.launch_us + joining + std::pow(sum, 1 / fit.power);
 }
 
 }  // namespace tessera::ops

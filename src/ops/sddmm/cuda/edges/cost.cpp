@@ -75,7 +75,7 @@ constexpr std::array<Fitted<EdgesCoefficients>, 1> coefficients = {
        .per_tile = 82.984,
        .gathers = {.near_bytes_per_us = 15.2e6,
                    .cached_bytes_per_us = 9.38e6,
-                   .missed_bytes_per_us = 4.33e6,
+                   .missed_bytes_per_us = 3.8e6,
                    .near_bytes = 147e3,
                    .cached_bytes = 44.6e6,
                    .window_bytes = std::numeric_limits<double>::infinity()},
@@ -85,7 +85,7 @@ constexpr std::array<Fitted<EdgesCoefficients>, 1> coefficients = {
        .stream_start_us = 1.5,
        .stream_gathers = {.near_bytes_per_us = 13.3e6,
                           .cached_bytes_per_us = 8.74e6,
-                          .missed_bytes_per_us = 5.35e6,
+                          .missed_bytes_per_us = 7e6,
                           .near_bytes = 147e3,
                           .cached_bytes = 44.6e6,
                           .window_bytes = std::numeric_limits<double>::infinity()},
@@ -180,7 +180,7 @@ double source_bytes(const SddmmProblem& problem) {
 double moving_us(const SddmmProblem& problem, const GatherRates& gathers) {
   const double bytes = row_bytes(problem);
   return static_cast<double>(problem.graph.num_edges()) * bytes *
-         gathers.us_per_byte(problem.graph, tiles::Side::forward, bytes);
+         gathers.us_per_byte_beside_targets(problem.graph, bytes);
 }
 
 }  // namespace

@@ -4,113 +4,81 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
-#include "graph/degrees.hpp"
-#include "ops/gathers.hpp"
+#include "ops/sddmm/cuda/lists/loads.hpp"
 #include "ops/tuning.hpp"
-#include "tiles/sample.hpp"
 
 namespace tessera::ops {
 namespace {
 
 struct ListCoefficients {
-  double start_us;  ///< until the first row is asked for
+  double start_us;        ///< until the first row is asked for
+  double more_shares_us;  ///< more, where a processor has several shares
+  /// What rows take on their way to registers: from the first-level cache, from the second, and
+  /// from memory.
+  double near_bytes_per_us;
+  double second_bytes_per_us;
   double memory_bytes_per_us;
-  GatherRates gathers;               ///< of rows of V, where rows follow each other
-  double ahead_missed_bytes_per_us;  ///< what misses take where rows are always on their way
-  /// What rows that stand with their hubs share: how many times as many distinct sources as rows
-  /// that stand at random have.
-  double hub_sources;
-  double power;  ///< the slowest of all counts, and a little of the others
-  /// Panels: what begins later, rows of both ends once for each panel or share, rows of U for each
-  /// edge, and what rows take more that come from memory again.
-  double panel_start_us;
-  double panel_loaded_bytes_per_us;
-  double panel_passed_bytes_per_us;
-  double panel_missed_bytes_per_us;
-  PolicyFactors<list_policies.size()> factors;
-  double other_rows;    ///< how many times as long where rows are not of 512 bytes
+  double near_bytes;    ///< of the first-level cache
+  double second_bytes;  ///< that the second-level cache keeps of what was used last
+  double scattered;     ///< how many times as long rows that stand with their hubs take from memory
+  /// Instructions of an edge, those of each feature that has to be widened, and storing a result of
+  /// 32 or 16 bits elsewhere than beside the last.
+  double edge_us;
+  double widened_us;
+  double place_us;
+  double half_place_us;
+  double power;  ///< the slowest of all counts, and some of the others
+  /// Where rows are always on their way the others count less.
+  double ahead_power;
+  double ahead_second_bytes_per_us;
+  double ahead_widened_us;
   double uneven_share;  ///< of what the longest of single shares takes more than their mean
+  std::array<double, list_policies.size()> factors;  ///< in the order of `list_policies`
 
   ListCoefficients scaled(DeviceRatio ratio) const {
     ListCoefficients scaled = *this;
+    scaled.near_bytes_per_us *= ratio.processors;
+    scaled.second_bytes_per_us *= ratio.processors;
+    scaled.ahead_second_bytes_per_us *= ratio.processors;
     scaled.memory_bytes_per_us *= ratio.memory;
-    scaled.gathers = gathers.scaled(ratio.processors, ratio.memory);
-    scaled.ahead_missed_bytes_per_us *= ratio.memory;
-    scaled.panel_loaded_bytes_per_us *= ratio.processors;
-    scaled.panel_passed_bytes_per_us *= ratio.processors;
-    scaled.panel_missed_bytes_per_us *= ratio.memory;
+    scaled.edge_us /= ratio.processors;
+    scaled.widened_us /= ratio.processors;
+    scaled.ahead_widened_us /= ratio.processors;
+    scaled.place_us /= ratio.processors;
+    scaled.half_place_us /= ratio.processors;
     return scaled;
   }
 };
 
 constexpr std::array<Fitted<ListCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-17", "10 graphs of 11,758 to 410,236 vertices at 128 fp32 features"),
-      {.start_us = 7.85,
-       .memory_bytes_per_us = 4.1e6,
-       .gathers = {.near_bytes_per_us = 13.7e6,
-                   .cached_bytes_per_us = 8.45e6,
-                   .missed_bytes_per_us = 6.2e6,
-                   .near_bytes = 147e3,
-                   .cached_bytes = 44.6e6,
-                   .window_bytes = std::numeric_limits<double>::infinity()},
-       .ahead_missed_bytes_per_us = 40e6,
-       .hub_sources = 0.75,
-       .power = 2.27,
-       .panel_start_us = 2.85,
-       .panel_loaded_bytes_per_us = 13.7e6,
-       .panel_passed_bytes_per_us = 12.66e6,
-       .panel_missed_bytes_per_us = 3.66e6,
-       .factors = {{1.01, 1, 1.02, 1.02, 1.01, 1, 1.02}, {1.41, 1.4, 1.42, 1.42, 1.41, 1.4, 1.4}},
-       .other_rows = 1.2,
-       .uneven_share = 0.15}}}};
+    {{fitted_on_h200("2026-11-18",
+                     "15 graphs of 11,758 to 700,989 vertices at 128 features in fp32, 6 in bf16; "
+                     "5 of them at 64 and 256"),
+      {.start_us = 8.1,
+       .more_shares_us = 2.2,
+       .near_bytes_per_us = 14.8e6,
+       .second_bytes_per_us = 13.7e6,
+       .memory_bytes_per_us = 4.13e6,
+       .near_bytes = 200e3,
+       .second_bytes = 40e6,
+       .scattered = 1.15,
+       .edge_us = 13.7e-6,
+       .widened_us = 4.6e-8,
+       .place_us = 4.8e-6,
+       .half_place_us = 13e-6,
+       .power = 1.98,
+       .ahead_power = 3,
+       .ahead_second_bytes_per_us = 11.5e6,
+       .ahead_widened_us = 1.3e-7,
+       .uneven_share = 0.57,
+       .factors = {0.961, 0.956, 0.973, 1.047, 1.043, 1.007, 1.06}}}}};
 
-/// What a problem has to move, in bytes.
-struct Bytes {
-  double row;
-  double gathered;  ///< a row of V for each edge
-  double moved;     ///< U, V, the list and the results, once
-
-  Bytes(const SddmmProblem& problem, const ListPolicy& policy) {
-    const Graph& graph = problem.graph;
-    const auto edges = static_cast<double>(graph.num_edges());
-    const auto element = static_cast<double>(bytes_per_element(problem.precision));
-    const double listed = policy.order == ListOrder::rows ? 8 : 12;
-    row = static_cast<double>(problem.features) * element;
-    gathered = edges * row;
-    moved = (static_cast<double>(graph.num_rows()) + static_cast<double>(graph.num_cols())) * row +
-            edges * (listed + element);
+double factor_of(const ListCoefficients& fit, const ListPolicy& policy) {
+  for (std::size_t i = 0; i < list_policies.size(); ++i) {
+    if (list_policies[i] == policy) return fit.factors[i];
   }
-};
-
-/// The distinct sources of all windows of so many rows, if rows stood at random: of each source,
-/// the windows that one of its edges falls into. Columns are taken to be used as unevenly as rows.
-double random_sources(const Graph& graph, int height) {
-  const double windows = std::max(1.0, std::ceil(static_cast<double>(graph.num_rows()) / height));
-  double sources = 0;
-  for (const DegreeCount& each : row_degrees(graph)->counts) {
-    sources += static_cast<double>(each.rows) * windows *
-               (1 - std::pow(1 - 1 / windows, static_cast<double>(each.degree)));
-  }
-  return sources;
-}
-
-/// As `gather_shares`, of rows that stand with their hubs.
-GatherShares hub_shares(const Graph& graph, const ListCoefficients& fit, double row_bytes) {
-  const auto edges = static_cast<double>(graph.num_edges());
-  // What does not depend on how rows stand: how much of the edges the caches have by themselves.
-  const auto unpopular = [&](double bytes) {
-    const GatherShares shares = gather_shares(graph, tiles::Side::forward, bytes / row_bytes, 0);
-    const GatherShares none = gather_shares(graph, tiles::Side::forward, 0, 0);
-    return none.near < 1 ? (1 - shares.near) / (1 - none.near) : 0.0;
-  };
-  const auto distinct = [&](int height) {
-    return fit.hub_sources * random_sources(graph, height) / edges;
-  };
-  const double first_times = static_cast<double>(graph.num_cols()) / edges;
-  return {1 - distinct(64) * unpopular(fit.gathers.near_bytes),
-          std::max(0.0, distinct(256) * unpopular(fit.gathers.cached_bytes) - first_times)};
+  return 1;
 }
 
 /// How many times as long as their mean the longest of so many shares is, where each row of U that
@@ -131,36 +99,12 @@ double unevenness(const Graph& graph, std::int64_t shares) {
   return std::max(1.0, static_cast<double>(most) / mean);
 }
 
-double gathering_us(const SddmmProblem& problem, const ListPolicy& policy,
-                    const ListCoefficients& fit, const Bytes& bytes) {
-  GatherRates rates = fit.gathers;
-  if (policy.ahead) rates.missed_bytes_per_us = fit.ahead_missed_bytes_per_us;
-  if (policy.order == ListOrder::rows) {
-    return bytes.gathered * rates.us_per_byte(problem.graph, tiles::Side::forward, bytes.row);
-  }
-  const GatherShares shares = hub_shares(problem.graph, fit, bytes.row);
-  return bytes.gathered *
-         (shares.near / rates.near_bytes_per_us + (1 - shares.near) / rates.cached_bytes_per_us +
-          shares.missed / rates.missed_bytes_per_us);
-}
-
-double panels_us(const SddmmProblem& problem, const ListCoefficients& fit, const Bytes& bytes,
-                 const DeviceTraits& traits) {
-  const Graph& graph = problem.graph;
-  const auto rows = static_cast<double>(graph.num_rows());
-  const double sources =
-      tiles::sample_windows(graph, list_panel_rows, tiles::Side::forward).columns;
-  constexpr double parts_of_panels = 1.3;  // shares end within panels
-  const double targets =
-      std::max(static_cast<double>(traits.processors) * list_panel_rows, parts_of_panels * rows);
-  const double missed =
-      gather_shares(graph, tiles::Side::forward, 0, fit.gathers.cached_bytes / bytes.row).missed;
-  const double sum =
-      std::pow((sources + targets) * bytes.row / fit.panel_loaded_bytes_per_us, fit.power) +
-      std::pow(bytes.gathered / fit.panel_passed_bytes_per_us, fit.power) +
-      std::pow(bytes.moved / fit.memory_bytes_per_us, fit.power);
-  return fit.panel_start_us + std::pow(sum, 1 / fit.power) +
-         missed * bytes.gathered / fit.panel_missed_bytes_per_us;
+/// What the longest share of a policy adds: shares of a processor that has several even out.
+double unevenness(const Graph& graph, const ListPolicy& policy, const ListCoefficients& fit,
+                  const DeviceTraits& traits) {
+  if (policy.shares == 0 || policy.order == ListOrder::hubs) return 1;
+  const double of_longest = unevenness(graph, traits.processors) - 1;
+  return 1 + fit.uneven_share / std::sqrt(double(policy.shares)) * of_longest;
 }
 
 }  // namespace
@@ -168,21 +112,32 @@ double panels_us(const SddmmProblem& problem, const ListCoefficients& fit, const
 double predict_list_us(const SddmmProblem& problem, const ListPolicy& policy,
                        const DeviceTraits& traits) {
   const ListCoefficients fit = coefficients_for(coefficients, traits);
-  if (problem.graph.num_edges() == 0 || problem.features == 0) return fit.start_us;
-  const Bytes bytes(problem, policy);
-  const bool half = bytes_per_element(problem.precision) == 2;
-  constexpr double fitted_row_bytes = 512;
-  const bool uneven = policy.shares == 1 && policy.order != ListOrder::hubs;
-  const double factor =
-      fit.factors.of(list_policies, policy, half) *
-      (bytes.row == fitted_row_bytes ? 1 : fit.other_rows) *
-      (uneven ? 1 + fit.uneven_share * (unevenness(problem.graph, traits.processors) - 1) : 1);
-  if (policy.order == ListOrder::panels) {
-    return fit.start_us + factor * panels_us(problem, fit, bytes, traits);
-  }
-  const double sum = std::pow(gathering_us(problem, policy, fit, bytes), fit.power) +
-                     std::pow(bytes.moved / fit.memory_bytes_per_us, fit.power);
-  return fit.start_us + factor * std::pow(sum, 1 / fit.power);
+  const Graph& graph = problem.graph;
+  if (graph.num_edges() == 0 || problem.features == 0) return fit.start_us;
+  const auto edges = static_cast<double>(graph.num_edges());
+  const auto features = static_cast<double>(problem.features);
+  const auto element = static_cast<double>(bytes_per_element(problem.precision));
+  const double row = features * element;
+  const ListLoads loads = list_loads(
+      graph, policy,
+      {fit.near_bytes / row, fit.second_bytes / row, static_cast<double>(traits.processors)});
+  const double listed = (policy.order == ListOrder::rows ? 8 : 12) + element;
+  const double scattered = policy.order == ListOrder::hubs ? fit.scattered : 1;
+  const double from_memory = loads.memory > 0 ? row * scattered * loads.memory + listed : 0;
+  const bool half = element == 2;
+  const double placing = half ? fit.half_place_us : fit.place_us;
+  const double widened_us = policy.ahead ? fit.ahead_widened_us : fit.widened_us;
+  const double issuing = fit.edge_us + (half ? features * widened_us : 0) +
+                         (policy.order == ListOrder::panels ? placing : 0);
+  const double power = policy.ahead ? fit.ahead_power : fit.power;
+  const double second_bytes_per_us =
+      policy.ahead ? fit.ahead_second_bytes_per_us : fit.second_bytes_per_us;
+  const std::array of_edge = {row / fit.near_bytes_per_us, row * loads.second / second_bytes_per_us,
+                              from_memory / fit.memory_bytes_per_us, issuing};
+  double sum = 0;
+  for (const double us : of_edge) sum += std::pow(edges * us, power);
+  return fit.start_us + (policy.shares > 1 ? fit.more_shares_us : 0) +
+         factor_of(fit, policy) * unevenness(graph, policy, fit, traits) * std::pow(sum, 1 / power);
 }
 
 }  // namespace tessera::ops

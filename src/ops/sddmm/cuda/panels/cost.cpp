@@ -42,7 +42,7 @@ constexpr std::array<Fitted<PanelCoefficients>, 1> coefficients = {
       {.start_us = 10.5,
        .memory_bytes_per_us = 4.1e6,
        .gathered_bytes_per_us = 31.9e6,
-       .missed_bytes_per_us = 3.25e6,
+       .missed_bytes_per_us = 5e6,
        .cached_bytes = 44.6e6,
        .near_bytes_per_us = 24.4e6,
        .lines_per_edge = 1.62,
@@ -78,8 +78,7 @@ double predict_panels_us(const SddmmProblem& problem, const PanelPolicy& policy,
   const double panels = std::max(1.0, std::ceil(num_rows / rows));
   const double pieces = std::max(panels, static_cast<double>(wanted_pieces(graph, rows, traits)));
   const double loaded = distinct_sources(graph, rows) + pieces / panels * num_rows;
-  const double missed =
-      gather_shares(graph, tiles::Side::forward, 0, fit.cached_bytes / bytes).missed;
+  const double missed = missed_beside_targets(graph, fit.cached_bytes / bytes);
   const double gathering =
       bytes * (loaded / fit.gathered_bytes_per_us + missed * edges / fit.missed_bytes_per_us);
   constexpr double line_bytes = 128;

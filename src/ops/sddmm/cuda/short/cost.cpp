@@ -26,9 +26,10 @@ struct Rates {
 
 struct ShortDotCoefficients {
   double moved_bytes_per_us;
-  /// Rows that the second-level cache does not keep come from memory, which takes longer by that.
-  double half_missed_bytes_per_us, full_missed_bytes_per_us;
-  double cached_bytes;
+  /// Rows of 16 bits that the second-level cache does not keep come from memory, which takes longer
+  /// by that; those of fp32 move as others do.
+  double half_missed_bytes_per_us;
+  double half_cached_bytes, full_cached_bytes;
   Rates half, full;
   Rates half_direct, full_direct;
 
@@ -36,7 +37,6 @@ struct ShortDotCoefficients {
     ShortDotCoefficients scaled = *this;
     scaled.moved_bytes_per_us *= ratio.memory;
     scaled.half_missed_bytes_per_us *= ratio.memory;
-    scaled.full_missed_bytes_per_us *= ratio.memory;
     for (Rates* const rates :
          {&scaled.half, &scaled.full, &scaled.half_direct, &scaled.full_direct}) {
       rates->edge_us /= ratio.processors;
@@ -49,16 +49,16 @@ struct ShortDotCoefficients {
 constexpr std::array<Fitted<ShortDotCoefficients>, 1> coefficients = {
     {{fitted_on_h200("2026-11-15",
                      "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 "
-                     "features; 16 bits "
-                     "on 2026-11-17, 30 graphs of up to 66 M edges, most of them at 128"),
-      {.moved_bytes_per_us = 3.9e6,
+                     "features; 16 bits on 2026-11-17, 30 graphs of up to 66 M edges, most of them "
+                     "at 128; fp32 on 2026-11-18, 40 of them at 64 to 256"),
+      {.moved_bytes_per_us = 4e6,
        .half_missed_bytes_per_us = 3.67e6,
-       .full_missed_bytes_per_us = 9e6,
-       .cached_bytes = 44.6e6,
+       .half_cached_bytes = 44.6e6,
+       .full_cached_bytes = 40e6,
        .half = {9.367, 0.001701, 0.01843, 3.655e-05, 0.04457, 1.972e-6, 8.419e6, 2.168},
-       .full = {9.756, 0.0006999, 0.03789, 7.895e-05, 0.0241, 0.759e-6, 4.183e6, 2.177},
+       .full = {8.1, 0.003, 0.0188, 2e-04, 0.0563, 2.88e-6, 7.32e6, 1.7},
        .half_direct = {8.828, 0.002232, 0.001721, 4.381e-05, 0.0445, 4.5e-6, 9.1e6, 2.781},
-       .full_direct = {9.223, 0.001122, 0.03774, 1.786e-05, 0.00813, 2.407e-6, 5.298e6, 3.62}}}}};
+       .full_direct = {8.1, 0.003, 0.0271, 0, 0.0591, 1.69e-6, 5.91e6, 1.88}}}}};
 
 double num_windows(const Graph& graph) {
   return std::ceil(static_cast<double>(graph.num_rows()) / tiles::dot_step_rows);
@@ -95,20 +95,24 @@ double predict_short_dots_us(const SddmmProblem& problem, bool direct, const Dev
   const double work_us =
       heads * (steps * (rates.step_us + rates.step_us_per_byte * bytes) + runs * rates.run_us) /
       traits.processors;
-  const double missed_bytes_per_us =
-      half ? fit.half_missed_bytes_per_us : fit.full_missed_bytes_per_us;
-  const double missed_share =
-      gather_shares(graph, tiles::Side::forward, 0, fit.cached_bytes / std::max(1.0, bytes)).missed;
-  const double gather_us =
-      heads * bytes *
-      (steps * tiles::step_columns / rates.gathered_bytes_per_us +
-       missed_share * static_cast<double>(graph.num_edges()) / missed_bytes_per_us);
+  const auto edges = static_cast<double>(graph.num_edges());
   const auto rows = static_cast<double>(graph.num_rows()) + static_cast<double>(graph.num_cols());
-  const double move_us = heads * rows * bytes / fit.moved_bytes_per_us;
+  double gather_us = heads * bytes * steps * tiles::step_columns / rates.gathered_bytes_per_us;
+  double moved_rows = rows;
+  if (half) {
+    const double cached_rows = fit.half_cached_bytes / std::max(1.0, bytes);
+    gather_us += heads * bytes * edges *
+                 gather_shares(graph, tiles::Side::forward, 0, cached_rows).missed /
+                 fit.half_missed_bytes_per_us;
+  } else {
+    const double cached_rows = fit.full_cached_bytes / std::max(1.0, heads * bytes);
+    moved_rows += edges * missed_beside_targets(graph, cached_rows);
+  }
+  const double move_us = heads * moved_rows * bytes / fit.moved_bytes_per_us;
   const double sum = std::pow(work_us, rates.power) + std::pow(gather_us, rates.power) +
                      std::pow(move_us, rates.power);
   return rates.start_us + rates.start_us_per_byte * bytes + std::pow(sum, 1 / rates.power) +
-         heads * static_cast<double>(graph.num_edges()) * rates.edge_us;
+         heads * edges * rates.edge_us;
 }
 
 }  // namespace tessera::ops

@@ -28,8 +28,11 @@ struct RowsCoefficients {
   double last_vector_us;      ///< more, for each further vector of a lane
   double moved_bytes_per_us;  ///< X, Y and a list once, from and to memory
   double index_bytes_per_us;  ///< lists and columns, for each part of the rows but the first
-  double value_us;            ///< for an edge that has a value
-  double near_value_us;       ///< the same where X is no larger than `near_bytes`
+  /// A residual, read when a row ends, and how much more for each further vector of a lane.
+  double residual_bytes_per_us;
+  double residual_vector;
+  double value_us;       ///< for an edge that has a value
+  double near_value_us;  ///< the same where X is no larger than `near_bytes`
   double near_bytes;
   GatherRates gathers;
   /// The longest of waiting, gathering and moving decides, and a little of the others.
@@ -43,6 +46,7 @@ struct RowsCoefficients {
     scaled.moved_bytes_per_us *= ratio.memory;
     scaled.index_bytes_per_us *= ratio.memory;
     scaled.copied_bytes_per_us *= ratio.memory;
+    scaled.residual_bytes_per_us *= ratio.memory;
     scaled.gathers = gathers.scaled(ratio.processors, ratio.memory);
     scaled.value_us /= ratio.processors;
     scaled.near_value_us /= ratio.processors;
@@ -56,7 +60,8 @@ constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
           "40 graphs of 34 to 1.8 M vertices, 14 of them generated, at 32 and 128 "
           "features; policies of other widths to 37 graphs at 16 to 256 on 2026-11-15; what "
           "warps wait for, and vectors of 16-bit rows, to 25 matrices at 128; parts of rows to "
-          "eight graphs at 64 to 256, what caches give and lists of rows to 42 graphs and some of "
+          "eight graphs at 64 to 256, residuals to 15 at 64, what caches give and lists of rows to "
+          "42 graphs and some of "
           "them in other orders, most of them at 128; rows that are shifted or copied to four "
           "generated ones at 7 to 96"),
       {.launch_us = 7.736,
@@ -70,6 +75,8 @@ constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
        .last_vector_us = 0.1936,
        .moved_bytes_per_us = 5.65e6,
        .index_bytes_per_us = 4.2e6,
+       .residual_bytes_per_us = 4.2e6,
+       .residual_vector = 0.4,
        .value_us = 1.25e-5,
        .near_value_us = 5e-6,
        .near_bytes = 2e6,
@@ -261,7 +268,11 @@ RowsTimes times_of(const SpmmProblem& problem, const RowLengths& rows, const Row
   const double factor = fit.factors.of(rows_policies, policy, feature_bytes == 2);
   RowsTimes times;
   times.start_us = fit.launch_us + (policy.listed ? 0 : fit.unlisted_us) + last_us;
-  times.work_us = factor * std::pow(sum, 1 / fit.power) + indices_us + values;
+  const double residual_us = problem.epilogue.residual
+                                 ? num_rows * row_bytes / fit.residual_bytes_per_us *
+                                       (1 + fit.residual_vector * (policy.vectors - 1))
+                                 : 0;
+  times.work_us = factor * std::pow(sum, 1 / fit.power) + indices_us + values + residual_us;
   if (begin_anywhere(problem, policy) && !takes_elements(problem, policy)) {
     times.copying_us =
         predicted_copy_us(static_cast<double>(bytes_of_units(problem)), fit.copied_bytes_per_us);

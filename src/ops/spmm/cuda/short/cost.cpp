@@ -161,7 +161,10 @@ double predict_short_us(const SpmmProblem& problem, ShortEncoding encoding,
   const double copy_us = copied ? predicted_copy_us(static_cast<double>(bytes_of_copy(problem)),
                                                     fit.moved_bytes_per_us)
                                 : 0;
-  return fit.start_us + copy_us + both_us + longest_us;
+  // A residual is read when a window ends.
+  const double residual_us =
+      problem.epilogue.residual ? rows * row_bytes / fit.moved_bytes_per_us : 0;
+  return fit.start_us + copy_us + both_us + longest_us + residual_us;
 }
 
 }  // namespace tessera::ops

@@ -64,8 +64,10 @@ struct TallCoefficients {
   double value_us;  ///< more for each value of a tile
   /// What features that a kernel has room for cost where there are none, of others.
   double unused_features;
-  /// A residual is read when a window ends, which nothing hides where windows have few tiles.
+  /// A residual is read when a window ends, while others have tiles: the longer counts, and some of
+  /// the other.
   double residual_bytes_per_us;
+  double half_residual_power, full_residual_power;
   /// Putting values of a run in order.
   double pack_launch_us;
   double packed_values_per_us;
@@ -120,6 +122,8 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
        .value_us = 2.1e-4,
        .unused_features = 0.6,
        .residual_bytes_per_us = 1e6,
+       .half_residual_power = 1.2,
+       .full_residual_power = 1.5,
        .pack_launch_us = 4,
        .packed_values_per_us = 3.5e5,
        .merge_us = 1,
@@ -217,6 +221,19 @@ double work_us_of(const TallShape& shape, const TallPolicy& policy, const TallWo
   return std::max(work_us, work.moved_bytes / fit.moved_bytes_per_us);
 }
 
+/// All work, with reading a residual if there is one.
+double with_residual(const SpmmProblem& problem, double work_us, const TallCoefficients& fit) {
+  if (!problem.epilogue.residual) return work_us;
+  const bool forward = problem.pass == SpmmPass::forward;
+  const auto rows =
+      static_cast<double>(forward ? problem.graph.num_rows() : problem.graph.num_cols());
+  const auto element_bytes = static_cast<double>(bytes_per_element(problem.precision));
+  const double residual_us =
+      rows * static_cast<double>(problem.features) * element_bytes / fit.residual_bytes_per_us;
+  const double power = element_bytes == 2 ? fit.half_residual_power : fit.full_residual_power;
+  return std::pow(std::pow(work_us, power) + std::pow(residual_us, power), 1 / power);
+}
+
 double start_us_of(const TallShape& shape, const TallCoefficients& fit) {
   return fit.start_us + fit.start_us_per_byte * shape.chunk_bytes + shape.copy_us;
 }
@@ -250,9 +267,8 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy, con
                        const DeviceTraits& traits) {
   const TallCoefficients fit = coefficients_for(coefficients, traits);
   const TallShape shape(problem, policy, fit);
-  return start_us_of(shape, fit) + factor_of(fit, policy) * work_us_of(shape, policy, work,
-                                                                       shape.tile_us,
-                                                                       traits.processors, fit);
+  const double work_us = work_us_of(shape, policy, work, shape.tile_us, traits.processors, fit);
+  return start_us_of(shape, fit) + factor_of(fit, policy) * with_residual(problem, work_us, fit);
 }
 
 double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
@@ -287,7 +303,7 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
   if (policy.valued && problem.edge_values_expected) {
     work_us += fit.pack_launch_us + edges / fit.packed_values_per_us;
   }
-  if (problem.epilogue.residual) work_us += rows * row_bytes / fit.residual_bytes_per_us;
+  work_us = with_residual(problem, work_us, fit);
   const double windows_us = start_us_of(shape, fit) + factor_of(fit, policy) * work_us;
   if (policy.min_uses == 1) return windows_us;
   // CUDA cores come first, and their sums are written and read once, of rows with such edges.
