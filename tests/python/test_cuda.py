@@ -184,6 +184,28 @@ def test_gat_keeps_sums_for_its_gradients_where_rows_are_long(heads, channels, d
         assert (mine - expected).abs().max() <= 1e-4 * (1 + expected.abs().max())
 
 
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("lies", ["beside a boundary", "in longer rows", "in columns"])
+def test_gradients_of_gat_wherever_that_of_its_output_lies(heads, lies):
+    """Kernels of 16 bits that read sums which were kept want boundaries of 16 bytes; others find gradients without."""
+    size, width = 20_000, heads * 64
+    targets = torch.arange(size, device="cuda").repeat_interleave(30)
+    sources = (targets + torch.randint(-20, 21, targets.shape, device="cuda")).clamp(0, size - 1)
+    edges = torch.unique(targets * size + sources)  # windows know each edge once
+    index = torch.stack([edges % size, edges // size])
+    layer = tessera.nn.GATConv(16, 64, heads=heads).cuda().bfloat16()
+    x = torch.randn(size, 16, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    grad = torch.randn(size, width, device="cuda", dtype=torch.bfloat16)
+    room = {"beside a boundary": lambda: grad.new_empty(size * width + 1)[1:].view(size, width),
+            "in longer rows": lambda: grad.new_empty(size, width + 1)[:, 1:],
+            "in columns": lambda: grad.new_empty(width, size).t()}[lies]()
+    moved = room.copy_(grad)
+    wanted = [x, *layer.parameters()]
+    expected = torch.autograd.grad(layer(x, index), wanted, grad)
+    for mine, other in zip(torch.autograd.grad(layer(x, index), wanted, moved), expected):
+        assert (mine.float() - other.float()).abs().max() <= 0.1 * (1 + other.float().abs().max())
+
+
 def seed_of_the_layer(dropout):
     from tessera.functional import dropout_seed
 

@@ -124,6 +124,44 @@ TEST(Pieces, ComputeNeighboursAtTheSameTimeWhateverTheirSizes) {
   }
 }
 
+/// Of costs so large that not all are told apart, no worker has more than another by more than the
+/// largest piece and what is not told apart.
+TEST(Pieces, GiveEveryWorkerAboutTheSameOfVeryLargeOnes) {
+  constexpr int height = 16;
+  for (const EdgeOffset largest : {4'090, 4'092, 8'187, 8'190, 100'000}) {
+    for (const int workers : {1, 2, 7, 40}) {
+      SCOPED_TRACE(::testing::Message() << largest << ", " << workers);
+      std::vector<EdgeOffset> steps = {0};
+      std::vector<EdgeOffset> tiles = {0};
+      constexpr VertexId num_windows = 300;
+      for (VertexId w = 0; w < num_windows; ++w) {
+        const EdgeOffset count = w % 3 == 0 ? largest - w % 7 : w * largest / 1000;
+        steps.push_back(steps.back() + count);
+        tiles.push_back(tiles.back() + (count + 3) / 4);
+      }
+      const PieceSchedule schedule = make_pieces(WindowSteps{.num_rows = num_windows * height,
+                                                             .height = height,
+                                                             .step_offsets = steps,
+                                                             .tile_offsets = tiles},
+                                                 {workers, largest});
+      ASSERT_EQ(schedule.num_workers(), workers);
+      ASSERT_EQ(schedule.pieces.size(), static_cast<std::size_t>(num_windows));
+      std::vector<int> taken(num_windows, 0);
+      for (const Piece& piece : schedule.pieces) {
+        ++taken[static_cast<std::size_t>(piece.first_row / height)];
+      }
+      EXPECT_EQ(taken, std::vector<int>(num_windows, 1));
+      std::int64_t least = steps.back(), most = 0;
+      for (std::int64_t worker = 0; worker < workers; ++worker) {
+        const std::int64_t load = steps_of_worker(schedule, worker);
+        least = std::min(least, load);
+        most = std::max(most, load);
+      }
+      EXPECT_LE(most - least, largest + largest / 10);
+    }
+  }
+}
+
 TEST(Pieces, HaveNoMoreWorkersThanPieces) {
   const TiledGraph tiled = translate(testing::path_graph(100), 64);
   EXPECT_EQ(make_pieces(tiled, {50, 32}).num_workers(), 2);
