@@ -92,9 +92,12 @@ def test_what_a_file_cannot_hold_is_not_left_out(what, tmp_path):
 
 def test_other_ways_to_write_the_same_data(tmp_path):
     data = example()
+    data.y[3] = -1  # no class
     tessera.save(data, tmp_path / "data.tsr")
     expected = (tmp_path / "data.tsr").read_bytes()
-    for name, value in {"y": data.y.view(-1, 1), "x": data.x.to_sparse(), "edge_index": data.edge_index.int(),
+    as_ogb = data.y.view(-1, 1).float()
+    as_ogb[3] = float("nan")
+    for name, value in {"y": as_ogb, "x": data.x.to_sparse(), "edge_index": data.edge_index.int(),
                         "train_mask": data.train_mask.byte()}.items():
         other = data.clone()
         other[name] = value

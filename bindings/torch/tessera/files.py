@@ -99,12 +99,13 @@ def _labels(data: Any, vertices: int) -> np.ndarray | None:
     labels = _rows(data, "y", vertices, "vertices", (1, 2))
     if labels is None:
         return None
-    if labels.dim() == 2 and labels.size(1) == 1 and not labels.is_floating_point():
-        labels = labels.view(-1)  # as OGB has classes
-    if labels.dim() == 2:
+    if labels.dim() == 2 and labels.size(1) != 1:
         return labels.float().numpy()
-    if labels.is_floating_point() and not torch.equal(labels, labels.round()):
-        raise ValueError("data.y holds numbers that are no classes, which the file cannot: leave it out (data.y = None)")
+    labels = labels.reshape(-1)  # OGB has classes in a column, and none as what is not a number
+    if labels.is_floating_point():
+        labels = labels.nan_to_num(-1.0)
+        if not torch.equal(labels, labels.round()):
+            raise ValueError("data.y holds numbers that are no classes, which the file cannot: leave it out (data.y = None)")
     return labels.long().numpy()
 
 
