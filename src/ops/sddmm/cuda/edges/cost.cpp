@@ -97,7 +97,7 @@ constexpr std::array<Fitted<EdgesCoefficients>, 1> coefficients = {
        .factors = {{1,     1,     1.2,  1.011, 0.968, 1.122, 0.856, 1.085, 0.7,   0.94,  1.187,
                     0.846, 1.088, 1.03, 0.958, 0.96,  1.069, 1.091, 0.84,  0.833, 0.907, 0.92},
                    {1,     1.14, 1.05,  1.022, 0.816, 1.251, 0.889, 0.958, 0.856, 1.084, 1.21,
-                    0.824, 1.14, 1.039, 0.864, 1,     1,     1,     0.987, 0.888, 1.007, 1}}}}}};
+                    0.875, 1.14, 1.039, 0.864, 1,     1,     1,     0.987, 0.888, 1.007, 1}}}}}};
 
 /// Blocks that a processor holds at once, by the registers that nvcc 13.0 gives the kernels for
 /// sm_90 (plain ones: one head, no scales).
