@@ -19,8 +19,8 @@ struct ListLoads {
   double memory = 0;  ///< come from memory
 };
 
-/// Estimated from windows of the graph, from the degrees of its rows and, of rows that stand with
-/// their hubs, from some of these.
+/// Estimated from windows of the graph and from the degrees of its rows: a plan does not bring the
+/// edges of a graph that lies on a GPU.
 ListLoads list_loads(const Graph& graph, const ListPolicy& policy, const CachedRows& cached);
 
 }  // namespace tessera::ops
