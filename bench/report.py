@@ -179,8 +179,10 @@ def report(arguments):
     peers = read_peers(arguments.peers, arguments.op)
     machine = header.get("machine", {})
     gpus = ", ".join(machine.get("gpus", [])) or machine.get("cpu", "unknown machine")
+    earlier = sorted({(record["commit"], record["graph"]) for record in records.values() if record.get("commit", header.get("commit")) != header.get("commit")})
+    others = "".join(f"; {graph} at commit {commit}" for commit, graph in earlier)
     lines = [f"# {arguments.op} beside other kernels", "",
-             f"{gpus}; commit {header.get('commit') or 'unknown'}, {header.get('date', 'no date')}. "
+             f"{gpus}; commit {header.get('commit') or 'unknown'}, {header.get('date', 'no date')}{others}. "
              "Median of 50 runs between two events, warm L2; speed is the other's time over ours. "
              "A star marks a case at 80 % of its floor or better, which counts as met.", ""]
     precisions = sorted({key[2] for key in records}, key=["fp32", "tf32", "bf16", "fp16"].index)

@@ -96,7 +96,7 @@ def hybrid_goals(hygnn):
 
 def public_goals(op, content, others, means):
     """Speeds of default plans over the best public kernel, by kind of precision."""
-    source = f"cuda_{op}_default.json, `{content['commit']}`"
+    name = f"cuda_{op}_default.json"
     by_case = {(one["op"], one["graph"], one["kind"]): one for one in others}
     for precision, bound in means.items():
         found = []
@@ -106,6 +106,7 @@ def public_goals(op, content, others, means):
                 found.append((other["us"] / record["median_us"], record, other))
         if not found:
             continue
+        source = source_of(name, content, [one[1] for one in found])
         mean = geometric_mean([one[0] for one in found])
         counted = [one for one in found if one[1]["floor_us"] < FLOOR * one[1]["median_us"] and (op == "spmm" or time_of(one[1]) >= LAUNCH_US)]
         worst = min(counted, key=lambda one: one[0])
@@ -121,11 +122,11 @@ def public_goals(op, content, others, means):
         for graph, most in (("reddit", 1100), ("proteins", 290), ("fb100-Cornell5", 45)):
             if (graph, "bf16") in times:
                 us = times[graph, "bf16"]["median_us"]
-                yield Goal(f"{graph} in bf16, µs", str(most), f"{us:.1f}", at_most(us, most), source)
+                yield Goal(f"{graph} in bf16, µs", str(most), f"{us:.1f}", at_most(us, most), source_of(name, content, [times[graph, "bf16"]]))
     else:
         ratios = [(time_of(times[graph, "fp32"]) / time_of(one), graph) for (graph, precision), one in times.items() if precision == "bf16" and (graph, "fp32") in times]
         if ratios:
-            yield Goal("sddmm in bf16 over fp32, worst", "1", f"{min(ratios)[0]:.2f} ({min(ratios)[1]}) of {len(ratios)} graphs", at_least(min(ratios)[0], 1), source)
+            yield Goal("sddmm in bf16 over fp32, worst", "1", f"{min(ratios)[0]:.2f} ({min(ratios)[1]}) of {len(ratios)} graphs", at_least(min(ratios)[0], 1), source_of(name, content, times.values()))
 
 
 def twin_goals(large):

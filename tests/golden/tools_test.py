@@ -227,6 +227,9 @@ class Tools(unittest.TestCase):
         goals = list(hygnn_goals.public_goals("sddmm", content, others, {"fp32": None}))
         self.assertEqual(goals[0].met, "yes")
         self.assertIn("0.97 (counted)", goals[0].measured)
+        self.assertEqual(goals[0].source, "cuda_sddmm_default.json, `abc`")
+        content["records"][0]["commit"] = "def"  # of a run before
+        self.assertEqual(next(hygnn_goals.public_goals("sddmm", content, others, {"fp32": None})).source, "cuda_sddmm_default.json, `abc`, `def`")
         self.assertEqual(hygnn_goals.at_most(337, 290), "no, 16 % above")
 
     def test_graphs_that_were_made_before_are_read(self):
