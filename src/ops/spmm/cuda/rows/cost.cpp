@@ -28,7 +28,8 @@ struct RowsCoefficients {
   double last_vector_us;      ///< more, for each further vector of a lane
   double moved_bytes_per_us;  ///< X, Y and a list once, from and to memory
   double index_bytes_per_us;  ///< lists and columns, for each part of the rows but the first
-  /// A residual, read when a row ends, and how much more for each further vector of a lane.
+  /// A residual, read when a row ends, and how much more for each further vector of a lane in 32
+  /// bits: in 16 bits further ones cost nothing that was seen.
   double residual_bytes_per_us;
   double residual_vector;
   double value_us;       ///< for an edge that has a value
@@ -268,9 +269,10 @@ RowsTimes times_of(const SpmmProblem& problem, const RowLengths& rows, const Row
   const double factor = fit.factors.of(rows_policies, policy, feature_bytes == 2);
   RowsTimes times;
   times.start_us = fit.launch_us + (policy.listed ? 0 : fit.unlisted_us) + last_us;
+  const double further_vectors = feature_bytes == 2 ? 0 : policy.vectors - 1;
   const double residual_us = problem.epilogue.residual
                                  ? num_rows * row_bytes / fit.residual_bytes_per_us *
-                                       (1 + fit.residual_vector * (policy.vectors - 1))
+                                       (1 + fit.residual_vector * further_vectors)
                                  : 0;
   times.work_us = factor * std::pow(sum, 1 / fit.power) + indices_us + values + residual_us;
   if (begin_anywhere(problem, policy) && !takes_elements(problem, policy)) {
