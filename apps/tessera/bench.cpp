@@ -220,6 +220,7 @@ ExitCode run_bench(Session& session, BenchArguments arguments) {
     json["copy_bytes_per_second"] = bandwidth_json(arguments.threads, device);
   }
   set_num_threads(threads_before);
+  json["epochs"] = arguments.epochs;
   json["records"] = report.records();
   json["failures"] = report.failures();
   json["skipped"] = report.skipped();
@@ -280,6 +281,7 @@ void reject_useless_options(const Arguments& app, const BenchArguments& argument
                            "--strict",
                            "--exact-nonfinite",
                            "--allow-nondeterministic",
+                           "--epochs",
                            "--quick",
                            "--full",
                            "--commit",
@@ -412,6 +414,12 @@ Action setup(Arguments& app) {
                  "also measure this kernel, or the fastest of this group, to compare with")
       ->type_name("NAME");
   add_planning_options(app, arguments->planning);
+  app.add_option("--epochs", arguments->epochs,
+                 "how often plans will be used (default 100); where that makes up for the time, "
+                 "plans on a GPU also look for another order of rows")
+      ->type_name("N")
+      ->check(between(std::int64_t{1}, std::int64_t{1} << 40))
+      ->group("Plans");
   auto* const quick = app.add_flag("--quick", arguments->quick,
                                    "small graphs and few repeats (the default without --data)");
   app.add_flag("--full", arguments->full, "more graphs, five widths, more repeats")

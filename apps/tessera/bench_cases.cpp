@@ -68,6 +68,7 @@ bench::Problem problem_on(const BenchArguments& arguments, const Dataset& datase
   problem.dataset = std::make_shared<const Dataset>(dataset);
   problem.device = parse_device(arguments.device);
   problem.plans = arguments.planning.options();
+  problem.plans.epochs = arguments.epochs;
   problem.shape = arguments.shape;
   problem.parts = arguments.parts;
   if (!arguments.partition_file.empty()) {

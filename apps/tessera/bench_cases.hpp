@@ -28,6 +28,7 @@ struct BenchArguments {
   std::string kernel;
   std::string baseline;
   PlanningOptions planning;
+  std::int64_t epochs = ops::PlanOptions{}.epochs;
   std::string commit;
   bool quick = false;
   bool full = false;

@@ -165,7 +165,7 @@ std::vector<VertexId> windows_of_rows(const std::string& kernel, const SpmmProbl
   const VertexId num_rows = problem.graph.num_rows();
   std::vector<VertexId> windows(static_cast<std::size_t>(num_rows));
   const bool ordered = kernel.find("/ordered") != std::string::npos;
-  const VertexId height = kernel.ends_with("ordered_64") ? 64 : 256;
+  const VertexId height = ordered && kernel.find("_64") != std::string::npos ? 64 : 256;
   const auto order = ordered ? row_order(problem) : nullptr;
   for (VertexId i = 0; i < num_rows; ++i) {
     const VertexId row = ordered ? order->rows[i] : i;

@@ -85,6 +85,12 @@ class Bench(cli.CliTest):
         self.assertEqual([(each["features"], each["heads"]) for each in found["records"]], [(7, 1), (32, 1)] * 3)
         self.assertEqual(found["failures"], [])
 
+    def test_plans_know_how_often_they_are_used(self):
+        brief = ["--data", "embedded:karate", "--features", "8", "--quick"]
+        self.assertEqual(self.json("bench", "spmm", *brief)["epochs"], 100)
+        self.assertEqual(self.json("bench", "spmm", *brief, "--epochs", "7")["epochs"], 7)
+        self.assertIn("--epochs", self.fail_with(2, "bench", "spmm", *brief, "--epochs", "0").err)
+
     def test_records_are_whole(self):
         found = self.json("bench", "spmm", "gemm", "--data", "embedded:karate", "--features", "7,16",
                           "--threads", "1,2", "--precision", "fp32,bf16", "--quick", "--commit", "abc")

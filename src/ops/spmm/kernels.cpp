@@ -14,6 +14,7 @@ std::span<const SpmmKernel> spmm_kernels() {
     std::vector<SpmmKernel> kernels(cpu_spmm_kernels().begin(), cpu_spmm_kernels().end());
 #ifdef TESSERA_WITH_CUDA
     append_cuda_rows_kernels(kernels);
+    append_cuda_ordered_rows_kernel(kernels);
     append_cusparse_kernels(kernels);
     append_cuda_heads_kernels(kernels);
     append_cuda_tall_kernels(kernels);

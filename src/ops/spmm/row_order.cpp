@@ -103,6 +103,13 @@ std::shared_ptr<const RowOrder> row_order(const SpmmProblem& problem) {
                                    make, detail::Keeping::for_users));
 }
 
+SpmmProblem in_row_order(const SpmmProblem& problem) {
+  SpmmProblem ordered = problem;
+  ordered.graph = row_order(problem)->graph;
+  ordered.pass = SpmmPass::forward;
+  return ordered;
+}
+
 /// From docs/results/layout.md: the densest graphs take least for an edge, and bisection takes
 /// nearly half of it.
 double predicted_order_seconds(const Graph& graph) {

@@ -27,6 +27,9 @@ std::string why_not_ordered(const SpmmProblem& problem);
 /// Found at the first call, for both passes, then kept with the graph.
 std::shared_ptr<const RowOrder> row_order(const SpmmProblem& problem);
 
+/// The problem as one of rows that stand in that order, for costs: they look at neighbours.
+SpmmProblem in_row_order(const SpmmProblem& problem);
+
 /// Threads that predictions count on for work of the CPU before the first run: the kernel that is
 /// chosen must not depend on how many there are.
 inline constexpr double nominal_threads = 16;

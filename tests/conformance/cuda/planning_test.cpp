@@ -8,6 +8,7 @@
 
 #include "conformance/cuda/allocation_hook.hpp"
 #include "conformance/cuda/memory_cases.hpp"
+#include "support/matrices.hpp"
 #include "support/placed.hpp"
 #include "support/random_matrix.hpp"
 #include "support/running_dry.hpp"
@@ -447,6 +448,20 @@ TEST_F(GpuPlanning, RunsWaitForPlansThatAreStillBeingMade) {
   }
 }
 
+std::vector<float> sums_by(const ops::SpmmPlan& plan, const Matrix<float>& x_values) {
+  const std::int64_t features = plan.options().features;
+  test::Padded<float> x(x_values, 8);
+  test::Padded<float> y(plan.graph().num_rows(), features, 8);
+  test::Placed<float> placed_x(x, gpu), placed_y(y, gpu);
+  ops::run(plan, {placed_x.view()}, {placed_y.view()});
+  placed_y.fetch();
+  std::vector<float> sums;
+  for (VertexId row = 0; row < plan.graph().num_rows(); ++row) {
+    for (std::int64_t j = 0; j < features; ++j) sums.push_back(y.view()(row, j));
+  }
+  return sums;
+}
+
 /// Results of a plan for so many epochs, which should take an order of rows if `kernel` says which.
 std::vector<float> sums_of_plan(const Graph& graph, std::int64_t features, std::int64_t epochs,
                                 const std::string& kernel = {}) {
@@ -457,17 +472,7 @@ std::vector<float> sums_of_plan(const Graph& graph, std::int64_t features, std::
   const std::string& name = plan.kernel().name;
   EXPECT_TRUE(kernel.empty() ? name.find("/ordered") == std::string::npos : name == kernel)
       << name << " for " << epochs << " epochs";
-  const Matrix<float> x_values = testing::integers<float>(graph.num_cols(), features, 5);
-  test::Padded<float> x(x_values, 8);
-  test::Padded<float> y(graph.num_rows(), features, 8);
-  test::Placed<float> placed_x(x, gpu), placed_y(y, gpu);
-  ops::run(plan, {placed_x.view()}, {placed_y.view()});
-  placed_y.fetch();
-  std::vector<float> sums;
-  for (VertexId row = 0; row < graph.num_rows(); ++row) {
-    for (std::int64_t j = 0; j < features; ++j) sums.push_back(y.view()(row, j));
-  }
-  return sums;
+  return sums_by(plan, testing::integers<float>(graph.num_cols(), features, 5));
 }
 
 Graph shuffled(const generate::BlockModel& communities) {
@@ -484,6 +489,32 @@ TEST_F(GpuPlanning, OrdersRowsPastBreakEvenAlone) {
       {.vertices = 10000, .communities = 50, .mean_degree = 100, .inside = 0.99, .seed = 5});
   EXPECT_EQ(sums_of_plan(graph, 64, 1),
             sums_of_plan(graph, 64, 100'000'000, "spmm/cuda/ordered_64"));
+}
+
+/// Rows that share sources with those beside them in the list, and little with a window.
+TEST_F(GpuPlanning, ListsRowsInOrderPastBreakEvenAlone) {
+  const Graph graph = shuffled(
+      {.vertices = 30000, .communities = 3000, .mean_degree = 9, .inside = 0.6, .seed = 5});
+  EXPECT_EQ(sums_of_plan(graph, 128, 1),
+            sums_of_plan(graph, 128, 100'000'000, "spmm/cuda/ordered_rows"));
+}
+
+/// The order is that of a list alone: by the same lanes every sum has the same bits.
+TEST_F(GpuPlanning, OrdersOfRowsChangeNoBit) {
+  const Graph graph = generate::build(generate::Rmat{.scale = 12, .edges = 90000, .seed = 4});
+  for (const std::int64_t features : {16, 100, 128}) {
+    ops::SpmmOptions options = spmm_options(features);
+    options.backward = false;
+    options.kernel = "spmm/cuda/ordered_rows";
+    const ops::SpmmPlan ordered = ops::plan_spmm(graph, options);
+    const std::string summary = ordered.explain().summary;
+    const std::size_t lanes = summary.find("; by rows_");
+    ASSERT_NE(lanes, std::string::npos) << summary;
+    options.kernel =
+        "spmm/cuda/" + summary.substr(lanes + 5, summary.find(';', lanes + 1) - lanes - 5);
+    const Matrix<float> x = test::normal_matrix<float>(graph.num_cols(), features, 5);
+    EXPECT_EQ(sums_by(ordered, x), sums_by(ops::plan_spmm(graph, options), x)) << options.kernel;
+  }
 }
 
 /// The same for sparse tensor cores, which windows go to that share columns but not many rows of

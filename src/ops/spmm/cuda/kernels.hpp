@@ -11,6 +11,7 @@ namespace tessera::ops {
 
 void append_cuda_heads_kernels(std::vector<SpmmKernel>& table);
 void append_cuda_hybrid_kernels(std::vector<SpmmKernel>& table);
+void append_cuda_ordered_rows_kernel(std::vector<SpmmKernel>& table);
 void append_cuda_rows_kernels(std::vector<SpmmKernel>& table);
 void append_cuda_scatter_kernels(std::vector<SpmmKernel>& table);
 void append_cuda_short_kernels(std::vector<SpmmKernel>& table);

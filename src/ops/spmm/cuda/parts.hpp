@@ -48,10 +48,14 @@ std::unique_ptr<const PreparedWindows> prepare_windows(const SpmmProblem& proble
                                                        const TallPolicy& policy,
                                                        const TallKernelShape& kernel);
 
-/// Some rows, by one of `rows_policies` with lists. `follows`: they overlap some windows before.
+/// Why no policy of rows with lists can solve a problem, in words; empty if one can.
+std::string why_not_listed_rows(const SpmmProblem& problem);
+
+/// Some rows, by one of `rows_policies` with lists, which are sorted among `sorted_rows`
+/// neighbours. `follows`: they overlap some windows before.
 std::unique_ptr<const PreparedSpmm> prepare_some_rows(const SpmmProblem& problem,
                                                       std::size_t policy, const RowLengths& rows,
-                                                      bool follows);
+                                                      VertexId sorted_rows, bool follows);
 
 /// "rows_8x1x4_listed".
 std::string name_of_rows(std::size_t policy);

@@ -125,6 +125,12 @@ double least_rows_us(const SpmmProblem& problem, const DeviceTraits& traits) {
 
 }  // namespace
 
+double predict_ordered_rows_us(const SpmmProblem& problem, const DeviceTraits& traits) {
+  SpmmProblem ordered = in_row_order(problem);
+  ordered.edge_values_expected = problem.edge_values_expected || problem.graph.has_values();
+  return least_rows_us(ordered, traits);
+}
+
 double predict_hybrid_us(const SpmmProblem& problem, const HybridPolicy& policy,
                          const DeviceTraits& traits) {
   const HybridCoefficients fit = coefficients_for(coefficients, traits);

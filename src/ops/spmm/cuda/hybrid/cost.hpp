@@ -30,6 +30,9 @@ WindowCosts window_costs(const SpmmProblem& problem, const HybridPolicy& policy,
 std::size_t best_rows_policy(const SpmmProblem& problem, const RowLengths& rows,
                              const DeviceTraits& traits);
 
+/// What all rows should take on CUDA cores, listed in an order of the plan's own.
+double predict_ordered_rows_us(const SpmmProblem& problem, const DeviceTraits& traits);
+
 /// What both kinds of cores should take, from a sample of the windows.
 double predict_hybrid_us(const SpmmProblem& problem, const HybridPolicy& policy,
                          const DeviceTraits& traits);

@@ -10,6 +10,7 @@
 #include "ops/spmm/cuda/hybrid/cost.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/parts.hpp"
+#include "ops/spmm/cuda/rows/schedule.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
 #include "tiles/cuda/device_tiles.hpp"
 
@@ -39,14 +40,12 @@ class CudaHybrid final : public PreparedSpmm {
     std::string name = "none";
     if (!cores.cuda_rows.empty()) {
       if (windowed.order != nullptr) {
-        // In the order of the graph, whose neighbours share sources that the cache then has.
         for (VertexId& row : cores.cuda_rows) row = windowed.order->rows[row];
-        std::sort(cores.cuda_rows.begin(), cores.cuda_rows.end());
       }
       const ProblemRows rows(problem);
       const SomeRows others(rows.offsets.span(), std::move(cores.cuda_rows));
       const std::size_t best = best_rows_policy(problem, others.lengths(), traits);
-      cuda_ = prepare_some_rows(problem, best, others.lengths(), both);
+      cuda_ = prepare_some_rows(problem, best, others.lengths(), list_window_rows, both);
       of_cuda_ = workspace_.add_beside(cuda_->workspace());
       name = name_of_rows(best);
     }

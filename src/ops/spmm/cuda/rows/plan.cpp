@@ -19,7 +19,6 @@
 #include "ops/spmm/cuda/rows/scheduled_rows.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
 #include "ops/spmm/cuda/units_of_x.hpp"
-#include "tiles/sample.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -50,25 +49,16 @@ const RowsPolicy& policy_of(const SpmmProblem& problem, std::size_t index) {
   return of_winners(problem) ? best_policies[index] : rows_policies[index];
 }
 
-/// Neighbours among which lists are sorted: few where windows of them use each source twice and
-/// rows of X are long. 16-bit ones are so short that equal teams count for more.
-VertexId sorted_rows(const SpmmProblem& problem, const RowLengths& rows) {
-  if (!rows.ids.empty() || bytes_per_element(problem.precision) < 4) return list_window_rows;
-  const double sources = tiles::sample_windows(problem.graph, 64, tile_side(problem.pass)).columns;
-  return static_cast<double>(problem.graph.num_edges()) >= 2 * sources ? near_list_rows
-                                                                       : list_window_rows;
-}
-
 /// Reduces rows of A, or its columns in the backward pass, by one policy.
 class CudaRows final : public PreparedSpmm {
  public:
   CudaRows(const SpmmProblem& problem, std::size_t policy, const RowLengths& rows,
-           bool follows = false)
+           VertexId sorted_rows, bool follows = false)
       : problem_(problem), policy_(policy), matrix_(problem), follows_(follows) {
     const RowsPolicy& shape = policy_of(problem, policy);
     rows_ = ScheduledRows(matrix_.rows(), rows, shape,
                           rows_cut(problem, rows, shape, device_traits(problem.device)),
-                          problem.place(), sorted_rows(problem, rows));
+                          problem.place(), sorted_rows);
     for (const RowStarts starts : row_starts) {
       for (const bool weighted : {false, true}) {
         functions_[static_cast<int>(starts)][weighted ? 1 : 0] = function(starts, weighted);
@@ -161,18 +151,28 @@ class CudaRows final : public PreparedSpmm {
   WorkspacePart<std::byte> x_units_;  ///< a copy of X, where its rows fill no whole units
 };
 
-constexpr VertexId most_listed_rows = 1 << 24;  ///< half a gigabyte
+std::string why_not_rows(const SpmmProblem& problem) {
+  if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (problem.heads > 1) return "several values per edge";
+  return problem.edge_features ? "features of edges, not of vertices" : "";
+}
+
+std::string why_not_lists(const SpmmProblem& problem) {
+  constexpr VertexId most_rows = 1 << 24;  // half a gigabyte
+  if (problem.graph.num_rows() <= most_rows) return {};
+  return fmt::format("lists more than {} rows", most_rows);
+}
+
+constexpr const char* sums_only = "sums and means only";
 
 std::string why_not(const SpmmProblem& problem, const RowsPolicy& policy) {
-  if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
+  if (std::string reason = why_not_rows(problem); !reason.empty()) return reason;
   if (problem.features > max_blocks_of_features * policy.lanes) return "too many features";
-  if (problem.heads > 1) return "several values per edge";
-  if (problem.edge_features) return "features of edges, not of vertices";
   if (!takes(policy, static_cast<int>(bytes_per_element(problem.precision)))) {
     return "lanes of 8 bytes are for 16-bit features";
   }
-  if (policy.listed && problem.graph.num_rows() > most_listed_rows) {
-    return fmt::format("lists more than {} rows", most_listed_rows);
+  if (policy.listed) {
+    if (std::string reason = why_not_lists(problem); !reason.empty()) return reason;
   }
   return lanes_fit(problem, policy) ? "" : "its lanes per edge do not fit the features";
 }
@@ -206,7 +206,9 @@ SpmmKernel kernel_with_policy() {
   };
   kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
     const ProblemRows rows(problem);
-    return std::make_unique<CudaRows>(problem, index, rows.lengths());
+    return std::make_unique<CudaRows>(
+        problem, index, rows.lengths(),
+        sorted_neighbours(problem.graph, tile_side(problem.pass), problem.precision));
   };
   return kernel;
 }
@@ -218,7 +220,7 @@ SpmmKernel sum_kernel() {
   kernel.info.name = "spmm/cuda/" + name_of_rows(index);
   kernel.info.description = "sums in registers, " + work_split(policy);
   kernel.why_not = [](const SpmmProblem& problem) {
-    if (of_winners(problem)) return std::string("sums and means only");
+    if (of_winners(problem)) return std::string(sums_only);
     return why_not(problem, rows_policies[index]);
   };
   return kernel;
@@ -239,10 +241,17 @@ SpmmKernel best_kernel() {
 
 }  // namespace
 
+std::string why_not_listed_rows(const SpmmProblem& problem) {
+  if (of_winners(problem)) return sums_only;
+  if (std::string reason = why_not_rows(problem); !reason.empty()) return reason;
+  if (problem.features > max_features_of_rows) return "too many features";
+  return why_not_lists(problem);
+}
+
 std::unique_ptr<const PreparedSpmm> prepare_some_rows(const SpmmProblem& problem,
                                                       std::size_t policy, const RowLengths& rows,
-                                                      bool follows) {
-  return std::make_unique<CudaRows>(problem, policy, rows, follows);
+                                                      VertexId sorted_rows, bool follows) {
+  return std::make_unique<CudaRows>(problem, policy, rows, sorted_rows, follows);
 }
 
 std::string name_of_rows(std::size_t policy) { return "rows_" + name_of(rows_policies[policy]); }

@@ -5,8 +5,15 @@
 
 #include "cuda/array.hpp"
 #include "ops/spmm/cuda/rows/row_lists.hpp"
+#include "tiles/sample.hpp"
 
 namespace tessera::ops {
+
+VertexId sorted_neighbours(const Graph& graph, tiles::Side side, Precision precision) {
+  if (bytes_per_element(precision) < 4) return list_window_rows;
+  const double sources = tiles::sample_windows(graph, 64, side).columns;
+  return static_cast<double>(graph.num_edges()) >= 2 * sources ? near_list_rows : list_window_rows;
+}
 
 ScheduledRows::ScheduledRows(const cuda::DeviceRows& matrix, const RowLengths& rows,
                              const RowsPolicy& policy, const RowsCut& cut, const Place& place,

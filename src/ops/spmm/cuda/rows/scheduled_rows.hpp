@@ -2,9 +2,15 @@
 #pragma once
 
 #include "ops/spmm/cuda/rows/schedule.hpp"
+#include "tessera/core/dtype.hpp"
 #include "tessera/core/memory.hpp"
+#include "tessera/tiles/tiled_graph.hpp"
 
 namespace tessera::ops {
+
+/// Neighbours among which lists are sorted: few where windows of them use each source twice and
+/// rows of X are long. 16-bit ones are so short that equal teams count for more.
+VertexId sorted_neighbours(const Graph& graph, tiles::Side side, Precision precision);
 
 /// Every row of a matrix, or some by a policy with lists, with those who take it, on its GPU. Lists
 /// are sorted among `sorted_rows` neighbours.

@@ -317,10 +317,7 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
 
 double predict_ordered_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
                                const DeviceTraits& traits) {
-  SpmmProblem ordered = problem;
-  ordered.graph = row_order(problem)->graph;
-  ordered.pass = SpmmPass::forward;
-  return predict_tall_us(ordered, policy, traits);
+  return predict_tall_us(in_row_order(problem), policy, traits);
 }
 
 }  // namespace tessera::ops

@@ -39,9 +39,10 @@ inline constexpr std::array<TallPolicy, 12> tall_policies = {{
     {"nm_split_256", 256, 256, 2, 3, false, false, true},
 }};
 
-/// Which of them are offered on rows in an order of the plan's own, too (row_order.hpp): columns in
-/// quads, whose order inside of a window is free, so that an order of rows is all that 2:4 wants.
-inline constexpr std::array<std::size_t, 2> ordered_tall_policies = {9, 11};
+/// Which of them are offered on rows in an order of the plan's own, too (row_order.hpp): long
+/// windows that are not cut, and columns in quads, whose order inside of a window is free, so that
+/// an order of rows is all that 2:4 wants. Shorter pieces are part of a hybrid (hybrid/policy.hpp).
+inline constexpr std::array<std::size_t, 3> ordered_tall_policies = {1, 9, 11};
 static_assert(tall_policies[9].quads && tall_policies[11].quads);
 
 }  // namespace tessera::ops
