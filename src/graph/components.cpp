@@ -9,6 +9,8 @@
 #include "tessera/core/parallel.hpp"
 #include "tessera/graph/stats.hpp"
 
+#include "graph/requirements.hpp"
+
 namespace tessera {
 namespace {
 
@@ -55,6 +57,7 @@ class DisjointSets {
 }  // namespace
 
 std::vector<VertexId> connected_components(const Graph& graph) {
+  detail::require_whole(graph);
   const std::int64_t first_col = graph.is_square() ? 0 : graph.num_rows();
   const std::int64_t size = first_col + graph.num_cols();
   if (size > std::numeric_limits<VertexId>::max()) {

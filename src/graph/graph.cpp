@@ -13,6 +13,7 @@
 
 #include "graph/access.hpp"
 #include "graph/edge_sort.hpp"
+#include "graph/requirements.hpp"
 
 namespace tessera {
 
@@ -135,6 +136,7 @@ float Graph::weight(VertexId row, EdgeOffset edge) const {
 }
 
 const Csc& Graph::csc() const {
+  detail::require_whole(*this);
   std::call_once(derived_->once, [this] {
     const detail::CsrByColumnSource edges{row_offsets_.span(), col_indices().data()};
     detail::SortedEdges sorted = detail::sort_edges(num_cols_, num_edges(), edges, true);
@@ -149,6 +151,7 @@ namespace detail {
 std::shared_ptr<const void> GraphAccess::derived(const Graph& graph, const std::string& key,
                                                  FunctionRef<std::shared_ptr<const void>()> make,
                                                  Keeping keeping) {
+  require_whole(graph);
   // Recursive, since what is made may itself need something derived.
   const std::scoped_lock lock(graph.derived_->mutex);
   Graph::Derived::Other& kept = graph.derived_->others[key];
@@ -160,6 +163,10 @@ std::shared_ptr<const void> GraphAccess::derived(const Graph& graph, const std::
 }
 
 std::shared_ptr<const void> GraphAccess::known(const Graph& graph, const std::string& key) {
+  if (graph.derived_ == nullptr) {
+    throw Error(ErrorCode::invalid_argument, "the graph was moved from: its edges are elsewhere",
+                "graph", "use the one that it was moved to, or copy it, which shares the edges");
+  }
   const std::scoped_lock lock(graph.derived_->mutex);
   const auto found = graph.derived_->others.find(key);
   return found == graph.derived_->others.end() ? nullptr : found->second.value;
@@ -187,6 +194,7 @@ SharedArray<EdgeOffset> GraphAccess::col_offsets(const Graph& graph) {
 }  // namespace detail
 
 Graph Graph::with_values(PlacedArray<float> values) const {
+  detail::require_whole(*this);
   check_optional_size("values", values.size(), num_edges());
   Graph other = *this;
   other.values_ = std::move(values);
@@ -194,6 +202,7 @@ Graph Graph::with_values(PlacedArray<float> values) const {
 }
 
 Graph Graph::with_scales(PlacedArray<float> row_scale, PlacedArray<float> col_scale) const {
+  detail::require_whole(*this);
   check_optional_size("row_scale", row_scale.size(), num_rows_);
   check_optional_size("col_scale", col_scale.size(), num_cols_);
   Graph other = *this;
@@ -215,6 +224,7 @@ Graph Graph::with_repeated_edges() const {
 }
 
 void Graph::validate() const {
+  detail::require_whole(*this);
   check_optional_size("values", values_.size(), num_edges());
   check_optional_size("row_scale", row_scale_.size(), num_rows_);
   check_optional_size("col_scale", col_scale_.size(), num_cols_);

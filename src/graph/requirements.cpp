@@ -10,9 +10,14 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 
+#include "graph/access.hpp"
+
 namespace tessera::detail {
 
+void require_whole(const Graph& graph) { GraphAccess::known(graph, {}); }
+
 void require_square(const Graph& graph, const char* what) {
+  require_whole(graph);
   if (graph.is_square()) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("the graph is rectangular ({} targets x {} sources)", graph.num_rows(),
@@ -21,6 +26,7 @@ void require_square(const Graph& graph, const char* what) {
 }
 
 void require_no_scales(const Graph& graph, const char* what) {
+  require_whole(graph);
   if (!graph.has_row_scale() && !graph.has_col_scale()) return;
   throw Error(ErrorCode::invalid_argument, "the graph is scaled already", what,
               "start from the graph before it was normalised, or call with_scales({}, {})");

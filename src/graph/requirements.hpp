@@ -7,10 +7,14 @@
 
 namespace tessera::detail {
 
-/// Throws `invalid_argument` unless targets and sources are the same vertices.
+/// Throws `invalid_argument` for a graph that was moved from: it still says what it was, and its
+/// arrays may be gone.
+void require_whole(const Graph& graph);
+
+/// The same, and where targets and sources are not the same vertices.
 void require_square(const Graph& graph, const char* what);
 
-/// Throws `invalid_argument` if the graph has a row or column scale.
+/// The same, and where the graph has a row or column scale.
 void require_no_scales(const Graph& graph, const char* what);
 
 /// Throws `bad_data` that names the first number that is not finite.

@@ -126,6 +126,7 @@ Graph selected_rows(const Graph& graph, std::span<const VertexId> rows) {
 }
 
 Graph selected_rows(const Graph& graph, std::span<const VertexId> rows, Stream stream) {
+  detail::require_whole(graph);
   require_in_range(graph, rows);
   if (graph.device().kind != DeviceKind::cpu) {
     return detail::selected_rows_on_device(graph, rows, stream);

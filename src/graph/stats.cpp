@@ -11,6 +11,7 @@
 
 #include "tessera/core/parallel.hpp"
 
+#include "graph/requirements.hpp"
 #include "graph/symmetry.hpp"
 
 namespace tessera {
@@ -95,6 +96,7 @@ void describe_components(const Graph& graph, GraphStats& stats) {
 }  // namespace
 
 GraphStats compute_stats(const Graph& graph) {
+  detail::require_whole(graph);
   GraphStats stats;
   stats.num_rows = graph.num_rows();
   stats.num_cols = graph.num_cols();

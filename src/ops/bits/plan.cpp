@@ -10,6 +10,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/ops/bits.hpp"
 
+#include "graph/requirements.hpp"
 #include "ops/bits/check_run.hpp"
 #include "ops/bits/kernel.hpp"
 #include "ops/bits/trial.hpp"
@@ -238,6 +239,7 @@ BitPlan plan_bit_gemm(const quant::BitTensor& a, const BitOptions& options) {
 }
 
 BitPlan plan_bit_aggregate(const Graph& graph, const BitOptions& options) {
+  detail::require_whole(graph);
   if (graph.has_values()) {
     throw Error(ErrorCode::unsupported, "edges with values of their own in a product of bits",
                 "bit_aggregate",
