@@ -150,6 +150,24 @@ TEST(RowOrder, IsLookedForWherePlannedEpochsCanMakeUpForIt) {
   EXPECT_FALSE(may_pay(on_cpu, options, kernels));
 }
 
+TEST(RowOrder, SaysAfterHowManyEpochsAnotherOnePaysAtTheEarliest) {
+  SpmmProblem problem = problem_on(shuffled_communities());
+  problem.reorders = false;
+  const std::string why = why_not_ordered(problem);
+  const std::size_t after = why.find("after ");
+  ASSERT_NE(after, std::string::npos) << why;
+  const std::int64_t epochs = std::stoll(why.substr(after + 6));
+  const std::vector<SpmmKernel> kernels = {ordered_kernel()};
+  PlanOptions options;
+  options.device = problem.device;
+  options.epochs = epochs + 1;
+  EXPECT_TRUE(may_pay(problem, options, kernels)) << why;
+  options.epochs = epochs - 1;
+  EXPECT_FALSE(may_pay(problem, options, kernels)) << why;
+  problem.features = 0;
+  EXPECT_NE(why_not_ordered(problem).find("nothing to gain"), std::string::npos);
+}
+
 TEST(RowOrder, IsNotLookedForWhereNoKernelCouldUseIt) {
   SpmmProblem problem = problem_on(shuffled_communities());
   problem.reorders = false;
