@@ -161,8 +161,9 @@ def choice_goals(content):
 def window_goals(calibration):
     """Choices among kernels of windows that calibration held out."""
     own, majority = calibration["built_in"], calibration["majority"]
-    yield Goal("windows that calibration held out, what choices lose", "3 %, worst 10", f"{100 * (own['mean_regret'] - 1):.1f} %, worst {100 * (own['worst_regret'] - 1):.0f}; "
-               f"right where candidates differ by a tenth {100 * own['right']:.0f} % (most frequent winner {100 * majority['right']:.0f} %, which loses "
+    right = (lambda of: f"{of['right'] * of['clear']:.0f} of {of['clear']}" if of["clear"] else "none of which there is") if "clear" in own else lambda of: f"{100 * of['right']:.0f} %"
+    yield Goal("what calibration held out, what choices lose", "3 %, worst 10", f"{100 * (own['mean_regret'] - 1):.1f} %, worst {100 * (own['worst_regret'] - 1):.0f}; "
+               f"right where candidates differ by a tenth {right(own)} (most frequent winner {right(majority)}, which loses "
                f"{100 * (majority['mean_regret'] - 1):.1f} %)", "yes" if own["mean_regret"] <= 1.03 and own["worst_regret"] <= 1.1 else "no",
                f"calibration.json, `{calibration['commit']}`")
 

@@ -10,9 +10,9 @@ steps (Figures 5 and 11 to 15, Tables 3 to 6) are in hygnn_parts.py; `--parts` n
   tools/hygnn_report.py --program build/cuda/bin/tessera --data-folder graphs --commit 3bbdb77 \\
     --machine "NVIDIA H200" -o docs/results/hygnn
 
-writes hygnn.json (every candidate, predicted and measured), hygnn.md and a picture of each graph before and after LOA. With --from hygnn.json, which may be given
-several times, nothing is measured: the page and what all of them have together are written, each record with the
-commit that it was measured at.
+writes hygnn.json (every candidate, predicted and measured) and hygnn.md, below whose tables hygnn_notes.txt goes where it lies beside them; with --pictures also
+a picture of each graph before and after LOA. With --from hygnn.json, which may be given several times, nothing is
+measured: the page and what all of them have together are written, each record with the commit that it was measured at.
 """
 import argparse
 import itertools
@@ -38,6 +38,8 @@ HYBRID = ("both, by columns", "both, by windows")
 # Rows in communities: windows of 64 rows have at most as many columns, and a share of their places is used.
 SWEPT_VERTICES = 65536
 SWEPT = [(size, degree) for size in (64, 512) for degree in (2, 4, 8, 16, 32, 48)]
+SAME_SPARSITY = [(size, size // 16) for size in (64, 128, 256, 512)]  # columns differ, the share of places that is used does not
+SWEPT += [case for case in SAME_SPARSITY if case not in SWEPT]
 
 
 def kind_of(kernel):
@@ -194,7 +196,7 @@ def sweep_section(records):
     if not swept:
         return []
     lines = ["## Sweep of sparsity (Figure 1, Table 10)", "",
-             f"{SWEPT_VERTICES:,} vertices in communities of 64 or 512, all edges inside: a window of 64 rows has the columns of its "
+             f"{SWEPT_VERTICES:,} vertices in communities of 64 to 512, all edges inside: a window of 64 rows has the columns of its "
              "community, and sparsity is the share of places without an edge.", "",
              "| community | degree | sparsity | features, precision | CUDA cores | tensor cores | both, by windows | faster | plan |",
              "|---:|---:|---:|---|---:|---:|---:|---|---|"]
@@ -208,6 +210,15 @@ def sweep_section(records):
         lines.append(f"| {record['community']} | {record['degree']} | {sparsity:.1f} % | {short(record['details'])} | "
                      + " | ".join(cell(best.get(kind)) for kind in (*PURE, "both, by windows"))
                      + f" | {ranked[0] if ranked else ''} | {chosen} |")
+    same = [record for size, degree in SAME_SPARSITY for record in swept if (record["community"], record["degree"]) == (size, degree)]
+    if len({record["community"] for record in same}) > 2:
+        lines += ["", f"Columns of a window at one sparsity, {100 * (1 - 1 / 16):.1f} % (the right half of Figure 1): edges grow with the columns, so that microseconds "
+                  "stand beside nanoseconds of 1,000 edges.", "", "| columns | features, precision | CUDA cores | of 1,000 edges | tensor cores | of 1,000 edges |",
+                  "|---:|---|---:|---:|---:|---:|"]
+        for record in sorted(same, key=lambda one: (short(one["details"]), one["community"])):
+            best, thousands = best_by_kind(record), SWEPT_VERTICES * record["degree"] / 1000
+            cells = [f"{cell(best[kind])} | {1000 * best[kind]['measured_us'] / thousands:.0f}" if kind in best else " | " for kind in PURE]
+            lines.append(f"| {record['community']} | {short(record['details'])} | " + " | ".join(cells) + " |")
     return lines
 
 
@@ -271,7 +282,7 @@ def main():
     parser.add_argument("--data-folder", help="graphs as NAME/NAME.npz")
     parser.add_argument("--source", action="append", default=[], help="any other data set; may be given several times")
     parser.add_argument("--made", help="a folder with graphs that --source and the sweep name, made before: amazon.tsr is read for twin:amazon")
-    parser.add_argument("--ops", default="spmm")
+    parser.add_argument("--ops", default="spmm,sddmm")
     parser.add_argument("--features", default="64,128")
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--seconds", type=float, default=600, help="start no graph after so long")
@@ -286,7 +297,7 @@ def main():
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--machine", required=True, help="where it was measured, for the page")
     parser.add_argument("--from", dest="earlier", action="append", default=[], help="results to write the page of, measuring nothing")
-    parser.add_argument("--notes", help="a file in Markdown that goes below the tables")
+    parser.add_argument("--notes", help="a file in Markdown that goes below the tables (default OUT_notes.txt)")
     parser.add_argument("-o", "--out", default="hygnn", help="writes OUT.json and OUT.md")
     arguments = parser.parse_args()
     out = pathlib.Path(arguments.out)
@@ -316,7 +327,8 @@ def main():
         if not records and not any(parts.values()):
             sys.exit("hygnn_report: nothing was measured: " + "; ".join(problems))
     add_windows(records, arguments)
-    notes = pathlib.Path(arguments.notes).read_text(encoding="utf-8").strip() if arguments.notes else ""
+    notes_file = pathlib.Path(arguments.notes or f"{out}_notes.txt")
+    notes = notes_file.read_text(encoding="utf-8").strip() if arguments.notes or notes_file.exists() else ""
     out.with_suffix(".md").write_text(page(records, parts, problems, commits, arguments.machine, notes), encoding="utf-8")
     print(out.with_suffix(".md").read_text(encoding="utf-8"))
 
