@@ -2,11 +2,15 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <system_error>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "files.hpp"
 #include "json.hpp"
 #include "numbers.hpp"
 #include "options.hpp"
@@ -68,6 +72,25 @@ std::string target_of(const CalibrateArguments& arguments) {
       "-o", "name a file with -o, and set TESSERA_CALIBRATION to it");
 }
 
+/// Before the work rather than after it: where plans look, a folder may have to be made first.
+void check_default_place(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code ignored;  // the check says what is wrong
+  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  check_files({{"-o", path, FileRole::state}}, false);
+  std::ifstream file(path);
+  std::string head;
+  if (!std::getline(file, head) || head.starts_with("tessera calibration")) return;
+  throw Error(ErrorCode::invalid_argument, "already exists, and is no calibration", path,
+              "remove it, or name another file with -o");
+}
+
+std::string right_text(const ops::ChoiceQuality& quality) {
+  if (quality.clear == 0) return "";
+  const double right = quality.right * static_cast<double>(quality.clear);
+  return fmt::format("{:.0f} of {}", right, quality.clear);
+}
+
 std::string to_text(const ops::Calibration& found, const std::string& path, double seconds) {
   Table kernels("lrrrr");
   kernels.add({"kernel", "bytes", "cases", "off by, before", "after"});
@@ -79,11 +102,10 @@ std::string to_text(const ops::Calibration& found, const std::string& path, doub
                  off(kernel.error_before), off(kernel.error_after)});
   }
   Table choices("lrrr");
-  choices.add({"choices on batches held out", "mean loss", "worst", "right"});
+  choices.add({"choices on what was held out", "mean loss", "worst", "right where clear"});
   const auto add = [&](const char* name, const ops::ChoiceQuality& quality) {
     choices.add({name, fmt::format("{:.1f} %", 100 * (quality.mean_regret - 1)),
-                 fmt::format("{:.1f} %", 100 * (quality.worst_regret - 1)),
-                 fmt::format("{:.0f} %", 100 * quality.right)});
+                 fmt::format("{:.1f} %", 100 * (quality.worst_regret - 1)), right_text(quality)});
   };
   add("built-in costs", found.built_in);
   add("calibrated costs", found.fitted);
@@ -99,8 +121,11 @@ std::string to_text(const ops::Calibration& found, const std::string& path, doub
 
 Json to_json(const ops::Calibration& found, const std::string& path, double seconds) {
   const auto quality = [](const ops::ChoiceQuality& of) {
-    return Json{
-        {"mean_regret", of.mean_regret}, {"worst_regret", of.worst_regret}, {"right", of.right}};
+    return Json{{"mean_regret", of.mean_regret},
+                {"worst_regret", of.worst_regret},
+                {"cases", of.cases},
+                {"clear", of.clear},
+                {"right", of.clear == 0 ? Json() : Json(of.right)}};
   };
   std::vector<Json> kernels;
   for (const ops::KernelCorrection& kernel : found.kernels) {
@@ -114,6 +139,7 @@ Json to_json(const ops::Calibration& found, const std::string& path, double seco
               {"device", found.device},
               {"date", found.date},
               {"commit", found.commit},
+              {"version", found.version},
               {"windows", found.windows},
               {"batches", found.batches},
               {"held_out", found.held_out},
@@ -127,6 +153,7 @@ Json to_json(const ops::Calibration& found, const std::string& path, double seco
 
 ExitCode run_calibrate(Session& session, const CalibrateArguments& arguments) {
   const std::string path = target_of(arguments);
+  if (arguments.output.empty()) check_default_place(path);
   const Stopwatch watch;
   const ops::Calibration found = ops::calibrate(options_of(session, arguments));
   const double seconds = watch.seconds();

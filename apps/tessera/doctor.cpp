@@ -8,11 +8,13 @@
 #include "numbers.hpp"
 #include "table.hpp"
 #include "tessera/core/device.hpp"
+#include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/core/version.hpp"
 #include "tessera/data/embedded.hpp"
 #include "tessera/graph/partition.hpp"
 #include "tessera/graph/stats.hpp"
+#include "tessera/ops/calibration.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -81,6 +83,25 @@ Check check_gpu(const GpuInfo& gpu) {
   }
   return {"GPU", "missing", "none found; everything runs on the CPU",
           "use a machine with an NVIDIA GPU, and the cuda preset"};
+}
+
+/// What plans on a device expect of kernels: built in, or fitted to it by 'tessera calibrate'.
+Check check_costs(Device device) {
+  const std::string name = device.kind == DeviceKind::cuda ? "costs, GPU" : "costs, CPU";
+  const std::string fix = device.kind == DeviceKind::cuda ? "run 'tessera calibrate --device cuda'"
+                                                          : "run 'tessera calibrate'";
+  try {
+    const ops::FoundCalibration found = ops::find_calibration(device);
+    if (!found.why_not.empty()) return {name, "missing", "built in: " + found.why_not, fix};
+    if (found.used == nullptr) return {name, "ok", "built in", ""};
+    const double lost = 100 * (found.used->fitted.mean_regret - 1);
+    return {name, "ok",
+            fmt::format("calibrated on {}, {}; choices lose {:.1f} % in the mean",
+                        found.used->device, found.used->date, lost),
+            ""};
+  } catch (const Error& error) {
+    return {name, "broken", error.what(), ""};
+  }
 }
 
 Json to_json(const CpuInfo& cpu) {
@@ -166,7 +187,9 @@ ExitCode run_doctor(Session& session) {
   const CpuInfo cpu = probe_cpu();
   const GpuInfo gpu = probe_gpu();
   session.stage("checking");
-  const std::vector<Check> checks{check_library(), check_threads(), check_metis(), check_gpu(gpu)};
+  std::vector<Check> checks{check_library(), check_threads(), check_metis(), check_gpu(gpu),
+                            check_costs({})};
+  if (num_gpus() > 0) checks.push_back(check_costs({DeviceKind::cuda, 0}));
 
   const Json json{{"verb", "doctor"},         {"version", version()},     {"build", build_json()},
                   {"cpu", to_json(cpu)},      {"threads", num_threads()}, {"gpu", to_json(gpu)},

@@ -20,17 +20,19 @@
 #include "ops/tab_fields.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/core/version.hpp"
 #include "tessera/io/writing.hpp"
 
 namespace tessera::ops {
 namespace {
 
 constexpr std::string_view title = "tessera calibration";
-constexpr int format_number = 1;
+constexpr int format_number = 2;
+
+constexpr const char* again_or_remove = "make it again with 'tessera calibrate', or remove it";
 
 [[noreturn]] void reject(const std::string& problem, const std::string& where) {
-  throw Error(ErrorCode::bad_data, problem, where,
-              "make it again with 'tessera calibrate', or remove it");
+  throw Error(ErrorCode::bad_data, problem, where, again_or_remove);
 }
 
 double number_in(const std::string& text, const std::string& where) {
@@ -52,7 +54,8 @@ std::int64_t count_in(const std::string& text, const std::string& where) {
 }
 
 ChoiceQuality quality_in(const std::vector<std::string>& fields, const std::string& where) {
-  return {number_in(fields[1], where), number_in(fields[2], where), number_in(fields[3], where)};
+  return {number_in(fields[1], where), number_in(fields[2], where), count_in(fields[3], where),
+          count_in(fields[4], where), number_in(fields[5], where)};
 }
 
 KernelCorrection correction_in(const std::vector<std::string>& fields, const std::string& where) {
@@ -67,6 +70,13 @@ KernelCorrection correction_in(const std::vector<std::string>& fields, const std
   correction.error_after = number_in(fields[9], where);
   return correction;
 }
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string named_file() { return variable("TESSERA_CALIBRATION"); }
 
 /// The name that a file notes and is found by.
 std::string name_of(Device device) {
@@ -105,9 +115,10 @@ Calibration Calibration::parse(std::string_view text, const std::string& where) 
   const std::vector<std::string> head = fields_of(io::take_line(text));
   if (head.size() != 2 || head[0] != title) reject("not a calibration", where);
   if (head[1] != std::to_string(format_number)) {
-    reject(fmt::format("a calibration of format {}, this version reads format {}",
-                       head[1].substr(0, 20), format_number),
-           where);
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a calibration of format {}, this version reads format {}",
+                            head[1].substr(0, 20), format_number),
+                where, again_or_remove);
   }
   Calibration read;
   bool ended = false;
@@ -122,18 +133,19 @@ Calibration Calibration::parse(std::string_view text, const std::string& where) 
     if (ended) reject("something after its end", place);
     if (is("device", 2)) {
       read.device = fields[1];
-    } else if (is("made", 3)) {
+    } else if (is("made", 4)) {
       read.date = fields[1];
       read.commit = fields[2];
+      read.version = fields[3];
     } else if (is("drawn", 4)) {
       read.windows = count_in(fields[1], place);
       read.batches = count_in(fields[2], place);
       read.held_out = count_in(fields[3], place);
-    } else if (is("built_in", 4)) {
+    } else if (is("built_in", 6)) {
       read.built_in = quality_in(fields, place);
-    } else if (is("fitted", 4)) {
+    } else if (is("fitted", 6)) {
       read.fitted = quality_in(fields, place);
-    } else if (is("majority", 4)) {
+    } else if (is("majority", 6)) {
       read.majority = quality_in(fields, place);
     } else if (is("kernel", 10)) {
       read.kernels.push_back(correction_in(fields, place));
@@ -156,12 +168,12 @@ Calibration Calibration::load(const std::string& path) {
 
 std::string Calibration::to_text() const {
   const auto quality = [](const char* name, const ChoiceQuality& of) {
-    return fmt::format("{}\t{:.6g}\t{:.6g}\t{:.6g}\n", name, of.mean_regret, of.worst_regret,
-                       of.right);
+    return fmt::format("{}\t{:.6g}\t{:.6g}\t{}\t{}\t{:.6g}\n", name, of.mean_regret,
+                       of.worst_regret, of.cases, of.clear, of.right);
   };
-  std::string text =
-      fmt::format("{}\t{}\ndevice\t{}\nmade\t{}\t{}\ndrawn\t{}\t{}\t{}\n", title, format_number,
-                  field(device), field(date), field(commit), windows, batches, held_out);
+  std::string text = fmt::format("{}\t{}\ndevice\t{}\nmade\t{}\t{}\t{}\ndrawn\t{}\t{}\t{}\n", title,
+                                 format_number, field(device), field(date), field(commit),
+                                 field(version), windows, batches, held_out);
   text += quality("built_in", built_in) + quality("fitted", fitted) + quality("majority", majority);
   for (const KernelCorrection& one : kernels) {
     const auto& c = one.coefficients;
@@ -181,11 +193,7 @@ void Calibration::save(const std::string& path) const {
 }
 
 std::string calibration_path(Device device) {
-  const auto variable = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  const std::string given = variable("TESSERA_CALIBRATION");
+  const std::string given = named_file();
   if (given == "off") return {};
   if (!given.empty()) return given;
   std::filesystem::path folder = variable("XDG_DATA_HOME");
@@ -197,22 +205,40 @@ std::string calibration_path(Device device) {
   return (folder / "tessera" / ("calibration_" + plain_name(name_of(device)) + ".tsv")).string();
 }
 
-std::shared_ptr<const Calibration> calibration_for(Device device) {
-  if (BuiltInCosts::active()) return nullptr;
+FoundCalibration read_calibration(const std::string& path, const std::string& device) {
+  std::error_code unreadable;
+  if (!std::filesystem::is_regular_file(path, unreadable)) {
+    return {nullptr, named_file().empty() ? "" : path + " is no file"};
+  }
+  std::shared_ptr<const Calibration> read;
+  try {
+    read = std::make_shared<const Calibration>(Calibration::load(path));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    return {nullptr, path + " was made by another version"};
+  }
+  if (read->device != device) return {nullptr, fmt::format("{} is of {}", path, read->device)};
+  if (read->version != version()) {
+    return {nullptr, fmt::format("{} was made by version {}", path, read->version)};
+  }
+  return {read, {}};
+}
+
+FoundCalibration find_calibration(Device device) {
   static std::mutex mutex;
-  static std::map<std::pair<DeviceKind, int>, std::shared_ptr<const Calibration>> known;
+  static std::map<std::pair<DeviceKind, int>, FoundCalibration> known;
   const std::scoped_lock lock(mutex);
   const auto key = std::make_pair(device.kind, device.index);
   if (const auto found = known.find(key); found != known.end()) return found->second;
-  std::shared_ptr<const Calibration> read;
   const std::string path = calibration_path(device);
-  std::error_code unreadable;
-  if (!path.empty() && std::filesystem::is_regular_file(path, unreadable)) {
-    read = std::make_shared<Calibration>(Calibration::load(path));
-    if (read->device != name_of(device)) read = nullptr;
-  }
-  known.emplace(key, read);
-  return read;
+  const FoundCalibration found =
+      path.empty() ? FoundCalibration{} : read_calibration(path, name_of(device));
+  known.emplace(key, found);
+  return found;
+}
+
+std::shared_ptr<const Calibration> calibration_for(Device device) {
+  return BuiltInCosts::active() ? nullptr : find_calibration(device).used;
 }
 
 }  // namespace tessera::ops

@@ -22,6 +22,12 @@ double corrected_us(const Calibration* calibration, const KernelInfo& info, cons
   return found == nullptr ? predicted_us : predicted_us * found->factor(shape, predicted_us);
 }
 
+std::string note_on_unused_calibration(Device device) {
+  if (BuiltInCosts::active()) return {};
+  const FoundCalibration found = find_calibration(device);
+  return found.why_not.empty() ? "" : "no calibration: " + found.why_not;
+}
+
 std::string note_on_calibration(Device device, const std::string& kernel) {
   const auto calibration = calibration_for(device);
   if (calibration == nullptr) return {};

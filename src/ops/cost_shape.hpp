@@ -37,6 +37,10 @@ class BuiltInCosts {
   static bool active() noexcept;
 };
 
+/// What an explanation says where there is a calibration that is not used; empty where there is
+/// none, or it is used.
+std::string note_on_unused_calibration(Device device);
+
 /// What an explanation says of costs that a calibration corrected; empty where none of these
 /// kernels has a correction.
 std::string note_on_calibration(Device device, const std::string& kernel);

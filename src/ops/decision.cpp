@@ -24,14 +24,18 @@ std::string summary_of(const Offer& winner, std::span<const Offer> offers, bool 
 }
 
 /// Where predictions were made with the coefficients of another GPU, or with those of a
-/// calibration; empty where they were not.
+/// calibration, or without one that is there; empty where nothing of this is so.
 std::string source_of_costs(Device device, const Offer& winner, bool predicted) {
   if (!predicted) return {};
   const std::string calibrated = note_on_calibration(device, winner.info->name);
   if (!calibrated.empty()) return "; " + calibrated;
-  if (device.kind != DeviceKind::cuda || device.index >= num_gpus()) return {};
+  std::string text;
+  if (const std::string unused = note_on_unused_calibration(device); !unused.empty()) {
+    text = "; " + unused;
+  }
+  if (device.kind != DeviceKind::cuda || device.index >= num_gpus()) return text;
   const std::string note = note_on_costs(device_traits(device));
-  return note.empty() ? note : "; " + note;
+  return note.empty() ? text : text + "; " + note;
 }
 
 /// Why an admissible offer was not taken.

@@ -31,7 +31,8 @@ std::string note_on_costs(const DeviceTraits& traits) {
   if (is_fitted_to(fitted, traits)) return {};
   const DeviceRatio ratio = ratio_to(fitted, traits);
   return fmt::format(
-      "costs of an {}, scaled to {:.2f} times its processors and {:.2f} times its bandwidth",
+      "costs of an {}, scaled to {:.2f} times its processors and {:.2f} times its bandwidth, until "
+      "'tessera calibrate' fits them",
       fitted.gpu, ratio.processors, ratio.memory);
 }
 

@@ -43,7 +43,10 @@ struct KernelCorrection {
 struct ChoiceQuality {
   double mean_regret = 1;  ///< geometric mean
   double worst_regret = 1;
-  /// Of the cases in which the fastest two differ by more than a tenth: how many get the fastest.
+  std::int64_t cases = 0;
+  /// Cases in which the fastest two differ by more than a tenth, and the share of them that get the
+  /// fastest: 1 where there are none.
+  std::int64_t clear = 0;
   double right = 1;
 };
 
@@ -51,17 +54,18 @@ struct Calibration {
   std::string device;  ///< as the maker calls it
   std::string date;
   std::string commit;
+  std::string version;       ///< of Tessera: plans of another do not use it
   std::int64_t windows = 0;  ///< of each batch
   std::int64_t batches = 0, held_out = 0;
-  /// On batches that took no part in the fit: with the built-in costs, with these, and for always
-  /// taking the kernel that is most often the fastest.
+  /// On batches and graphs that took no part in the fit: with the built-in costs, with these, and
+  /// for always taking the kernel that is most often the fastest.
   ChoiceQuality built_in, fitted, majority;
   std::vector<KernelCorrection> kernels;
 
   /// Null for a kernel that was not fitted.
   const KernelCorrection* find(const std::string& kernel, int element_bytes) const;
 
-  /// Throws `bad_data` where the text is none of these.
+  /// Throws `bad_data` where the text is none of these, `unsupported` where its format is another.
   static Calibration parse(std::string_view text, const std::string& where);
   static Calibration load(const std::string& path);
   std::string to_text() const;
@@ -80,8 +84,8 @@ struct CalibrationOptions {
   Progress progress = {};
 };
 
-/// Draws windows, times kernels and fits. Corrections of an op that do not choose better on the
-/// batches held out are left out, all of them.
+/// Draws windows, times kernels and fits. Corrections of an op that would choose worse on what was
+/// held out are left out, all of them.
 Calibration calibrate(const CalibrationOptions& options);
 
 /// Where plans look for the file of a device: TESSERA_CALIBRATION names it ("off": none), else it
@@ -89,8 +93,19 @@ Calibration calibrate(const CalibrationOptions& options);
 /// nowhere.
 std::string calibration_path(Device device);
 
-/// What plans of this process use on a device: read at the first call, null where there is no file
-/// or one of another device.
+/// What there is where plans look.
+struct FoundCalibration {
+  std::shared_ptr<const Calibration> used;  ///< null: plans take the built-in costs
+  /// Of a file that TESSERA_CALIBRATION names or that is in the user's data folder: why plans do
+  /// not use it. It is of another device, of another version of Tessera, or not there.
+  std::string why_not;
+};
+
+/// Read at the first call for a device, and the same from then on. Throws `bad_data` for a file
+/// that is damaged.
+FoundCalibration find_calibration(Device device);
+
+/// What plans of this process use on a device; null where that are the built-in costs.
 std::shared_ptr<const Calibration> calibration_for(Device device);
 
 }  // namespace tessera::ops

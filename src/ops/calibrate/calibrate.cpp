@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 #include "ops/spmm/kernel.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/random.hpp"
+#include "tessera/core/version.hpp"
 #include "tessera/graph/build.hpp"
 #include "tessera/graph/generate.hpp"
 
@@ -78,6 +81,48 @@ MakeCase case_of(const std::string& op) {
   if (op == "attention") return timed_attention;
   throw Error(ErrorCode::invalid_argument, "no costs of '" + op + "' are calibrated", "ops",
               "use spmm, sddmm or attention");
+}
+
+std::vector<generate::BlockModel> unions_of_small_graphs(VertexId vertices, std::uint64_t seed) {
+  std::vector<generate::BlockModel> unions;
+  for (const double degree : {3, 12, 30, 60}) {
+    generate::BlockModel model;
+    model.vertices = vertices;
+    model.communities = std::max<VertexId>(1, vertices / 80);
+    model.mean_degree = std::min(degree, static_cast<double>(vertices) / 2);
+    model.inside = 1;
+    model.seed = seed;
+    unions.push_back(model);
+  }
+  return unions;
+}
+
+/// Graphs of other kinds than what is fitted to: a choice that suits windows alone loses on them.
+std::vector<std::function<Graph()>> unseen_graphs(VertexId vertices, std::uint64_t seed) {
+  const auto edges_of = [vertices](EdgeOffset degree) {
+    return std::min<EdgeOffset>(degree, vertices / 4) * vertices;
+  };
+  generate::Rmat skewed;
+  skewed.scale = static_cast<int>(std::bit_width(static_cast<std::uint32_t>(vertices) - 1));
+  skewed.edges = edges_of(8);
+  skewed.seed = seed;
+  generate::ChungLu hubs;
+  hubs.vertices = vertices;
+  hubs.edges = edges_of(24);
+  hubs.exponent = 2.2;
+  hubs.seed = seed;
+  generate::BlockModel communities;
+  communities.vertices = vertices;
+  communities.communities = std::max<VertexId>(1, vertices / 400);
+  communities.mean_degree = static_cast<double>(edges_of(40)) / vertices;
+  communities.inside = communities.communities > 1 ? 0.7 : 1;
+  communities.seed = seed;
+  generate::Molecules molecules;
+  molecules.graphs = std::max<std::int64_t>(1, vertices / 25);
+  molecules.seed = seed;
+  return {[skewed] { return generate::build(skewed); }, [hubs] { return generate::build(hubs); },
+          [communities] { return generate::build(communities); },
+          [molecules] { return generate::build(molecules).graph; }};
 }
 
 }  // namespace
@@ -165,10 +210,19 @@ Calibration calibrate(const CalibrationOptions& options) {
   calibration.device = calibrated_device(options.device);
   calibration.date = options.date;
   calibration.commit = options.commit;
+  calibration.version = version();
   calibration.windows = options.windows;
-  const auto take = [&](const Graph& graph, std::int64_t number, std::int64_t total) {
-    report(options.progress, "timing kernels", number, total);
-    const bool is_held_out = number % 4 == 3;
+  const std::vector<WindowKind> kinds = window_kinds(options.quick);
+  const auto vertices = static_cast<VertexId>(options.windows * window_rows);
+  const auto unions = unions_of_small_graphs(vertices, options.seed);
+  const auto unseen = unseen_graphs(vertices, options.seed);
+  const std::size_t drawn = kinds.size() + unions.size();
+  const auto total = static_cast<std::int64_t>(drawn + unseen.size());
+  std::size_t number = 0;
+  const auto take = [&](const Graph& graph) {
+    report(options.progress, "timing kernels", static_cast<std::int64_t>(number), total);
+    const bool is_held_out = number % 4 == 3 || number >= drawn;
+    ++number;
     ++(is_held_out ? calibration.held_out : calibration.batches);
     for (const std::int64_t features : options.features) {
       for (const Precision precision : options.precisions) {
@@ -181,26 +235,11 @@ Calibration calibrate(const CalibrationOptions& options) {
       }
     }
   };
-  const std::vector<WindowKind> kinds = window_kinds(options.quick);
-  // Unions of small graphs follow the windows.
-  const double degrees[] = {3, 12, 30, 60};
-  const std::int64_t total = static_cast<std::int64_t>(kinds.size() + std::size(degrees));
-  std::int64_t number = 0;
   for (const WindowKind& kind : kinds) {
-    take(draw_windows(kind, options.windows, options.seed + static_cast<std::uint64_t>(number)),
-         number, total);
-    ++number;
+    take(draw_windows(kind, options.windows, options.seed + number));
   }
-  for (const double degree : degrees) {
-    generate::BlockModel model;
-    model.vertices = static_cast<VertexId>(options.windows * window_rows);
-    model.communities = std::max<VertexId>(1, model.vertices / 80);
-    model.mean_degree = std::min(degree, static_cast<double>(model.vertices) / 2);
-    model.inside = 1;
-    model.seed = options.seed;
-    take(generate::build(model), number, total);
-    ++number;
-  }
+  for (const generate::BlockModel& model : unions) take(generate::build(model));
+  for (const auto& build : unseen) take(build());
   fit_corrections(fitted, held_out, calibration);
   return calibration;
 }

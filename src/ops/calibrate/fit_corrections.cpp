@@ -85,7 +85,7 @@ double expected(const TimedCase& timed, const TimedKernel& kernel, const Calibra
 template <class Choose>
 ChoiceQuality judged(std::span<const TimedCase> cases, Choose&& choose) {
   ChoiceQuality quality;
-  double logarithms = 0, judged_cases = 0, clear = 0, right = 0;
+  double logarithms = 0, right = 0;
   for (const TimedCase& timed : cases) {
     std::vector<double> times;
     for (const TimedKernel& kernel : timed.kernels) times.push_back(kernel.measured_us);
@@ -95,14 +95,16 @@ ChoiceQuality judged(std::span<const TimedCase> cases, Choose&& choose) {
     if (chosen == nullptr) continue;
     const double regret = chosen->measured_us / times[0];
     logarithms += std::log(regret);
-    ++judged_cases;
+    ++quality.cases;
     quality.worst_regret = std::max(quality.worst_regret, regret);
     if (times[1] <= 1.1 * times[0]) continue;
-    ++clear;
+    ++quality.clear;
     if (regret == 1) ++right;
   }
-  if (judged_cases > 0) quality.mean_regret = std::exp(logarithms / judged_cases);
-  if (clear > 0) quality.right = right / clear;
+  if (quality.cases > 0) {
+    quality.mean_regret = std::exp(logarithms / static_cast<double>(quality.cases));
+  }
+  if (quality.clear > 0) quality.right = right / static_cast<double>(quality.clear);
   return quality;
 }
 

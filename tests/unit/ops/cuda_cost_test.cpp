@@ -534,7 +534,7 @@ TEST(CudaCostTest, ExplanationsSayWhereCostsAreScaled) {
   other.memory_bytes_per_us = 1.555e6;
   EXPECT_EQ(note_on_costs(other),
             "costs of an NVIDIA H200, scaled to 0.82 times its processors and 0.32 times its "
-            "bandwidth");
+            "bandwidth, until 'tessera calibrate' fits them");
 }
 
 TEST(CudaCostTest, StatedBandwidthsAreFoundByNameAndComputeCapability) {
