@@ -37,9 +37,8 @@ BOTH = 0.05  # of a graph's edges, from which on a kind of cores occurs in it
 HYBRID = ("both, by columns", "both, by windows")
 # Rows in communities: windows of 64 rows have at most as many columns, and a share of their places is used.
 SWEPT_VERTICES = 65536
-SWEPT = [(size, degree) for size in (64, 512) for degree in (2, 4, 8, 16, 32, 48)]
 SAME_SPARSITY = [(size, size // 16) for size in (64, 128, 256, 512)]  # columns differ, the share of places that is used does not
-SWEPT += [case for case in SAME_SPARSITY if case not in SWEPT]
+SWEPT = list(dict.fromkeys(SAME_SPARSITY + [(size, degree) for size in (64, 512) for degree in (2, 4, 8, 16, 32, 48)]))
 
 
 def kind_of(kernel):
@@ -192,7 +191,7 @@ def choice_section(records):
 
 
 def sweep_section(records):
-    swept = [record for record in records if record.get("community")]
+    swept = sorted((record for record in records if record.get("community")), key=lambda one: (one["community"], one["degree"], "bf16" in one["details"]))
     if not swept:
         return []
     lines = ["## Sweep of sparsity (Figure 1, Table 10)", "",

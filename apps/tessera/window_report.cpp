@@ -42,7 +42,7 @@ std::string compared(const WindowReport& before, const WindowReport& after) {
   add("on tensor cores", [](const auto& one) { return grouped(one.cores.tensor.windows); });
   add("on CUDA cores", [](const auto& one) { return grouped(one.cores.cuda.windows); });
   add("edges on tensor cores", [](const auto& one) { return percent(one.tensor_edges()); });
-  add("edges per column", [](const auto& one) { return human_real(one.intensity()); });
+  add("computing intensity", [](const auto& one) { return human_real(one.intensity()); });
   add("of those on tensor cores",
       [](const auto& one) { return human_real(one.cores.tensor.intensity()); });
   add("of those on CUDA cores",
@@ -50,7 +50,7 @@ std::string compared(const WindowReport& before, const WindowReport& after) {
   add(fmt::format("blocks of {} x {}", block_rows, block_columns),
       [](const auto& one) { return grouped(one.blocks); });
   add("expected us", [](const auto& one) { return human_real(one.predicted_us()); });
-  return "\n" + table.text() +
+  return "\n" + table.text() + "  computing intensity: edges for each column that a window uses\n" +
          fmt::format("  cores as a plan of spmm chooses them by windows: {}, 128 features, fp32\n",
                      before.cores.gpu);
 }
@@ -72,11 +72,12 @@ Json to_json(const WindowReport& report) {
 }
 
 std::vector<std::string> notes(const WindowReport& report) {
-  return {fmt::format("{} of {} windows on tensor cores (orange): {} of edges",
-                      grouped(report.cores.tensor.windows), grouped(report.windows()),
-                      percent(report.tensor_edges())),
-          fmt::format("edges per column: {}; blocks of {} x {}: {}", human_real(report.intensity()),
-                      block_rows, block_columns, grouped(report.blocks))};
+  return {
+      fmt::format("{} of {} windows on tensor cores (orange): {} of edges",
+                  grouped(report.cores.tensor.windows), grouped(report.windows()),
+                  percent(report.tensor_edges())),
+      fmt::format("computing intensity: {}; blocks of {} x {}: {}", human_real(report.intensity()),
+                  block_rows, block_columns, grouped(report.blocks))};
 }
 
 }  // namespace tessera::app
