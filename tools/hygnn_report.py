@@ -11,7 +11,7 @@ steps (Figures 5 and 11 to 15, Tables 3 to 6) are in hygnn_parts.py; `--parts` n
     --machine "NVIDIA H200" -o docs/results/hygnn
 
 writes hygnn.json (every candidate, predicted and measured) and hygnn.md, below whose tables hygnn_notes.txt goes where it lies beside them; with --pictures also
-a picture of each graph before and after LOA. With --from hygnn.json, which may be given several times, nothing is
+pictures of each graph and of its windows before and after LOA. With --from hygnn.json, which may be given several times, nothing is
 measured: the page and what all of them have together are written, each record with the commit that it was measured at.
 """
 import argparse
@@ -27,6 +27,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import hygnn_parts
 import logistic_cores
 import plan_loss
+import window_figure
 
 # A kernel belongs to the kind of core that it runs on.
 KINDS = {"rows": "CUDA cores", "tall": "tensor cores", "short": "tensor cores", "nm_split": "both, by columns", "nm": "tensor cores",
@@ -258,6 +259,19 @@ def add_windows(records, arguments):
         record["window"] = found[graph]
 
 
+def draw_windows(records, arguments):
+    """Windows of each graph by columns and sparsity (Figure 5), with the line of the paper's model, where the sweep was measured."""
+    swept = cases_of_both_kinds([record for record in records if record.get("community")]).get("fp32", [])
+    if not swept:
+        return
+    suits = logistic_cores.fitted([(features, times[1] < times[0]) for features, times, _ in swept])
+    for name, source in plan_loss.sources_of(arguments):
+        file = pathlib.Path(f"{arguments.out}_{pathlib.Path(name).stem}_windows.svg")
+        shares = window_figure.draw(arguments.program, pathlib.Path(name).stem, source, suits, file)
+        if shares:
+            print(f"{file}: {100 * shares[0]:.0f} % of windows suit tensor cores, {100 * shares[1]:.0f} % after LOA", file=sys.stderr)
+
+
 def page(records, parts, problems, commits, machine, notes):
     lines = ["# Both kinds of cores", "",
              f"Made by `tools/hygnn_report.py` on commit {', '.join(f'`{commit}`' for commit in commits)}; {machine}. Times of a plan "
@@ -290,7 +304,7 @@ def main():
                         help="which of " + ", ".join(hygnn_parts.PARTS) + " to measure (default all)")
     parser.add_argument("--orders", help="a folder that keeps graphs in other orders, so that they are made once")
     parser.add_argument("--no-plan-orders", action="store_true", help="orders of vertices without those that a plan finds for itself")
-    parser.add_argument("--pictures", action="store_true", help="draw each graph before and after LOA (Figure 5)")
+    parser.add_argument("--pictures", action="store_true", help="draw each graph and its windows before and after LOA (Figure 5)")
     parser.add_argument("--no-choices", action="store_true", help="the parts alone")
     parser.add_argument("--no-sweep", action="store_true", help="without the sweep of sparsity")
     parser.add_argument("--commit", default="unknown")
@@ -326,6 +340,8 @@ def main():
         if not records and not any(parts.values()):
             sys.exit("hygnn_report: nothing was measured: " + "; ".join(problems))
     add_windows(records, arguments)
+    if arguments.pictures:
+        draw_windows(records, arguments)
     notes_file = pathlib.Path(arguments.notes or f"{out}_notes.txt")
     notes = notes_file.read_text(encoding="utf-8").strip() if arguments.notes or notes_file.exists() else ""
     out.with_suffix(".md").write_text(page(records, parts, problems, commits, arguments.machine, notes), encoding="utf-8")

@@ -27,6 +27,7 @@ import plan_loss  # noqa: E402
 import qgtc_records  # noqa: E402
 import step_report  # noqa: E402
 import whole_file  # noqa: E402
+import window_figure  # noqa: E402
 
 
 class Tools(unittest.TestCase):
@@ -254,6 +255,31 @@ class Tools(unittest.TestCase):
         losses = logistic_cores.regrets(cases)
         self.assertEqual(losses["logistic regression"], [1.0] * 7)
         self.assertEqual(losses["costs"], [2.0] * 3 + [1.0] * 4)
+
+    def test_windows_are_drawn_by_columns_and_sparsity(self):
+        matrix = self.folder / "a.mtx"
+        matrix.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n% a comment\n66 66 3\n2 1\n3 1\n66 65\n")
+        # Rows 1 to 64 have entries (1, 2), (1, 3), (2, 1), (3, 1); the last two (65, 66), (66, 65).
+        self.assertEqual(window_figure.windows_of(matrix), [(1 - 4 / (64 * 3), 3), (1 - 2 / (64 * 2), 2)])
+
+        def dense_and_narrow(window):
+            return window[0] < 1 - window[1] / 100
+        for sparsity, columns in window_figure.boundary(dense_and_narrow, 50):
+            self.assertAlmostEqual(sparsity, 1 - columns / 100, places=6)
+        drawn = window_figure.svg("a graph", [("before", [(0.99, 40)]), ("after LOA", [(0.6, 20), (0.5, 10), (0.95, 50)])], dense_and_narrow)
+        self.assertIn("before: 0 % of 1 windows", drawn)
+        self.assertIn("after LOA: 67 % of 3 windows", drawn)
+        self.assertEqual(drawn.count("<circle"), 4)
+        self.assertEqual(drawn.count("<polyline"), 2)
+
+    def test_columns_of_one_sparsity_stand_beside_each_other(self):
+        def swept(community, degree, us):
+            return {"graph": "a", "op": "spmm", "details": "features 128, fp32, sum", "community": community, "degree": degree,
+                    "candidates": [{"kernel": "spmm/cuda/rows_8", "predicted_us": 1.0, "measured_us": us}]}
+        lines = hygnn_report.sweep_section([swept(256, 16, 40.0), swept(64, 4, 10.0), swept(128, 8, 20.0), swept(64, 48, 9.0)])
+        rows = [line for line in lines if line.count("|") == 7 and line.startswith(("| 64", "| 128", "| 256"))]
+        self.assertEqual([row.split(" | ")[0] for row in rows], ["| 64", "| 128", "| 256"])
+        self.assertIn("| 10.0 | 38 |", rows[0])
 
     def test_a_curve_without_losses(self):
         self.assertIn("</svg>", bits_curve.svg({"easy": [(100.0, 0.0), (100.0, 0.0)]}, ["all", "8"]))
