@@ -256,6 +256,12 @@ class Tools(unittest.TestCase):
         self.assertEqual(losses["logistic regression"], [1.0] * 7)
         self.assertEqual(losses["costs"], [2.0] * 3 + [1.0] * 4)
 
+    def test_backward_is_what_a_layer_takes_after_its_forward_pass(self):
+        step = [{"graph": "a", "op": "step_gcn", "ms": 1.5}, {"graph": "a", "op": "step_gin", "ms": 2.5}]
+        self.assertIn("| a | 1.500 | 2.500 |", hygnn_parts.step_lines(step))
+        layers = [{"graph": "a", "op": "layer_gcn_forward", "ms": 0.25}, {"graph": "a", "op": "layer_gcn", "ms": 0.75}]
+        self.assertIn("| a | 0.250 | 0.500 | 1.500 |  |  | 2.500 |", hygnn_parts.step_lines(step + layers))
+
     def test_windows_are_drawn_by_columns_and_sparsity(self):
         matrix = self.folder / "a.mtx"
         matrix.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n% a comment\n66 66 3\n2 1\n3 1\n66 65\n")
