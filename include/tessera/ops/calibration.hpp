@@ -44,8 +44,8 @@ struct ChoiceQuality {
   double mean_regret = 1;  ///< geometric mean
   double worst_regret = 1;
   std::int64_t cases = 0;
-  /// Cases in which the fastest two differ by more than a tenth, and the share of them that get the
-  /// fastest: 1 where there are none.
+  /// Cases in which the slowest takes over a tenth longer than the fastest, and the share of them
+  /// that get one which does not: 1 where there are none.
   std::int64_t clear = 0;
   double right = 1;
 };

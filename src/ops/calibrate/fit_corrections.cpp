@@ -15,6 +15,7 @@ namespace tessera::ops {
 namespace {
 
 constexpr std::size_t num_terms = 4;
+constexpr double clearly = 1.1;  ///< from which ratio of times on a choice is right or wrong
 using Terms = std::array<double, num_terms>;
 
 /// One measurement of a kernel: what its coefficients are multiplied by, and what they should give.
@@ -97,9 +98,9 @@ ChoiceQuality judged(std::span<const TimedCase> cases, Choose&& choose) {
     logarithms += std::log(regret);
     ++quality.cases;
     quality.worst_regret = std::max(quality.worst_regret, regret);
-    if (times[1] <= 1.1 * times[0]) continue;
+    if (times.back() <= clearly * times[0]) continue;
     ++quality.clear;
-    if (regret == 1) ++right;
+    if (regret <= clearly) ++right;
   }
   if (quality.cases > 0) {
     quality.mean_regret = std::exp(logarithms / static_cast<double>(quality.cases));

@@ -188,6 +188,10 @@ TEST(Calibration, CountsTheCasesThatAreClear) {
   EXPECT_DOUBLE_EQ(quality.right, 0.5);
   EXPECT_DOUBLE_EQ(quality.worst_regret, 3);
   EXPECT_EQ(quality_of({cases.data(), 1}, nullptr).clear, 0);
+  // One of two that are as good as each other is right where a third is not.
+  const std::vector<TimedCase> three = {{{}, {{"a", 1, 10.5}, {"b", 2, 10}, {"c", 3, 20}}}};
+  EXPECT_EQ(quality_of(three, nullptr).clear, 1);
+  EXPECT_EQ(quality_of(three, nullptr).right, 1);
 }
 
 TEST(Calibration, CorrectsAPredictionWithinBounds) {

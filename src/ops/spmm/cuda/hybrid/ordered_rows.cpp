@@ -22,8 +22,8 @@ class OrderedRows final : public PreparedSpmm {
   explicit OrderedRows(const SpmmProblem& problem) {
     const auto order = row_order(problem);
     const SpmmProblem ordered = in_row_order(problem);
-    const std::size_t policy = best_rows_policy(ordered, ProblemRows(ordered).lengths(),
-                                                device_traits(problem.device));
+    const std::size_t policy =
+        best_rows_policy(ordered, ProblemRows(ordered).lengths(), device_traits(problem.device));
     const ProblemRows rows(problem);
     const SomeRows listed(rows.offsets.span(), {order->rows.begin(), order->rows.end()});
     sums_ = prepare_some_rows(
