@@ -5,7 +5,7 @@
   tools/hygnn_goals.py --results docs/results --peers peers.csv
 
 reads the records of that folder (hygnn.json, plan_loss_fresh.json, cuda_spmm_default.json, cuda_sddmm_default.json,
-cuda_mma.json, hygnn_large.json, hygnn_loa.json, calibration.json), writes hygnn_goals.md, and keeps the public kernels' times that count in
+cuda_spmm_epochs.json, cuda_mma.json, hygnn_large.json, hygnn_loa.json, calibration.json), writes hygnn_goals.md, and keeps the public kernels' times that count in
 hygnn_goals.json, so that --peers is needed only once. What has no record is said to be missing. Text below
 `## Notes` in an earlier page stays.
 """
@@ -18,6 +18,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import epochs_report
 import hygnn_parts
 import hygnn_report
 import plan_loss
@@ -127,6 +128,16 @@ def public_goals(op, content, others, means):
         ratios = [(time_of(times[graph, "fp32"]) / time_of(one), graph) for (graph, precision), one in times.items() if precision == "bf16" and (graph, "fp32") in times]
         if ratios:
             yield Goal("sddmm in bf16 over fp32, worst", "1", f"{min(ratios)[0]:.2f} ({min(ratios)[1]}) of {len(ratios)} graphs", at_least(min(ratios)[0], 1), source_of(name, content, times.values()))
+
+
+def epochs_goals(content, default, others, bounds):
+    """Plans that may order rows since they will be used often: no goal of their own, beside that of default plans."""
+    for precision, bound in bounds.items():
+        found = epochs_report.means(epochs_report.rows_of(content, default, others, precision))
+        if found:
+            mean, by_default, graphs = found
+            yield Goal(f"spmm in {precision} by plans for {content['epochs']:,} epochs, which may order rows, against the best public kernel, mean", f"none ({bound} is that of default plans)",
+                       f"{mean:.2f} over {graphs} graphs, by default plans {by_default:.2f} on the same", "", source_of("cuda_spmm_epochs.json", content, content["records"]))
 
 
 def twin_goals(large):
@@ -252,9 +263,12 @@ def main():
     hygnn, large, mma, fresh, loa, calibration = (read(name) for name in ("hygnn.json", "hygnn_large.json", "cuda_mma.json", "plan_loss_fresh.json",
                                                                           "hygnn_loa.json", "calibration.json"))
     goals = list(hybrid_goals(hygnn)) if hygnn else []
-    for op, means in (("spmm", {"fp32": 1.7, "bf16": 2.6}), ("sddmm", {"fp32": None})):
+    sums = {"fp32": 1.7, "bf16": 2.6}
+    for op, means in (("spmm", sums), ("sddmm", {"fp32": None})):
         content = read(f"cuda_{op}_default.json")
         goals += public_goals(op, content, others, means) if content else []
+        if op == "spmm" and content and (often := read("cuda_spmm_epochs.json")):
+            goals += epochs_goals(often, content, others, sums)
     goals += choice_goals(fresh) if fresh else []
     goals += window_goals(calibration) if calibration else []
     goals += [*layout_goals(hygnn, loa), *update_goals(hygnn)] if hygnn else []

@@ -17,6 +17,7 @@ sys.path.insert(0, str(cli.SOURCE / "tools"))
 
 import attention_peers  # noqa: E402
 import bits_curve  # noqa: E402
+import epochs_report  # noqa: E402
 import fusegnn_report  # noqa: E402
 import hygnn_goals  # noqa: E402
 import hygnn_parts  # noqa: E402
@@ -232,6 +233,24 @@ class Tools(unittest.TestCase):
         content["records"][0]["commit"] = "def"  # of a run before
         self.assertEqual(next(hygnn_goals.public_goals("sddmm", content, others, {"fp32": None})).source, "cuda_sddmm_default.json, `abc`, `def`")
         self.assertEqual(hygnn_goals.at_most(337, 290), "no, 16 % above")
+
+    def test_orders_are_made_up_for_by_runs(self):
+        def record(kernel, us, chain_us=None, plan=""):
+            return {"op": "spmm", "graph": "g", "precision": "fp32", "features": 128, "kernel": kernel, "median_us": us, "plan": plan} | ({"chain_us": chain_us} if chain_us else {})
+
+        found = "; 0.5 s went into an order of rows (communities, bisection), which 9 runs make up for"
+        ordered, default = record("spmm/cuda/ordered_rows", 70, 60, found), record("spmm/cuda/rows_8x1x4_listed", 80, 65)
+        self.assertEqual(epochs_report.order_of(ordered), (0.5, "communities, bisection"))
+        self.assertEqual(epochs_report.break_even(ordered, default), 100000)
+        self.assertEqual(epochs_report.break_even(ordered, record("a", 80)), 50000)  # no chain of one, so none of the other
+        self.assertEqual(epochs_report.runs_text(epochs_report.break_even(ordered, record("a", 50))), "never")
+        self.assertIsNone(epochs_report.break_even(record("spmm/cuda/rows_8x1x4_listed", 80, 65, found), default))
+        others = [{"op": "spmm", "graph": "g", "kind": "fp32", "us": 140}]
+        content = {"commit": "abc", "date": "today", "epochs": 1000000, "records": [ordered]}
+        text = epochs_report.page(content, {"commit": "def", "records": [default]}, others)
+        self.assertIn("| g | 80.0 | 65.0 | 70.0 | 60.0 | ordered_rows | 1.08 | 0.5 | communities, bisection | 100,000 | 140.0 | 2.00 |", text)
+        goal = next(hygnn_goals.epochs_goals(content, {"commit": "def", "records": [default]}, others, {"fp32": 1.7}))
+        self.assertEqual((goal.measured, goal.met), ("2.00 over 1 graphs, by default plans 1.75 on the same", ""))
 
     def test_graphs_that_were_made_before_are_read(self):
         (self.folder / "amazon.tsr").write_text("")
