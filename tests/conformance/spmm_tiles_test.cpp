@@ -119,6 +119,20 @@ TEST_P(SpmmTileKernels, AreExactWhereWindowsAreCut) {
   expect_exact_in_all_precisions(testing::random_graph(700, 700, 5, 12, false), 64);
 }
 
+/// Pieces are added up in groups, groups of groups, and so on: full ones, one piece more, and
+/// groups of one.
+TEST_P(SpmmTileKernels, AreExactForAnyNumberOfPieces) {
+  constexpr VertexId piece_columns = 512;  // of the kernels that cut soonest
+  for (const VertexId pieces : {2, 3, 4, 5, 8, 9, 16, 17, 20, 33, 64, 65}) {
+    SCOPED_TRACE(pieces);
+    const Graph graph = testing::hub_graph(70, piece_columns * pieces - 7, 16);
+    expect_exact<Bfloat16>(GetParam(), graph, 128);
+    expect_exact<Bfloat16>(GetParam(), graph, 200);
+    expect_exact<float>(GetParam(), graph, 40);
+    expect_exact<float>(GetParam(), with_integer_values(graph), 128);
+  }
+}
+
 TEST_P(SpmmTileKernels, AreExactBackwards) {
   const Graph graph = testing::random_graph(300, 190, 2500, 13, false);
   expect_exact_in_all_precisions(graph, 64, SpmmPass::backward);
