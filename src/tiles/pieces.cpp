@@ -8,6 +8,7 @@
 
 #include "graph/cut.hpp"
 #include "tessera/core/error.hpp"
+#include "tiles/filled_pieces.hpp"
 
 namespace tessera::tiles {
 namespace {
@@ -98,9 +99,10 @@ class LeastBusy {
     for (int worker = 0; worker < workers; ++worker) line_up(worker);
   }
 
+  std::int64_t least_load() { return loads_[at(next())]; }
+
   int take(std::int64_t cost) {
-    while (queue(least_).first == nobody) ++least_;
-    const int worker = queue(least_).first;
+    const int worker = next();
     queue(least_).first = behind_[at(worker)];
     loads_[at(worker)] += cost;
     line_up(worker);
@@ -113,6 +115,10 @@ class LeastBusy {
     int first = nobody, last = nobody;
   };
 
+  int next() {
+    while (queue(least_).first == nobody) ++least_;
+    return queue(least_).first;
+  }
   Queue& queue(std::int64_t number) { return queues_[at(number) % queues_.size()]; }
   void line_up(int worker) {
     Queue& of_load = queue(loads_[at(worker)] / unit_);
@@ -128,12 +134,11 @@ class LeastBusy {
   std::vector<std::int64_t> loads_;
 };
 
-/// Each piece to whoever has least to do: first those that are a good part of a share, then the
-/// others, one stretch of the graph after another, so that windows computed at the same time are
-/// near each other and find each other's rows of X in the cache. Within a stretch large pieces come
-/// first, so that small ones even out what is left.
-void assign(int workers, PieceSchedule& schedule) {
-  const std::vector<Piece>& pieces = schedule.pieces;
+/// In which order pieces are dealt: first those that are a good part of a share, then the others,
+/// one stretch of the graph after another, so that windows computed at the same time are near each
+/// other and find each other's rows of X in the cache. Within a stretch large pieces come first, so
+/// that small ones even out what is left.
+std::vector<std::int32_t> dealing_order(const std::vector<Piece>& pieces, int workers) {
   const auto count = static_cast<std::int64_t>(pieces.size());
   std::int64_t total = 0, largest = 0;
   for (const Piece& piece : pieces) {
@@ -151,24 +156,128 @@ void assign(int workers, PieceSchedule& schedule) {
   for (std::int64_t i = 0; i < stretches; ++i) {
     in_order.append(pieces, parts.begin(i), parts.begin(i + 1), std::not_fn(is_large), order);
   }
-  LeastBusy deal(workers, largest);
-  std::vector<std::int32_t> worker_of;
-  worker_of.reserve(pieces.size());
+  return order;
+}
+
+/// Brings pieces together by workers, each one's in their order.
+void gather(const std::vector<Piece>& pieces, const std::vector<std::int32_t>& worker_of,
+            int workers, PieceSchedule& schedule) {
   schedule.worker_offsets.assign(static_cast<std::size_t>(workers) + 1, 0);
-  for (const std::int32_t piece : order) {
-    worker_of.push_back(deal.take(cost_of(pieces[at(piece)])));
-    ++schedule.worker_offsets[at(worker_of.back()) + 1];
-  }
+  for (const std::int32_t worker : worker_of) ++schedule.worker_offsets[at(worker) + 1];
   for (int i = 0; i < workers; ++i) {
     schedule.worker_offsets[at(i) + 1] += schedule.worker_offsets[at(i)];
   }
   std::vector<std::int32_t> next(schedule.worker_offsets.begin(), schedule.worker_offsets.end());
-  std::vector<Piece> dealt(pieces.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    dealt[at(next[at(worker_of[i])]++)] = pieces[at(order[i])];
+  std::vector<Piece> gathered(pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    gathered[at(next[at(worker_of[i])]++)] = pieces[i];
   }
-  schedule.pieces = std::move(dealt);
+  schedule.pieces = std::move(gathered);
 }
+
+/// Each piece to whoever has least to do.
+void assign(int workers, PieceSchedule& schedule) {
+  std::int64_t largest = 0;
+  for (const Piece& piece : schedule.pieces) largest = std::max(largest, cost_of(piece));
+  LeastBusy deal(workers, largest);
+  std::vector<Piece> dealt;
+  std::vector<std::int32_t> worker_of;
+  dealt.reserve(schedule.pieces.size());
+  worker_of.reserve(schedule.pieces.size());
+  for (const std::int32_t i : dealing_order(schedule.pieces, workers)) {
+    dealt.push_back(schedule.pieces[at(i)]);
+    worker_of.push_back(deal.take(cost_of(dealt.back())));
+  }
+  gather(dealt, worker_of, workers, schedule);
+}
+
+/// Whole windows, of which those that do not fit are cut.
+class Filler {
+ public:
+  /// Workers are filled up to `height` steps.
+  Filler(const WindowSteps& windows, const PieceOptions& options, int workers, std::int64_t height)
+      : steps_per_tile_(windows.steps_per_tile),
+        whole_(std::max(options.min_cut_steps, height / 4)),
+        height_(height),
+        workers_(workers),
+        deal_(workers, height + options.min_cut_steps + least_cut + merge_overhead + slack) {}
+
+  void reserve(std::size_t num_windows) {
+    pieces_.reserve(num_windows);
+    worker_of_.reserve(num_windows);
+  }
+
+  /// False where a window found no room.
+  bool deal(const Piece& window) {
+    if (window.num_steps <= std::max(whole_, room() + slack)) {
+      put(window, 0);
+      return true;
+    }
+    const std::int32_t first_slot = slots_;
+    bool fits = true;
+    for (Piece rest = window; rest.num_steps > 0;) {
+      Piece piece = rest;
+      const std::int64_t some = room() - merge_overhead;
+      fits = fits && std::min<std::int64_t>(some, rest.num_steps) > least_cut / 2;
+      piece.num_steps = static_cast<std::int32_t>(part_of(rest.num_steps, some));
+      piece.slot = slots_++;
+      put(piece, merge_overhead);
+      rest.first_step += piece.num_steps;
+      rest.first_tile += piece.num_steps / static_cast<std::int32_t>(steps_per_tile_);
+      rest.num_steps -= piece.num_steps;
+    }
+    if (slots_ == first_slot + 1) {
+      pieces_.back().slot = -1;
+      --slots_;
+    } else {
+      cut_.push_back({window.first_row, window.num_rows, first_slot, slots_ - first_slot});
+    }
+    return fits;
+  }
+
+  PieceSchedule schedule() const {
+    PieceSchedule schedule;
+    schedule.cut_windows = cut_;
+    schedule.num_slots = slots_;
+    gather(pieces_, worker_of_,
+           std::min<int>(workers_, 1 + *std::max_element(worker_of_.begin(), worker_of_.end())),
+           schedule);
+    return schedule;
+  }
+
+ private:
+  /// What leaving the sums of a piece and adding up those of its window costs, in steps.
+  static constexpr std::int64_t merge_overhead = 8;
+  /// How much longer a worker may be busy where that saves cutting a window.
+  static constexpr std::int64_t slack = 8;
+  static constexpr std::int64_t least_cut = 16;
+
+  /// Steps that whoever is next has room for.
+  std::int64_t room() { return height_ - deal_.least_load() - piece_overhead; }
+
+  /// About `some` of the steps that are left, in whole tiles, and so that neither part is short.
+  std::int64_t part_of(std::int64_t steps, std::int64_t some) const {
+    if (steps <= some) return steps;
+    some = std::min(std::max(some, least_cut), std::max(least_cut, steps - least_cut));
+    some = some / steps_per_tile_ * steps_per_tile_;
+    return steps - some < steps_per_tile_ ? steps : some;
+  }
+
+  void put(const Piece& piece, std::int64_t more) {
+    pieces_.push_back(piece);
+    worker_of_.push_back(deal_.take(cost_of(piece) + more));
+  }
+
+  std::int64_t steps_per_tile_;
+  std::int64_t whole_;  ///< windows of up to so many steps are not cut
+  std::int64_t height_;
+  int workers_;
+  LeastBusy deal_;
+  std::int32_t slots_ = 0;
+  std::vector<CutWindow> cut_;
+  std::vector<Piece> pieces_;
+  std::vector<std::int32_t> worker_of_;
+};
 
 }  // namespace
 
@@ -189,36 +298,69 @@ PieceSchedule make_pieces(const TiledGraph& tiled, const PieceOptions& options) 
                      options);
 }
 
-PieceSchedule make_pieces(const WindowSteps& windows, const PieceOptions& options) {
+namespace {
+
+template <class Function>
+void for_taken(const WindowSteps& windows, const PieceOptions& options, Function&& function) {
+  const auto num_windows = static_cast<std::int64_t>(windows.step_offsets.size()) - 1;
+  for (std::int64_t w = 0; w < num_windows; ++w) {
+    if (options.taken.empty() || options.taken[at(w)] != 0) function(w);
+  }
+}
+
+/// Steps of all windows that are taken, with what each of them costs besides; throws where there
+/// are too many.
+std::int64_t work_of(const WindowSteps& windows, const PieceOptions& options) {
   const EdgeOffset steps = windows.step_offsets.back();
   if (steps > std::numeric_limits<std::int32_t>::max()) {
     throw Error(ErrorCode::unsupported, std::to_string(steps) + " steps of tiles in one graph",
                 "tiles", "partition the graph");
   }
-  const auto num_windows = static_cast<std::int64_t>(windows.step_offsets.size()) - 1;
-  const auto is_taken = [&](std::int64_t w) {
-    return options.taken.empty() || options.taken[at(w)] != 0;
-  };
   std::int64_t work = 0;
-  for (std::int64_t w = 0; w < num_windows; ++w) {
-    if (!is_taken(w)) continue;
+  for_taken(windows, options, [&](std::int64_t w) {
     work += windows.step_offsets[at(w) + 1] - windows.step_offsets[at(w)] + piece_overhead;
-  }
-  const std::int64_t share = work / std::max(1, options.workers);
+  });
+  return work;
+}
+
+/// Windows in pieces of at most `max_steps`, in their order.
+PieceSchedule cut_pieces(const WindowSteps& windows, const PieceOptions& options,
+                         std::int64_t max_steps) {
+  PieceSchedule schedule;
+  schedule.pieces.reserve(windows.step_offsets.size() - 1);
+  Cutter cutter;
+  for_taken(windows, options,
+            [&](std::int64_t w) { append_window(windows, w, max_steps, cutter, schedule); });
+  schedule.num_slots = static_cast<std::int32_t>(cutter.num_slots());
+  return schedule;
+}
+
+}  // namespace
+
+PieceSchedule make_pieces(const WindowSteps& windows, const PieceOptions& options) {
+  const std::int64_t share = work_of(windows, options) / std::max(1, options.workers);
   // Large pieces go first, so that what is left over evens out shares of one such piece. Smaller
   // ones would mean more sums to add.
-  const std::int64_t max_steps =
-      std::min(options.max_steps, std::max(options.min_cut_steps, share));
-  PieceSchedule schedule;
-  schedule.pieces.reserve(static_cast<std::size_t>(num_windows));
-  Cutter cutter;
-  for (std::int64_t w = 0; w < num_windows; ++w) {
-    if (is_taken(w)) append_window(windows, w, max_steps, cutter, schedule);
-  }
-  schedule.num_slots = static_cast<std::int32_t>(cutter.num_slots());
+  PieceSchedule schedule = cut_pieces(
+      windows, options, std::min(options.max_steps, std::max(options.min_cut_steps, share)));
   const auto pieces = static_cast<std::int64_t>(schedule.pieces.size());
   assign(static_cast<int>(std::min<std::int64_t>(std::max(1, options.workers), pieces)), schedule);
   return schedule;
+}
+
+PieceSchedule make_filled_pieces(const WindowSteps& windows, const PieceOptions& options) {
+  const int workers = std::max(1, options.workers);
+  const std::int64_t share = work_of(windows, options) / workers;
+  if (share < options.min_cut_steps) return make_pieces(windows, options);
+  const PieceSchedule whole = cut_pieces(windows, options, std::int64_t{1} << 31);
+  const std::vector<std::int32_t> order = dealing_order(whole.pieces, workers);
+  for (std::int64_t height = share + piece_overhead;; height += 1 + height / 32) {
+    Filler filler(windows, options, workers, height);
+    filler.reserve(order.size());
+    const bool fits = std::all_of(order.begin(), order.end(),
+                                  [&](std::int32_t i) { return filler.deal(whole.pieces[at(i)]); });
+    if (fits) return filler.schedule();
+  }
 }
 
 }  // namespace tessera::tiles

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "support/odd_graphs.hpp"
+#include "tiles/filled_pieces.hpp"
 
 namespace tessera::tiles {
 namespace {
@@ -20,29 +21,44 @@ std::int64_t steps_of_worker(const PieceSchedule& schedule, std::int64_t worker)
   return steps;
 }
 
+WindowSteps steps_of(const TiledGraph& tiled) {
+  return {.num_rows = tiled.num_rows,
+          .height = tiled.height,
+          .step_offsets = tiled.step_offsets.span(),
+          .tile_offsets = tiled.tile_offsets.span()};
+}
+
 /// Each window's pieces, by row, cover its steps without gaps, in slots that rise with them.
 void expect_complete(const TiledGraph& tiled, const PieceSchedule& schedule) {
   std::map<VertexId, std::vector<Piece>> windows;
   for (const Piece& piece : schedule.pieces) windows[piece.first_row].push_back(piece);
   ASSERT_EQ(static_cast<std::int64_t>(windows.size()), tiled.num_windows());
+  std::map<VertexId, CutWindow> cut;
   std::int32_t slots = 0;
+  for (const CutWindow& window : schedule.cut_windows) {
+    EXPECT_EQ(window.first_slot, slots);
+    slots += window.num_slots;
+    cut[window.first_row] = window;
+  }
+  EXPECT_EQ(slots, schedule.num_slots);
   for (auto& [row, pieces] : windows) {
     std::sort(pieces.begin(), pieces.end(),
               [](const Piece& a, const Piece& b) { return a.first_step < b.first_step; });
     const std::int64_t window = row / tiled.height;
     EdgeOffset step = tiled.step_offsets[window];
+    EXPECT_EQ(cut.contains(row) ? static_cast<std::size_t>(cut[row].num_slots) : 1, pieces.size());
+    std::int32_t slot = cut.contains(row) ? cut[row].first_slot : -1;
     for (const Piece& piece : pieces) {
       EXPECT_EQ(piece.first_step, step);
       EXPECT_EQ((piece.first_step - tiled.step_offsets[window]) % 4, 0);
       EXPECT_EQ(piece.first_tile - tiled.tile_offsets[window],
                 (piece.first_step - tiled.step_offsets[window]) / 4);
       EXPECT_EQ(piece.num_rows, std::min(tiled.height, tiled.num_rows - row));
-      EXPECT_EQ(piece.slot, pieces.size() == 1 ? -1 : slots++);
+      EXPECT_EQ(piece.slot, pieces.size() == 1 ? -1 : slot++);
       step += piece.num_steps;
     }
     EXPECT_EQ(step, tiled.step_offsets[window + 1]);
   }
-  EXPECT_EQ(slots, schedule.num_slots);
 }
 
 TEST(Pieces, CoverEveryWindowOnce) {
@@ -53,6 +69,7 @@ TEST(Pieces, CoverEveryWindowOnce) {
       for (const int workers : {1, 3, 1000}) {
         SCOPED_TRACE(workers);
         expect_complete(tiled, make_pieces(tiled, {workers, 4}));
+        expect_complete(tiled, make_filled_pieces(steps_of(tiled), {workers, 4}));
       }
     }
   }
@@ -91,6 +108,43 @@ TEST(Pieces, GiveEveryWorkerAboutTheSame) {
     most = std::max(most, steps_of_worker(schedule, worker));
   }
   EXPECT_LE(most, least + least / 4);
+}
+
+/// A window and a half for each worker, and few or many of them: equal parts of windows would be
+/// one for some workers and two for others.
+TEST(FilledPieces, GiveEveryWorkerAboutTheSameOfFewWindows) {
+  constexpr int height = 64;
+  for (const int workers : {3, 40, 500}) {
+    for (const int percent : {30, 60, 90, 150, 220, 350}) {
+      SCOPED_TRACE(::testing::Message() << workers << ", " << percent);
+      std::vector<EdgeOffset> steps = {0};
+      std::vector<EdgeOffset> tiles = {0};
+      const auto num_windows = static_cast<VertexId>(std::max(2, workers * percent / 100));
+      for (VertexId w = 0; w < num_windows; ++w) {
+        const EdgeOffset count = 90 + w * 37 % 71;
+        steps.push_back(steps.back() + count);
+        tiles.push_back(tiles.back() + (count + 3) / 4);
+      }
+      const PieceSchedule schedule = make_filled_pieces({.num_rows = num_windows * height,
+                                                         .height = height,
+                                                         .step_offsets = steps,
+                                                         .tile_offsets = tiles},
+                                                        {workers, 32});
+      std::int64_t most = 0;
+      for (std::int64_t worker = 0; worker < schedule.num_workers(); ++worker) {
+        most = std::max(most, steps_of_worker(schedule, worker));
+      }
+      EXPECT_LE(most, steps.back() / workers * 9 / 8 + 24);
+      for (const Piece& piece : schedule.pieces) EXPECT_GE(piece.num_steps, 8);
+    }
+  }
+}
+
+TEST(FilledPieces, LeaveWindowsWholeThatEvenOutByThemselves) {
+  const TiledGraph tiled = translate(testing::random_graph(64'000, 3000, 600'000, 2, false), 64);
+  const PieceSchedule schedule = make_filled_pieces(steps_of(tiled), {7, 32});
+  EXPECT_EQ(schedule.num_slots, 0);
+  EXPECT_EQ(schedule.num_workers(), 7);
 }
 
 TEST(Pieces, ComputeNeighboursAtTheSameTimeWhateverTheirSizes) {

@@ -34,6 +34,7 @@
 #include "tiles/cuda/device_quads.hpp"
 #include "tiles/cuda/device_tiles.hpp"
 #include "tiles/cuda/value_layout.hpp"
+#include "tiles/filled_pieces.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -259,9 +260,9 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     const int workers =
         shape.resident_blocks / static_cast<int>(std::max<std::int64_t>(1, panels.count));
     const tiles::PieceSchedule schedule =
-        tiles::make_pieces(windows_.steps, {.workers = std::max(1, workers),
-                                            .min_cut_steps = policy.min_cut_steps,
-                                            .taken = some.taken});
+        tiles::make_filled_pieces(windows_.steps, {.workers = std::max(1, workers),
+                                                   .min_cut_steps = policy.min_cut_steps,
+                                                   .taken = some.taken});
     const tiles::StageLists lists = tiles::make_stages(schedule, shape.max_steps, stretch);
     Part part;
     part.function = function;
