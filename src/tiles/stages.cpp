@@ -39,12 +39,14 @@ void append(const Piece& piece, int max_steps, int stretch_steps, std::vector<St
 
 StageLists make_stages(const PieceSchedule& schedule, int max_steps, int stretch_steps) {
   StageLists lists;
+  const int whole_stages =
+      stretch_steps == 0 ? 0 : std::max(1, stretch_steps / max_steps) * max_steps;
   lists.offsets.assign(1, 0);
   for (std::size_t worker = 0; worker + 1 < schedule.worker_offsets.size(); ++worker) {
     const auto begin = static_cast<std::size_t>(schedule.worker_offsets[worker]);
     const auto end = static_cast<std::size_t>(schedule.worker_offsets[worker + 1]);
     for (std::size_t i = begin; i < end; ++i) {
-      append(schedule.pieces[i], max_steps, stretch_steps, lists.stages);
+      append(schedule.pieces[i], max_steps, whole_stages, lists.stages);
     }
     lists.stages.emplace_back();
     if (lists.stages.size() > std::numeric_limits<std::int32_t>::max()) {

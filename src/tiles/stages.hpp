@@ -37,8 +37,8 @@ struct StageLists {
   std::vector<std::int32_t> offsets;  ///< num_workers + 1
 };
 
-/// The pieces of a schedule in stages of at most `max_steps` steps, a power of two. Sums are taken
-/// over stretches of up to `stretch_steps` steps, a multiple of that; 0: over all of them.
+/// The pieces of a schedule in stages of at most `max_steps` steps, half a tile or whole ones. Sums
+/// are taken over stretches of whole stages of up to `stretch_steps` steps; 0: over all of them.
 StageLists make_stages(const PieceSchedule& schedule, int max_steps, int stretch_steps = 0);
 
 /// Where the values of a stage's edges are (tiles/tile_values.hpp): one load of 16 bytes.

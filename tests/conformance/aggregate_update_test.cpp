@@ -312,6 +312,36 @@ TEST_P(AggregateUpdateKernels, AnyWidth) {
   }
 }
 
+/// Rows of X that fill 16 bytes, as windows want them, and rows of Y that may not.
+TEST_P(AggregateUpdateKernels, WholeUnitsToAnyWidth) {
+  const Graph graph = testing::random_graph(500, 500, 6000, 39, false);
+  const std::pair<std::int64_t, std::int64_t> shapes[] = {
+      {8, 12}, {24, 1}, {40, 20}, {48, 36}, {56, 128}, {64, 96}, {72, 100}, {80, 8}, {112, 60}};
+  for (const auto& [in, out] : shapes) {
+    for (const std::int64_t margin : {0, 4, 8}) {
+      for (const AggregateUpdateOptions& options : all_forms(graph, in, out)) {
+        check<Bfloat16>(graph, options, margin);
+      }
+    }
+  }
+}
+
+/// So many columns that windows are summed in stretches, none of them cut.
+TEST_P(AggregateUpdateKernels, WindowsOfThousandsOfColumns) {
+  constexpr VertexId windows = 300, columns = 4500;
+  std::vector<VertexId> sources, targets;
+  for (VertexId window = 0; window < windows; ++window) {
+    for (VertexId column = 0; column < columns; ++column) {
+      sources.push_back(column);
+      targets.push_back(window * 128 + (column + window) % 128);
+    }
+  }
+  const Graph graph = from_coo(windows * 128, columns, targets, sources);
+  AggregateUpdateOptions options = widths(16, 8);
+  options.keep_aggregated = true;
+  check<Bfloat16>(graph, options, 0);
+}
+
 /// Kernels may take the rows themselves as neighbours where no row is its own neighbour already.
 TEST_P(AggregateUpdateKernels, OwnFeaturesWithAndWithoutLoops) {
   const Graph without = without_self_loops(testing::random_graph(300, 300, 2000, 38, false));

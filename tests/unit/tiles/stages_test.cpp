@@ -55,6 +55,9 @@ TEST(Stages, AreThePiecesOfEveryWorker) {
                              stretch_steps);
           }
         }
+        // Stretches of whole stages.
+        expect_same_work(schedule, make_stages(schedule, 12, 32), 12, 24);
+        expect_same_work(schedule, make_stages(schedule, 12, 8), 12, 12);
       }
     }
   }

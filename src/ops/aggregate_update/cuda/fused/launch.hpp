@@ -98,14 +98,18 @@ struct UpdateKernels {
   static UpdateFunction function();
 };
 
+/// Lines of the weights in shared memory, for whole units of 64 bytes of X's rows.
+inline std::int64_t update_weight_lines(Precision precision, std::int64_t inner, bool root) {
+  const std::int64_t unit = precision != Precision::bf16 ? 16 : 32;
+  return (inner + unit - 1) / unit * unit * (root ? 2 : 1);
+}
+
 /// Shared memory that the weights of a launch take, with Y's columns filled up to `cols`: planes of
 /// whole units of 64 bytes of X's rows and 64 columns. A multiple of 1024.
 inline std::int64_t update_weight_bytes(Precision precision, std::int64_t inner, std::int64_t cols,
                                         bool root) {
-  const bool is_fp32 = precision != Precision::bf16;
-  const std::int64_t unit = is_fp32 ? 16 : 32;
-  const std::int64_t lines = (inner + unit - 1) / unit * unit * (root ? 2 : 1);
-  return (is_fp32 ? 3 : 1) * lines * 128 * ((cols + 63) / 64);
+  const std::int64_t planes = precision != Precision::bf16 ? 3 : 1;
+  return planes * update_weight_lines(precision, inner, root) * 128 * ((cols + 63) / 64);
 }
 
 /// The same with room to begin on a boundary.

@@ -58,6 +58,8 @@ struct UpdateLayout {
     return inner / unit_cols * unit_cols + of_lane / 4 * 16 + (place < 2 ? 0 : 8) + lane * 2 +
            place % 2;
   }
+  /// Where a column of Y stands, so that a lane has four neighbours of every 16.
+  __device__ static int place_of_column(int col) { return exchanged_column(col); }
 };
 
 /// Writes a weight into shared memory, as planes, from line `first_line` on. A warp takes a row of
@@ -73,7 +75,7 @@ __device__ void keep_weight(const UpdateLaunch& launch, const void* weight, std:
   const auto place_of = [&](int row, int i) {
     const int col = in_row ? row : i;
     const int line = first_line + Layout::line_of(in_row ? i : row);
-    const int at = exchanged_column(col) % 64;
+    const int at = Layout::place_of_column(col) % 64;
     return planes + col / 64 * block_bytes + line * 128 + ((at / 8) ^ (line % 8)) * 16 + at % 8 * 2;
   };
   const int rows = in_row ? cols : padded, length = in_row ? padded : cols;
@@ -192,7 +194,7 @@ struct UpdateSums {
     }
     return first[i];
   }
-  /// As `at`, of the first block.
+  /// As `at`, of the first block; from four on of the next one.
   __device__ float front(int half, int i) const { return first[i / 2 * 4 + half * 2 + i % 2]; }
   /// Makes the next 16 columns the first: registers cannot be counted through.
   __device__ void shift() {

@@ -4,6 +4,7 @@
 #include "cuda/precision.cuh"
 #include "ops/aggregate_update/cuda/fused/kernel.cuh"
 #include "ops/aggregate_update/cuda/windows/launch.hpp"
+#include "ops/aggregate_update/cuda/windows/long_stages.cuh"
 #include "ops/spmm/cuda/tall/kernel.cuh"
 
 /// Sums over tall windows (spmm/cuda/tall/kernel.cuh) that are multiplied where they come up. The
@@ -20,9 +21,15 @@ struct WithUpdate : Loader {
   static constexpr int update_cols = cols;
 };
 
-/// Sums are laid out as the matrix unit leaves them: no line of the weights is exchanged.
+/// Sums are laid out as the matrix unit leaves them: no line of the weights is exchanged. Of every
+/// 32 columns of Y a lane has 8 neighbours, which it stores at once.
 struct WindowWeights : UpdateLayout<__nv_bfloat16> {
   __device__ static int line_of(int inner) { return inner; }
+  __device__ static int place_of_column(int col) {
+    const int lane = col % 32 / 8;
+    const int pair = col % 8 / 2;
+    return col / 32 * 32 + pair * 8 + lane * 2 + col % 2;
+  }
 };
 
 /// A lane's two rows of a window of which it has, of every 8 features, the two at 2 * (lane % 4).
@@ -32,19 +39,20 @@ class WindowUpdate {
   using Layout = WindowWeights;
   using Sums = float[width / 2];
   using Pair = cuda::Vector<T, 2 * static_cast<int>(sizeof(T))>;
+  using Four = cuda::Vector<T, 4 * static_cast<int>(sizeof(T))>;
   /// Two rows as the features are stored: they take half of the registers that sums do.
   using Rows = Pair[2][width / 8];
 
-  /// Columns of Y that are multiplied and stored before the next: all of them at once would not
-  /// fit the registers beside the rows.
-  static constexpr int part_cols = 32;
+  /// Columns of Y that are multiplied and stored before the next: more of them would not fit the
+  /// registers beside the rows.
+  static constexpr int part_cols = width == 64 && cols % 64 == 0 ? 64 : 32;
 
  public:
   __device__ WindowUpdate(const WindowUpdateLaunch& launch, VertexId first_row, int last_row,
                           std::uint32_t weights)
       : launch_(launch),
         weights_(weights),
-        feature_(static_cast<int>(threadIdx.x) % 4 * 2),
+        quarter_(static_cast<int>(threadIdx.x) % 4),
         features_(static_cast<int>(launch.update.features.inner)) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -60,34 +68,30 @@ class WindowUpdate {
     Rows aggregated;
     narrow(sums, aggregated);
     if (launch_.update.features.aggregated != nullptr) keep(aggregated);
-    const ShortEpilogue<T> epilogue(launch_.update);
+    int first_col = 0;
 #pragma unroll 1
-    for (int first_col = 0; first_col < launch_.update.features.cols; first_col += part_cols) {
+    do {
       UpdateSums<part_cols> products;
-      multiply([&](int half, int block) { return aggregated[half][block]; }, 0, first_col,
-               products);
+      multiply(aggregated, 0, first_col, products);
       if (launch_.update.weights.root != nullptr) {
-        multiply([&](int half, int block) { return own_pair(half, block); },
-                 static_cast<int>(Layout::padded(features_)), first_col, products);
+        Rows own;
+        load_own(0, own[0]);
+        load_own(1, own[1]);
+        multiply(own, launch_.padded_features, first_col, products);
       }
-      // Rows that are not finite stay so: infinite sums make infinite products.
-      bool finite[2] = {true, true};
-      if (epilogue.enough) {
-        epilogue.store(launch_.update, rows_, first_col, products, finite);
-      } else {
-        store_with_any_epilogue<part_cols, T>(launch_.update, rows_, first_col, products, finite);
-      }
-    }
+      store(first_col, products);
+      first_col += part_cols;
+    } while (first_col < launch_.update.features.cols);
   }
 
  private:
   __device__ static int place(int half, int block) { return 4 * block + 2 * half; }
-  __device__ bool exists(int block) const { return 8 * block + feature_ < features_; }
+  __device__ bool exists(int block) const { return 8 * block < features_; }
 
-  /// Sums of whole steps of the matrix unit without scales and divisors: nothing is left to do.
+  /// Sums of whole units without scales and divisors: nothing is left to do.
   __device__ bool plain() const {
     return launch_.epilogue.row_scale == nullptr && launch_.epilogue.row_divisor == nullptr &&
-           launch_.epilogue.unit == 1 && features_ % 16 == 0;
+           launch_.epilogue.unit == 1 && features_ % Layout::unit_cols == 0;
   }
 
   /// Scales of rows and the divisors of a mean. Beyond the last feature there is nothing: no number
@@ -124,10 +128,6 @@ class WindowUpdate {
     return static_cast<const T*>(launch_.features.x) +
            std::int64_t{max(rows_[half].row, VertexId{0})} * launch_.features.x_stride;
   }
-  __device__ Pair own_pair(int half, int block) const {
-    return Pair::load_if(rows_[half].row >= 0 && exists(block),
-                         own_row(half) + 8 * block + feature_);
-  }
 
   /// All features of one of the rows themselves, asked for at once: a lane loads 16 bytes, and four
   /// trade them for their pairs.
@@ -136,7 +136,7 @@ class WindowUpdate {
     Eight eights[width / 32];
 #pragma unroll
     for (int four = 0; four < width / 32; ++four) {
-      const int first = four * 32 + feature_ * 4;
+      const int first = four * 32 + quarter_ * 8;
       eights[four] =
           Eight::load_if(rows_[half].row >= 0 && first < features_, own_row(half) + first);
     }
@@ -182,64 +182,138 @@ class WindowUpdate {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const VertexId row = rows_[half].row;
-      T* const to =
-          static_cast<T*>(features.aggregated) + std::int64_t{row} * features.aggregated_stride;
+      T* const to = static_cast<T*>(features.aggregated) +
+                    std::int64_t{row} * features.aggregated_stride + quarter_ * 8;
+      const int left = row < 0 ? 0 : features_ - quarter_ * 8;
 #pragma unroll
       for (int block = 0; block < width / 8; block += 4) {
         std::uint32_t words[4];
         memcpy(words, &aggregated[half][block], sizeof(words));
         transpose_quad(words);
-        const int first = (block + feature_ / 2) * 8;
-        if (row < 0 || first >= features_) continue;
-        __stcs(reinterpret_cast<uint4*>(to + first),
-               make_uint4(words[0], words[1], words[2], words[3]));
+        if (8 * block < left) put(to + 8 * block, words);
       }
     }
   }
 
-  /// Products of two rows, of which `pair_at` gives the pairs, with the lines of the weights from
-  /// `first_line` on and their columns from `first_col` on, by each warp for its own 16 rows.
-  template <class PairAt>
-  __device__ void multiply(PairAt&& pair_at, int first_line, int first_col,
+  /// Rows of X are needed again, those that are written here not.
+  __device__ static void put(T* to, const std::uint32_t (&words)[4]) {
+    __stcs(reinterpret_cast<uint4*>(to), make_uint4(words[0], words[1], words[2], words[3]));
+  }
+
+  /// Adds products of two rows with the lines of the weights from `first_line` on and their columns
+  /// from `first_col` on, by each warp for its own 16 rows. Rows end with whole units, of which a
+  /// kernel for so many features has all or all but one.
+  __device__ void multiply(const Rows& rows, int first_line, int first_col,
                            UpdateSums<part_cols>& products) const {
-    const bool root = launch_.update.weights.root != nullptr;
-    const auto block_bytes = static_cast<std::uint32_t>(Layout::block_bytes(features_, root));
-    const auto lane = static_cast<std::uint32_t>(threadIdx.x) % 32;
     // Of 16 lines and columns, as the matrix unit's right factor (cuda/mma_rows.cuh).
-    const std::uint32_t line = static_cast<std::uint32_t>(first_line) + lane % 16;
-    const std::uint32_t from = weights_ + line * 128;
+    const auto lane = static_cast<std::uint32_t>(threadIdx.x) % 32;
+    const std::uint32_t from = weights_ + (first_line + lane % 16) * 128 +
+                               static_cast<std::uint32_t>(first_col / 64 * launch_.block_bytes);
+    const std::uint32_t unit = lane / 16 ^ lane % 8;
     __syncwarp();
-#pragma unroll
-    for (int step = 0; step < width / 16; ++step) {
-      if (step * 16 >= features_) break;
+    constexpr int most_steps = width / 16, sure_steps = most_steps - Layout::unit_steps;
+    const auto add_step = [&](int step) {
       std::uint32_t left[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) left[i] = pair_at(i % 2, 2 * step + i / 2).raw;
+      for (int i = 0; i < 4; ++i) left[i] = rows[i % 2][2 * step + i / 2].raw;
 #pragma unroll
-      for (std::uint32_t i = 0; i < part_cols / 16; ++i) {
-        const std::uint32_t sixteen = static_cast<std::uint32_t>(first_col) / 16 + i;
-        const std::uint32_t unit = 2 * sixteen + lane / 16;
+      for (int col = 0; col < part_cols; col += 16) {
         std::uint32_t right[4];
-        cuda::load_blocks_transposed(right, from + static_cast<std::uint32_t>(step) * 16 * 128 +
-                                                sixteen / 4 * block_bytes +
-                                                ((unit % 8) ^ (line % 8)) * 16);
+        cuda::load_blocks_transposed(
+            right, from + (unit ^ static_cast<std::uint32_t>((first_col + col) % 64 / 8)) * 16 +
+                       static_cast<std::uint32_t>(step * 16 * 128));
 #pragma unroll
-        for (std::uint32_t half = 0; half < 2; ++half) {
+        for (int half = 0; half < 2; ++half) {
           float(&all)[part_cols / 2] = products.first;
-          const std::uint32_t at = 8 * i + 4 * half;
+          const int at = col / 2 + 4 * half;
           const std::uint32_t b[2] = {right[2 * half], right[2 * half + 1]};
           float part[4] = {all[at], all[at + 1], all[at + 2], all[at + 3]};
           cuda::multiply_16x8<T>(part, left, b);
 #pragma unroll
-          for (std::uint32_t j = 0; j < 4; ++j) all[at + j] = part[j];
+          for (int i = 0; i < 4; ++i) all[at + i] = part[i];
+        }
+      }
+    };
+#pragma unroll
+    for (int step = 0; step < sure_steps; ++step) add_step(step);
+    if (features_ <= sure_steps * 16) return;
+#pragma unroll
+    for (int step = sure_steps; step < most_steps; ++step) add_step(step);
+  }
+
+  __device__ void store(int first_col, UpdateSums<part_cols>& products) const {
+    if (!launch_.store.usual) return store_with_any_epilogue(first_col, products);
+    const UpdateLaunch::Features& features = launch_.update.features;
+    const int first = first_col + quarter_ * 8;
+    const int left = static_cast<int>(features.cols) - first;
+    const auto least = __bfloat162bfloat162(__ushort_as_bfloat16(launch_.store.least));
+    if (launch_.update.epilogue.bias != nullptr) {
+      add_bias(static_cast<const T*>(launch_.update.epilogue.bias) + first, left, products);
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const VertexId row = rows_[half].row;
+      T* const to = static_cast<T*>(features.y) + std::int64_t{row} * features.y_stride + first;
+#pragma unroll
+      for (int col = 0; col < part_cols; col += 32) {
+        std::uint32_t words[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int at = col / 2 + place(half, i);
+          const __nv_bfloat162 pair =
+              __hmax2_nan(__floats2bfloat162_rn(products.first[at], products.first[at + 1]), least);
+          memcpy(&words[i], &pair, sizeof(pair));
+        }
+        if (row < 0 || col >= left) continue;
+        if (launch_.store.whole_units) {
+          put(to + col, words);
+        } else {
+          Four{make_uint2(words[0], words[1])}.store(to + col);
+          if (col + 4 < left) Four{make_uint2(words[2], words[3])}.store(to + col + 4);
         }
       }
     }
   }
 
+  /// `left` columns from `bias` on.
+  __device__ static void add_bias(const T* bias, int left, UpdateSums<part_cols>& products) {
+#pragma unroll
+    for (int col = 0; col < part_cols; col += 4) {
+      if (col % 32 >= 8) continue;
+      float added[4];
+      Four::load_if(col < left, bias + col).widen_to(added);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          products.first[col / 32 * 16 + place(half, col % 32 / 2 + i / 2) + i % 2] += added[i];
+        }
+      }
+    }
+  }
+
+  /// The products are used up.
+  __device__ void store_with_any_epilogue(int first_col, UpdateSums<part_cols>& products) const {
+#pragma unroll 1
+    for (int col = first_col; col < first_col + part_cols; col += 32) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+#pragma unroll
+        for (int first = 0; first < 8; first += 4) {
+          float values[4];
+#pragma unroll
+          for (int i = 0; i < 4; ++i) values[i] = products.front(half, first + i);
+          store_columns<T>(launch_.update, rows_[half], col + quarter_ * 8 + first, values);
+        }
+      }
+      products.shift();
+      products.shift();
+    }
+  }
+
   const WindowUpdateLaunch& launch_;
   std::uint32_t weights_;
-  int feature_;
+  int quarter_;  ///< which of the four lanes that have the same rows
   int features_;
   UpdateRow rows_[2];
 };
@@ -294,7 +368,9 @@ int resident_window_updates(std::int32_t weight_bytes) {
 template <WindowUpdateKey key>
 WindowUpdateFunction WindowUpdateKernels<key>::function() {
   constexpr int groups = window_update_policy.height / 64;
-  using Loader = WithUpdate<CopyLoader<__nv_bfloat16, key.width, key.scaled, groups>, key.cols>;
+  using Rows = std::conditional_t<key.long_stages, LongCopyLoader,
+                                  CopyLoader<__nv_bfloat16, key.width, key.scaled, groups>>;
+  using Loader = WithUpdate<Rows, key.cols>;
   return {Loader::rows / 16, launch_window_update<Loader>, resident_window_updates<Loader>};
 }
 

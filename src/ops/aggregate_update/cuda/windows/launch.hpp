@@ -12,9 +12,21 @@ namespace tessera::ops {
 /// Windows to sum, and what becomes of their sums. Of the update's parts, work and matrix are the
 /// windows' affair.
 struct WindowUpdateLaunch : TallLaunch {
+  /// How rows of Y are stored.
+  struct Store {
+    /// Whether a bias and relu are all they go through, and fours of columns lie on boundaries.
+    bool usual = false;
+    bool whole_units = false;  ///< whether eights do, too
+    std::uint16_t least = 0;   ///< that comes to Y, a bf16: 0 after relu, or minus infinity
+  };
+
   UpdateLaunch update;
+  Store store;
   /// Shared memory of the weights, a multiple of 1024 bytes.
   std::int32_t weight_bytes = 0;
+  /// From 64 columns of the weights to the next 64, and lines before those of the root weight.
+  std::int32_t block_bytes = 0;
+  std::int32_t padded_features = 0;
 };
 
 /// One kernel, for blocks with so much memory for weights.
@@ -24,12 +36,13 @@ struct WindowUpdateFunction {
   int (*resident_blocks)(std::int32_t weight_bytes) = nullptr;
 };
 
-/// What sets kernels apart: the widths that X's and Y's columns fill up to, and whether columns
-/// have scales.
+/// What sets kernels apart: the widths that X's and Y's columns fill up to, whether columns have
+/// scales, and whether stages have more of them (long_stages.cuh).
 struct WindowUpdateKey {
   int width = 64;
   int cols = 64;
   bool scaled = false;
+  bool long_stages = false;
 
   friend constexpr bool operator==(const WindowUpdateKey&, const WindowUpdateKey&) = default;
 };

@@ -23,6 +23,7 @@ constexpr auto window_keys = collect_keys<WindowUpdateKey>([](auto add) {
     for (const int cols : window_update_cols) {
       add(WindowUpdateKey{width, cols});
       add(WindowUpdateKey{width, cols, true});
+      if (width == 64) add(WindowUpdateKey{width, cols, false, true});
     }
   }
 });
@@ -34,10 +35,14 @@ int narrowest(const int (&widths)[count], std::int64_t columns) {
   return found == std::end(widths) ? 0 : *found;
 }
 
+/// Long stages leave no room for two weights beside those of another block.
 WindowUpdateKey key_for(const AggregateUpdateProblem& problem) {
-  return {narrowest(window_update_widths, problem.gathered()),
-          narrowest(window_update_cols, problem.written()),
-          !column_scales(window_sums(problem)).empty()};
+  WindowUpdateKey key;
+  key.width = narrowest(window_update_widths, problem.gathered());
+  key.cols = narrowest(window_update_cols, problem.written());
+  key.scaled = !column_scales(window_sums(problem)).empty();
+  key.long_stages = key.width == 64 && !key.scaled && !problem.options.root;
+  return key;
 }
 
 WindowUpdateFunction function_for(const WindowUpdateKey& key) {
@@ -48,6 +53,28 @@ WindowUpdateFunction function_for(const WindowUpdateKey& key) {
 std::int32_t weight_bytes(const AggregateUpdateProblem& problem) {
   return static_cast<std::int32_t>(update_weight_bytes(
       Precision::bf16, problem.gathered(), key_for(problem).cols, problem.options.root));
+}
+
+WindowUpdateLaunch::Store store_of(const UpdateLaunch& update) {
+  const UpdateLaunch::Features& features = update.features;
+  const Activation activation = update.epilogue.formula.activation;
+  const auto on_boundaries_of = [&](std::size_t columns) {
+    const auto divides = [&](std::int64_t count) {
+      return count % static_cast<std::int64_t>(columns) == 0;
+    };
+    const auto begins = [&](const void* at) {
+      return reinterpret_cast<std::uintptr_t>(at) % (columns * 2) == 0;
+    };
+    return divides(features.cols) && divides(features.y_stride) && begins(features.y);
+  };
+  constexpr std::uint16_t minus_infinity = 0xff80;
+  WindowUpdateLaunch::Store store;
+  store.usual = (activation == Activation::none || activation == Activation::relu) &&
+                !update.epilogue.formula.drops && on_boundaries_of(4) &&
+                reinterpret_cast<std::uintptr_t>(update.epilogue.bias) % 8 == 0;
+  store.whole_units = on_boundaries_of(8);
+  store.least = activation == Activation::relu ? std::uint16_t{0} : minus_infinity;
+  return store;
 }
 
 /// The same sums as those of A + I without a term for the rows themselves, where that is a pattern
@@ -92,9 +119,15 @@ class WindowAggregateUpdate final : public PreparedAggregateUpdate {
     if (!aligned) return by_rows_->run(call, stream, workspace);
     SpmmCall sums;
     sums.x = call.x;
-    function_.launch(
-        {windows_->launch(sums, workspace), update_operands(problem_, call), weight_bytes_},
-        stream);
+    WindowUpdateLaunch launch{
+        windows_->launch(sums, workspace), update_operands(problem_, call), {}};
+    launch.store = store_of(launch.update);
+    launch.weight_bytes = weight_bytes_;
+    launch.padded_features =
+        static_cast<std::int32_t>(update_weight_lines(Precision::bf16, problem_.gathered(), false));
+    launch.block_bytes = 128 * static_cast<std::int32_t>(update_weight_lines(
+                                   Precision::bf16, problem_.gathered(), problem_.options.root));
+    function_.launch(launch, stream);
   }
 
   WorkspaceNeed workspace() const override { return workspace_; }

@@ -3,6 +3,9 @@
 
 namespace tessera::ops {
 
+template struct WindowUpdateKernels<WindowUpdateKey{64, 64, false, true}>;
+template struct WindowUpdateKernels<WindowUpdateKey{64, 96, false, true}>;
+template struct WindowUpdateKernels<WindowUpdateKey{64, 128, false, true}>;
 template struct WindowUpdateKernels<WindowUpdateKey{64, 64}>;
 template struct WindowUpdateKernels<WindowUpdateKey{64, 96}>;
 template struct WindowUpdateKernels<WindowUpdateKey{64, 128}>;
