@@ -187,6 +187,7 @@ class WindowUpdate {
       const int left = row < 0 ? 0 : features_ - quarter_ * 8;
 #pragma unroll
       for (int block = 0; block < width / 8; block += 4) {
+        if (!exists(block)) break;
         std::uint32_t words[4];
         memcpy(words, &aggregated[half][block], sizeof(words));
         transpose_quad(words);
