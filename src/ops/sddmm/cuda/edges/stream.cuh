@@ -6,21 +6,16 @@
 #include "cuda/edge_rows.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/precision.cuh"
-#include "cuda/vectors.cuh"
 #include "ops/sddmm/cuda/edges/launch.hpp"
 #include "ops/sddmm/cuda/group_sums.cuh"
+#include "ops/sddmm/cuda/rows_ahead.cuh"
 
 /// Dot products of both ends of every edge on CUDA cores, with rows always on their way.
 ///
-/// A group of lanes goes along a run of consecutive edges, `stream_edges` at each step. While it
-/// multiplies the rows of one edge, those of the next `depth` edges are on their way, edges of the
-/// next step among them, so that no load waits for the lanes to add up what they hold. A row of U
-/// that the edge before has, too, is not asked for again.
-///
-///     edges    0   1   2   3   4   5   6   7 |  8   9  ...
-///              multiplied  ^ |  on their way |         |     depth = 4: 3, 4, 5, 6
-///
-/// Edges are counted with 31 bits, since registers are what limits how many rows are on their way.
+/// A group of lanes goes along a run of consecutive edges, `stream_edges` at each step, with rows
+/// of the next `depth` edges ahead (rows_ahead.cuh), so that no load waits for the lanes to add up
+/// what they hold. Edges are counted with 31 bits, since registers are what limits how many rows
+/// are on their way.
 namespace tessera::ops {
 
 static_assert(cuda::edges_per_tile % stream_edges == 0, "a step has one tile of targets");
@@ -54,9 +49,6 @@ struct AskedEnds {
 template <StreamPolicy policy, class T>
 class RowStream {
  public:
-  using FeatureVector = cuda::Vector<T, 16>;
-  static constexpr int count = FeatureVector::count;
-
   __device__ RowStream(const EdgesLaunch& launch, int lane) : launch_(launch), lane_(lane) {}
 
   /// Asks for the rows of edge e of a step; that and `slot` are known when compiled.
@@ -69,42 +61,23 @@ class RowStream {
 
   /// What this lane's features add to the dot product of the edge asked for in `slot`.
   __device__ float multiply(int slot, const StepEnds& step, int e) {
-    if ((step.changes >> e & 1) != 0) {
-#pragma unroll
-      for (int k = 0; k < policy.vectors; ++k) kept_[slot][k].widen_to(held_[k]);
-    }
-    float sum = 0;
-#pragma unroll
-    for (int k = 0; k < policy.vectors; ++k) {
-      float values[count];
-      gathered_[slot][k].widen_to(values);
-#pragma unroll
-      for (int i = 0; i < count; ++i) sum = fmaf(held_[k][i], values[i], sum);
-    }
-    return sum;
+    if ((step.changes >> e & 1) != 0) kept_[slot].widen_to(held_);
+    return share_of_dot(held_, [&](int k) { return gathered_[slot].of[k]; });
   }
 
  private:
-  using Row = FeatureVector[policy.vectors];
+  using Row = RowShare<T, policy.lanes, policy.vectors>;
 
-  __device__ void load(const EdgeEnd& end, VertexId row, Row& vectors) const {
-    const auto row_bytes = static_cast<std::uint32_t>(end.stride * sizeof(T));
-    const char* const from =
-        static_cast<const char*>(end.features) + lane_ * 16 +
-        static_cast<std::uint64_t>(static_cast<std::uint32_t>(row)) * row_bytes;
-    // Plain loads: read-only ones may be moved to before the wait for the kernel that writes them.
-#pragma unroll
-    for (int k = 0; k < policy.vectors; ++k) {
-      vectors[k].raw =
-          *reinterpret_cast<const typename FeatureVector::Raw*>(from + k * policy.lanes * 16);
-    }
+  __device__ void load(const EdgeEnd& end, VertexId row, Row& share) const {
+    share.load(static_cast<const char*>(end.features) + lane_ * 16, row,
+               static_cast<std::uint32_t>(end.stride * sizeof(T)));
   }
 
   const EdgesLaunch& launch_;
   int lane_;
   Row gathered_[policy.depth];
   Row kept_[policy.depth];  ///< of edges that change the target
-  float held_[policy.vectors][count];
+  typename Row::Features held_;
 };
 
 /// The policy comes in its parts: nvcc 13.0 cannot name a kernel by a class value.
@@ -144,16 +117,7 @@ __global__ __launch_bounds__(stream_block_threads,
   for (int step = 0; step < run; step += stream_edges) {
     const AskedEnds after = asked_of(step + 2 * stream_edges);
     float sums[stream_edges];
-#pragma unroll
-    for (int e = 0; e < stream_edges; ++e) {
-      const int slot = e % depth;
-      sums[e] = stream.multiply(slot, now, e);
-      if (e + depth < stream_edges) {
-        stream.ask(slot, now, e + depth);
-      } else if (step + stream_edges < run) {
-        stream.ask(slot, next, e + depth - stream_edges);
-      }
-    }
+    multiply_step<depth>(stream, now, next, step + stream_edges < run, sums);
     const float sum = group_sum<lanes>(sums, lane);
     constexpr int lanes_of_edge = lanes / stream_edges;
     const int edge = begin + step + lane / lanes_of_edge;

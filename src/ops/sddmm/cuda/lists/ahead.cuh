@@ -3,15 +3,14 @@
 
 #include "cuda/launch.cuh"
 #include "cuda/precision.cuh"
-#include "cuda/vectors.cuh"
 #include "ops/sddmm/cuda/group_sums.cuh"
 #include "ops/sddmm/cuda/lists/launch.hpp"
+#include "ops/sddmm/cuda/rows_ahead.cuh"
 
 /// Dot products by a list, with rows always on their way.
 ///
-/// Sixteen lanes take eight edges at each step, those of a block side by side. While a group
-/// multiplies the rows of one edge, those of the next two are on their way, edges of its next step
-/// among them. A row that the edge before has, too, is not asked for again.
+/// Sixteen lanes take eight edges at each step, those of a block side by side, with the rows of two
+/// edges ahead (rows_ahead.cuh).
 ///
 ///     share of a block   | group 0 | group 1 | ... | group 27 | group 0 | ...   steps of 8 edges
 namespace tessera::ops {
@@ -27,9 +26,6 @@ struct AheadStep {
 template <class T>
 class AheadGroup {
  public:
-  using FeatureVector = cuda::Vector<T, 16>;
-  static constexpr int count = FeatureVector::count;
-
   __device__ explicit AheadGroup(const ListLaunch& launch)
       : launch_(launch), lane_(static_cast<int>(threadIdx.x) % ahead_lanes) {}
 
@@ -44,10 +40,7 @@ class AheadGroup {
     return {__ldcs(launch_.kept.vertices + edge), __ldcs(launch_.gathered.vertices + edge)};
   }
   __device__ AheadStep with_changes(AheadStep step, VertexId before) const {
-    const VertexId previous = __shfl_up_sync(~0u, step.kept, 1, ahead_edges);
-    const bool first = lane_ % ahead_edges == 0;
-    const unsigned changed = __ballot_sync(~0u, step.kept != (first ? before : previous));
-    step.changes = changed >> (threadIdx.x % 32 - lane_);
+    step.changes = changes_of_step<ahead_edges>(step.kept, before, lane_);
     return step;
   }
   __device__ static VertexId last_kept(const AheadStep& step) {
@@ -64,41 +57,23 @@ class AheadGroup {
 
   /// What this lane's features add to the dot product of the edge asked for in `slot`.
   __device__ float multiply(int slot, const AheadStep& step, int e) {
-    if ((step.changes >> e & 1) != 0) {
-#pragma unroll
-      for (int k = 0; k < ahead_vectors; ++k) kept_[slot][k].widen_to(held_[k]);
-    }
-    float sum = 0;
-#pragma unroll
-    for (int k = 0; k < ahead_vectors; ++k) {
-      float values[count];
-      gathered_[slot][k].widen_to(values);
-#pragma unroll
-      for (int i = 0; i < count; ++i) sum = fmaf(held_[k][i], values[i], sum);
-    }
-    return sum;
+    if ((step.changes >> e & 1) != 0) kept_[slot].widen_to(held_);
+    return share_of_dot(held_, [&](int k) { return gathered_[slot].of[k]; });
   }
 
  private:
-  using Row = FeatureVector[ahead_vectors];
+  using Row = RowShare<T, ahead_lanes, ahead_vectors>;
 
-  __device__ void load(const ListedEnd& end, VertexId row, Row& vectors) const {
-    const auto row_bytes = static_cast<std::uint32_t>(end.stride * sizeof(T));
-    const char* const from =
-        static_cast<const char*>(end.features) + lane_ * 16 +
-        static_cast<std::uint64_t>(static_cast<std::uint32_t>(row)) * row_bytes;
-    // Plain loads: read-only ones may be moved to before the wait for the kernel that writes them.
-#pragma unroll
-    for (int k = 0; k < ahead_vectors; ++k) {
-      vectors[k].raw = *reinterpret_cast<const uint4*>(from + k * ahead_lanes * 16);
-    }
+  __device__ void load(const ListedEnd& end, VertexId row, Row& share) const {
+    share.load(static_cast<const char*>(end.features) + lane_ * 16, row,
+               static_cast<std::uint32_t>(end.stride * sizeof(T)));
   }
 
   const ListLaunch& launch_;
   int lane_;
   Row gathered_[ahead_depth];
   Row kept_[ahead_depth];  ///< of edges that change the kept end
-  float held_[ahead_vectors][count];
+  typename Row::Features held_;
 };
 
 template <int block_threads, class T>
@@ -120,16 +95,7 @@ __global__ __launch_bounds__(block_threads,
   for (int step = share_begin; step < share_end; step += round, first += round) {
     const AheadStep after = group.asked(first + 2 * round);
     float sums[ahead_edges];
-#pragma unroll
-    for (int e = 0; e < ahead_edges; ++e) {
-      const int slot = e % ahead_depth;
-      sums[e] = group.multiply(slot, now, e);
-      if (e + ahead_depth < ahead_edges) {
-        group.ask(slot, now, e + ahead_depth);
-      } else if (step + round < share_end) {
-        group.ask(slot, next, e + ahead_depth - ahead_edges);
-      }
-    }
+    multiply_step<ahead_depth>(group, now, next, step + round < share_end, sums);
     const float sum = group_sum<ahead_lanes>(sums, group.lane());
     constexpr int lanes_of_edge = ahead_lanes / ahead_edges;
     int place = first + group.lane() / lanes_of_edge;

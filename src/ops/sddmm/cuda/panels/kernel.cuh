@@ -6,9 +6,9 @@
 #include "cuda/async_copy.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/precision.cuh"
-#include "cuda/vectors.cuh"
 #include "ops/sddmm/cuda/group_sums.cuh"
 #include "ops/sddmm/cuda/panels/launch.hpp"
+#include "ops/sddmm/cuda/rows_ahead.cuh"
 
 /// Dot products of both ends of every edge on CUDA cores, with rows of U in shared memory.
 ///
@@ -32,8 +32,7 @@ struct PanelStep {
 template <PanelPolicy policy, class T>
 class PanelGroup {
  public:
-  using FeatureVector = cuda::Vector<T, 16>;
-  static constexpr int count = FeatureVector::count;
+  using Row = RowShare<T, policy.lanes, policy.vectors>;
 
   __device__ PanelGroup(const PanelsLaunch& launch, const PanelPiece& piece, const uint4* targets)
       : order_(launch.order + piece.first_edge),
@@ -52,10 +51,7 @@ class PanelGroup {
 
   /// The same edges, which follow one of this source.
   __device__ PanelStep step(const PanelEdge& edge, VertexId before) const {
-    const VertexId previous = __shfl_up_sync(~0u, edge.source, 1, panel_step_edges);
-    const bool first = lane_ % panel_step_edges == 0;
-    const unsigned changed = __ballot_sync(~0u, edge.source != (first ? before : previous));
-    return {edge, changed >> (threadIdx.x % 32 - lane_)};
+    return {edge, changes_of_step<panel_step_edges>(edge.source, before, lane_)};
   }
   __device__ static VertexId last_source(const PanelEdge& edge) {
     return __shfl_sync(~0u, edge.source, panel_step_edges - 1, policy.lanes);
@@ -64,34 +60,17 @@ class PanelGroup {
   /// Asks for the row of V of edge e of a step; that and `slot` are known when compiled.
   __device__ void ask(int slot, const PanelStep& step, int e) {
     const VertexId source = __shfl_sync(~0u, step.edge.source, e, policy.lanes);
-    if ((step.changes >> e & 1) == 0) return;
-    const char* const from =
-        v_ + static_cast<std::uint64_t>(static_cast<std::uint32_t>(source)) * v_bytes_;
-    // Plain loads: read-only ones may be moved to before the wait for the kernel that writes them.
-#pragma unroll
-    for (int k = 0; k < policy.vectors; ++k) {
-      ahead_[slot][k].raw = *reinterpret_cast<const uint4*>(from + k * policy.lanes * 16);
-    }
+    if ((step.changes >> e & 1) != 0) ahead_[slot].load(v_, source, v_bytes_);
   }
 
   /// What this lane's features add to the dot product of the edge asked for in `slot`.
   __device__ float multiply(int slot, const PanelStep& step, int e) {
     const unsigned target =
         __shfl_sync(~0u, step.edge.target_and_place, e, policy.lanes) >> panel_place_bits;
-    if ((step.changes >> e & 1) != 0) {
-#pragma unroll
-      for (int k = 0; k < policy.vectors; ++k) ahead_[slot][k].widen_to(held_[k]);
-    }
+    if ((step.changes >> e & 1) != 0) ahead_[slot].widen_to(held_);
     const uint4* const row = targets_ + target * (policy.row_bytes() / 16);
-    float sum = 0;
-#pragma unroll
-    for (int k = 0; k < policy.vectors; ++k) {
-      float values[count];
-      FeatureVector{row[k * policy.lanes]}.widen_to(values);
-#pragma unroll
-      for (int i = 0; i < count; ++i) sum = fmaf(held_[k][i], values[i], sum);
-    }
-    return sum;
+    return share_of_dot(held_,
+                        [&](int k) { return typename Row::FeatureVector{row[k * policy.lanes]}; });
   }
 
   __device__ int lane() const { return lane_; }
@@ -103,8 +82,8 @@ class PanelGroup {
   const uint4* targets_;
   const char* v_;
   std::uint32_t v_bytes_;
-  FeatureVector ahead_[policy.depth][policy.vectors];
-  float held_[policy.vectors][count];  ///< of the source of the edge before
+  Row ahead_[policy.depth];
+  typename Row::Features held_;  ///< of the source of the edge before
 };
 
 /// The policy comes in its parts: nvcc 13.0 cannot name a kernel by a class value.
@@ -140,16 +119,7 @@ __global__ __launch_bounds__(panel_block_threads,
   for (int done = 0; done < run; done += panel_step_edges) {
     const PanelEdge after = group.asked(begin + done + 2 * panel_step_edges);
     float sums[panel_step_edges];
-#pragma unroll
-    for (int e = 0; e < panel_step_edges; ++e) {
-      const int slot = e % depth;
-      sums[e] = group.multiply(slot, now, e);
-      if (e + depth < panel_step_edges) {
-        group.ask(slot, now, e + depth);
-      } else if (done + panel_step_edges < run) {
-        group.ask(slot, next, e + depth - panel_step_edges);
-      }
-    }
+    multiply_step<depth>(group, now, next, done + panel_step_edges < run, sums);
     const float sum = group_sum<lanes>(sums, group.lane());
     constexpr int lanes_of_edge = lanes / panel_step_edges;
     const int e = group.lane() / lanes_of_edge;
