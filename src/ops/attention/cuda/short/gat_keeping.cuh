@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/attention/cuda/short/gat.cuh"
-#include "ops/attention/cuda/short/gat_gradient.cuh"
 #include "ops/attention/cuda/short/gat_keeping_results.cuh"
+#include "ops/attention/cuda/short/gat_own_terms.cuh"
+#include "ops/attention/cuda/short/gat_sums.cuh"
+#include "ops/attention/cuda/short/workers.cuh"
 
 /// The forward pass of GAT over windows of 16 rows in bf16 that keeps what spares the backward pass
 /// its sweep over rows. With l and r in powers of two, F = 2^((1 - slope) l) and sums over either
