@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda/last_arrival.cuh"
 #include "ops/attention/cuda/short/results.cuh"
 
 namespace tessera::ops {
@@ -37,11 +36,12 @@ class GatGradientResults {
 
   /// After all rows of a piece.
   __device__ void finish() const {
-    if (piece_.slot < 0) return;
-    const tiles::CutWindow window = launch_.slot_windows[piece_.slot];
-    unsigned* const counter =
-        launch_.arrivals + std::int64_t{blockIdx.y} * launch_.num_slots + window.first_slot;
-    if (!cuda::is_last_warp(counter, static_cast<unsigned>(window.num_slots))) return;
+    finish_short_piece(launch_, piece_, blockIdx.y,
+                       [&](const tiles::CutWindow& window) { join(window); });
+  }
+
+ private:
+  __device__ void join(const tiles::CutWindow& window) const {
     const int lane = static_cast<int>(threadIdx.x % 32);
     if (launch_.score_gradient != nullptr) {
       for (int place = lane; place < window.num_rows; place += 32) {
@@ -57,8 +57,6 @@ class GatGradientResults {
       }
     }
   }
-
- private:
   __device__ float joined(const tiles::CutWindow& window, int place, std::int64_t at) const {
     float sum = 0;
     for (int k = 0; k < window.num_slots; ++k) {
@@ -77,7 +75,7 @@ class GatGradientResults {
   __device__ static std::int64_t first_feature() { return std::int64_t{blockIdx.y} * width; }
   /// A row of a slot: features of all heads, then their numbers.
   __device__ float* slot_row(int slot, int place) const {
-    return launch_.slots + (std::int64_t{slot} * short_attention_height + place) * launch_.slot_row;
+    return short_slot_row(launch_, slot, place);
   }
   __device__ std::int64_t number_at() const {
     return (with_features ? launch_.heads * width : 0) + blockIdx.y;

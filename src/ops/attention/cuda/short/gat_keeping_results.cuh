@@ -14,9 +14,8 @@ struct KeptWeights {
   float above;
 };
 
-/// Results of the 16 rows of a window in bf16 with sums over the edges above 0 beside those over
-/// all: to their matrices, or to a slot where the window is cut; the warp that fills the last slot
-/// of a window adds them up in order. Of one head, blockIdx.y.
+/// The output of the 16 rows of a window in bf16, with sums over the edges above 0 beside those
+/// over all. Of one head, blockIdx.y.
 template <int width>
 class KeepingResults {
   using T = __nv_bfloat16;
@@ -54,12 +53,9 @@ class KeepingResults {
 
   /// After all rows of a piece.
   __device__ void finish() const {
-    if (piece_.slot < 0) return;
-    const tiles::CutWindow window = launch_.slot_windows[piece_.slot];
-    unsigned* const counter =
-        launch_.arrivals + std::int64_t{blockIdx.y} * launch_.num_slots + window.first_slot;
-    if (!cuda::is_last_warp(counter, static_cast<unsigned>(window.num_slots))) return;
-    for (int place = 0; place < window.num_rows; place += rows_at_once) join_rows(window, place);
+    finish_short_piece(launch_, piece_, blockIdx.y, [&](const tiles::CutWindow& window) {
+      for (int place = 0; place < window.num_rows; place += rows_at_once) join_rows(window, place);
+    });
   }
 
  private:
@@ -117,17 +113,10 @@ class KeepingResults {
     launch_.above.weights[vertex * launch_.heads + blockIdx.y] = weights.above * factor;
     if (launch_.log_sum == nullptr) return;
     launch_.log_sum[vertex * launch_.log_sum_stride + blockIdx.y] =
-        weights.sum == 0 ? -cuda::infinity : (weights.base + __log2f(weights.sum)) * ln_of_2;
+        log_of_sum(weights.base, weights.sum);
   }
-  /// A row without edges is 0; one of nothing but scores of -inf divides 0 by 0.
   __device__ float factor_of(std::int64_t vertex, float sum) const {
-    return sum == 0 && is_empty(vertex) ? 0.0f : __fdividef(1, sum);
-  }
-  __device__ bool is_empty(std::int64_t vertex) const {
-    const cuda::Offsets& offsets = launch_.offsets;
-    return offsets.narrow != nullptr
-               ? __ldg(offsets.narrow + vertex) == __ldg(offsets.narrow + vertex + 1)
-               : __ldg(offsets.wide + vertex) == __ldg(offsets.wide + vertex + 1);
+    return short_row_factor(launch_.offsets, vertex, sum);
   }
 
   __device__ T* output_at(std::int64_t vertex) const {
@@ -138,7 +127,7 @@ class KeepingResults {
   }
   /// `kept_slot_row` numbers.
   __device__ float* slot_row(int slot, int place) const {
-    return launch_.slots + (std::int64_t{slot} * short_attention_height + place) * launch_.slot_row;
+    return short_slot_row(launch_, slot, place);
   }
   template <class Number>
   __device__ static Number* features_in(Number* row) {

@@ -4,8 +4,8 @@
 #include "ops/attention/cuda/short/gat_windows.cuh"
 #include "ops/attention/cuda/tall/gat_vertices.cuh"
 
-/// What is known of terms of GAT before their weights are: those of a window's own rows, and whether
-/// weights of a piece may be made of factors.
+/// What is known of terms of GAT before their weights are: those of a window's own rows, and
+/// whether weights of a piece may be made of factors.
 namespace tessera::ops {
 
 /// The terms of rows g and g + 8 of a window, 0 where it has no such row.

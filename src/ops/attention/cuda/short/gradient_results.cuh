@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda/last_arrival.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/attention/cuda/short/results.cuh"
 
@@ -96,15 +95,12 @@ class ShortGradientResults {
 
   /// After all rows of a piece.
   __device__ void finish() const {
-    if (piece_.slot < 0) return;
-    const tiles::CutWindow window = launch_.slot_windows[piece_.slot];
-    unsigned* const counter =
-        launch_.arrivals + std::int64_t{blockIdx.y} * launch_.num_slots + window.first_slot;
-    if (!cuda::is_last_warp(counter, static_cast<unsigned>(window.num_slots))) return;
+    finish_short_piece(launch_, piece_, blockIdx.y, [&](const tiles::CutWindow& window) {
 #pragma unroll
-    for (int m = 0; m < num_matrices; ++m) {
-      if (matrices_[m].data != nullptr) join(window, m);
-    }
+      for (int m = 0; m < num_matrices; ++m) {
+        if (matrices_[m].data != nullptr) join(window, m);
+      }
+    });
   }
 
  private:

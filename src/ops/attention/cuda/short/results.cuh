@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda/last_arrival.cuh"
 #include "cuda/softmax.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/attention/cuda/exponentials.cuh"
-#include "ops/attention/cuda/short/launch.hpp"
+#include "ops/attention/cuda/short/slots.cuh"
 #include "ops/attention/cuda/short/step_rows.cuh"
 #include "ops/attention/cuda/tall/packed.cuh"
 #include "ops/attention/cuda/tall/quad_rows.cuh"
 
-/// What a warp found of a window of 16 rows goes to the output, or to a slot where the window is
-/// cut; the warp that fills the last slot of a window puts all of them together.
+/// The output of windows of 16 rows.
 namespace tessera::ops {
 
 /// Stores eight neighbouring features.
@@ -29,6 +27,23 @@ __device__ inline void store_eight(float* to, const float (&features)[8]) {
   for (int i = 0; i < 4; ++i) {
     reinterpret_cast<float2*>(to)[i] = {features[2 * i], features[2 * i + 1]};
   }
+}
+
+/// What the features of a row are multiplied by: a row without edges is 0; one of nothing but
+/// scores of -inf divides 0 by 0.
+__device__ inline float short_row_factor(const cuda::Offsets& offsets, std::int64_t vertex,
+                                         float sum) {
+  const auto is_empty = [&] {
+    return offsets.narrow != nullptr
+               ? __ldg(offsets.narrow + vertex) == __ldg(offsets.narrow + vertex + 1)
+               : __ldg(offsets.wide + vertex) == __ldg(offsets.wide + vertex + 1);
+  };
+  return sum == 0 && is_empty() ? 0.0f : __fdividef(1, sum);
+}
+
+/// Of weights whose sum is relative to 2^base.
+__device__ inline float log_of_sum(float base, float sum) {
+  return sum == 0 ? -cuda::infinity : (base + __log2f(sum)) * ln_of_2;
 }
 
 /// Of one head, blockIdx.y.
@@ -102,28 +117,18 @@ class ShortResults {
 
   /// After all rows of a piece: where the window is cut and this was its last piece, its results.
   __device__ void finish() const {
-    if (!is_cut()) return;
-    const tiles::CutWindow window = launch_.slot_windows[piece_.slot];
-    unsigned* const counter =
-        launch_.arrivals + std::int64_t{head_} * launch_.num_slots + window.first_slot;
-    if (!cuda::is_last_warp(counter, static_cast<unsigned>(window.num_slots))) return;
-    for (int place = 0; place < window.num_rows; place += rows_at_once) join_rows(window, place);
+    finish_short_piece(launch_, piece_, head_, [&](const tiles::CutWindow& window) {
+      for (int place = 0; place < window.num_rows; place += rows_at_once) join_rows(window, place);
+    });
   }
 
  private:
   __device__ void store_log_sum(std::int64_t vertex, float base, float sum) const {
     if (launch_.log_sum == nullptr) return;
-    launch_.log_sum[vertex * launch_.log_sum_stride + head_] =
-        sum == 0 ? -cuda::infinity : (base + __log2f(sum)) * ln_of_2;
+    launch_.log_sum[vertex * launch_.log_sum_stride + head_] = log_of_sum(base, sum);
   }
   __device__ float factor_of(std::int64_t vertex, float sum) const {
-    return sum == 0 && is_empty(vertex) ? 0.0f : __fdividef(1, sum);
-  }
-  __device__ bool is_empty(std::int64_t vertex) const {
-    const cuda::Offsets& offsets = launch_.offsets;
-    return offsets.narrow != nullptr
-               ? __ldg(offsets.narrow + vertex) == __ldg(offsets.narrow + vertex + 1)
-               : __ldg(offsets.wide + vertex) == __ldg(offsets.wide + vertex + 1);
+    return short_row_factor(launch_.offsets, vertex, sum);
   }
 
   /// Some neighbouring rows, all of them on their way at once: each in the order of the pieces.
@@ -176,7 +181,7 @@ class ShortResults {
   }
   /// A row of a slot: features of all heads, then their bases, then their sums.
   __device__ float* slot_row(int slot, int place) const {
-    return launch_.slots + (std::int64_t{slot} * short_attention_height + place) * launch_.slot_row;
+    return short_slot_row(launch_, slot, place);
   }
   __device__ std::int64_t base_at() const { return launch_.heads * width + head_; }
   __device__ std::int64_t sum_at() const { return base_at() + launch_.heads; }
