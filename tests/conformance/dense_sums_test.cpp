@@ -9,6 +9,7 @@
 #include "ops/batch_norm/reference.hpp"
 #include "ops/loss/reference.hpp"
 #include "support/dense_backends.hpp"
+#include "support/dense_shapes.hpp"
 #include "support/dense_workspace.hpp"
 #include "support/matrices.hpp"
 #include "tessera/core/error.hpp"
@@ -23,11 +24,11 @@ namespace {
 
 using test::DeviceMatrix;
 using test::expect_close;
+using test::margins;
 using test::normal_matrix;
 using test::to_double;
 using test::with_type_of;
 
-constexpr std::int64_t margins[] = {0, 3, 8};
 constexpr std::int64_t row_counts[] = {0, 1, 15, 17, 33, 500};
 
 class DenseSums : public ::testing::TestWithParam<test::DenseBackend> {

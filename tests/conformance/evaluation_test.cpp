@@ -8,6 +8,7 @@
 
 #include "ops/loss/reference.hpp"
 #include "support/dense_backends.hpp"
+#include "support/dense_shapes.hpp"
 #include "support/dense_workspace.hpp"
 #include "support/matrices.hpp"
 #include "tessera/core/error.hpp"
@@ -18,12 +19,12 @@ namespace tessera::ops {
 namespace {
 
 using test::DeviceMatrix;
+using test::margins;
 using test::normal_matrix;
 using test::to_double;
 using test::with_type_of;
 
 constexpr std::int64_t row_counts[] = {0, 1, 15, 16, 17, 31, 33, 800, 20000};
-constexpr std::int64_t margins[] = {0, 3, 8};
 
 class Evaluations : public ::testing::TestWithParam<test::DenseBackend> {
  protected:

@@ -8,6 +8,7 @@
 
 #include "ops/gemm/reference.hpp"
 #include "support/dense_backends.hpp"
+#include "support/dense_shapes.hpp"
 #include "support/dense_workspace.hpp"
 #include "support/gemm_check.hpp"
 #include "support/matrices.hpp"
@@ -18,12 +19,12 @@ namespace tessera::ops {
 namespace {
 
 using test::DeviceMatrix;
+using test::margins;
 using test::normal_matrix;
 using test::to_double;
 using test::with_type_of;
 
 constexpr Transpose no = Transpose::no, yes = Transpose::yes;
-constexpr std::int64_t margins[] = {0, 3, 8};
 
 class LinearOps : public ::testing::TestWithParam<test::DenseBackend> {
  protected:
