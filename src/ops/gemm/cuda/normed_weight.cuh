@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/gemm/cuda/normed_gradient.cuh"
+#include "ops/gemm/cuda/normed_plain.cuh"
+#include "ops/gemm/cuda/normed_tiles.cuh"
 
 /// The gradient of a dense layer's weight before a batch norm, where the layer's input needs none:
 /// as `normed_gradient` without its second product, and of wider rows. A block makes planes of a
