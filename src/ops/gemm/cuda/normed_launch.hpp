@@ -28,7 +28,7 @@ struct GradientColumn {
 /// gradient of what those put out: of the weight and of x, in one pass over the rows.
 struct NormedLaunch {
   std::int64_t rows = 0;
-  int in = 0, out = 0;  ///< multiples of 4 up to 64
+  int in = 0, out = 0;  ///< up to 64, multiples of 4; without grad_x `in` is any up to 96
   cuda::Rows<const float> x, y;
   cuda::Rows<const float> gradient;     ///< absent: the product of the next two
   cuda::Rows<const float> left, right;  ///< rows x inner, inner x out
