@@ -24,18 +24,25 @@ WindowSums taken(const SideRows& rows, int height, int min_uses) {
   constexpr std::int64_t grain = 8;
   const std::int64_t windows = rows.num_windows(height);
   const std::int64_t taken_windows = std::min(windows, most_sampled);
+  const auto first_row_of = [&](std::int64_t i) {
+    return std::min<std::int64_t>(rows.num_rows, windows * i / taken_windows * height);
+  };
+  const auto edges_of = [&](std::int64_t first_row, std::int64_t end_row) {
+    return rows.offsets[static_cast<std::size_t>(end_row)] -
+           rows.offsets[static_cast<std::size_t>(first_row)];
+  };
   const auto look_at = [&](std::int64_t begin, std::int64_t end) {
     WindowColumns window;
     WindowSums sums;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t first_row = windows * i / taken_windows * height;
+      const std::int64_t first_row = first_row_of(i);
       const std::int64_t end_row = std::min<std::int64_t>(rows.num_rows, first_row + height);
       window.count(rows, static_cast<VertexId>(first_row), static_cast<VertexId>(end_row));
-      sums.edges += rows.offsets[static_cast<std::size_t>(end_row)] -
-                    rows.offsets[static_cast<std::size_t>(first_row)];
+      WindowSums found{edges_of(first_row, end_row), 0, 0};
       for (const std::int32_t uses : window.use_counts()) {
-        if (uses >= min_uses) sums = sums + WindowSums{0, 1, uses};
+        if (uses >= min_uses) found = found + WindowSums{0, 1, uses};
       }
+      sums = sums + found.for_edges(edges_of(first_row, first_row_of(i + 1)));
     }
     return sums;
   };

@@ -27,10 +27,11 @@ struct SampledWindows {
 inline constexpr std::array<SampledWindows, 7> sampled_windows = {
     {{8, 1}, {16, 1}, {64, 1}, {128, 1}, {128, 3}, {256, 1}, {256, 3}}};
 
-/// So many windows are looked at, evenly spread: the i-th is windows * i / (so many).
+/// So many windows are looked at, evenly spread: the i-th is windows * i / (so many). It stands for
+/// the edges of all windows up to the next: a first one with all hubs is not every fifth.
 inline constexpr std::int64_t most_sampled = 512;
 
-/// What the windows that were looked at have together.
+/// What windows have together.
 struct WindowSums {
   std::int64_t edges = 0;
   std::int64_t columns = 0;  ///< distinct ones that enough rows use
@@ -38,6 +39,15 @@ struct WindowSums {
 
   WindowSums operator+(const WindowSums& other) const {
     return {edges + other.edges, columns + other.columns, dense_edges + other.dense_edges};
+  }
+
+  /// What a window says of so many edges around it: none where it has none. The same numbers on
+  /// CPU and GPU.
+  constexpr WindowSums for_edges(std::int64_t around) const {
+    if (edges == 0) return {};
+    const double times = static_cast<double>(around) / static_cast<double>(edges);
+    return {around, static_cast<std::int64_t>(static_cast<double>(columns) * times),
+            static_cast<std::int64_t>(static_cast<double>(dense_edges) * times)};
   }
 };
 

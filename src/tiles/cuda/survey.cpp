@@ -227,6 +227,8 @@ void survey_on_device(const Graph& graph, bool both_sides, bool short_windows, c
   if (weights.any()) find_sizes(weights.there(), report, place.stream);
   count_windows(sides, windows.places(reinterpret_cast<std::int32_t*>(report + 1)), report,
                 place.stream);
+  const bool has_hubs = of_rows && graph.is_square() && graph.num_edges() > 0;
+  if (has_hubs) count_hub_windows(sides[0], graph.num_edges(), report, place.stream);
   const bool compares = of_columns && graph.is_square();
   if (compares) {
     compare_sides({surveyed(*rows), surveyed(columns->rows())}, graph.num_edges(), report,
@@ -243,6 +245,9 @@ void survey_on_device(const Graph& graph, bool both_sides, bool short_windows, c
   windows.know(graph, *found, reinterpret_cast<const std::int32_t*>(found + 1));
   if (of_rows) {
     know_samples(graph, Side::forward, graph.row_offsets().span(), graph.num_cols(), *found);
+    if (has_hubs) {
+      know_hub_windows(graph, {found->hub_windows, found->hub_windows + sampled_hubs});
+    }
     mark_known(graph, rows_key);
   }
   const bool symmetric = compares && found->sides_differ == 0;

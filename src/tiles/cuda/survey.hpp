@@ -6,6 +6,7 @@
 
 #include "core/size_range.hpp"
 #include "cuda/rows.hpp"
+#include "tiles/hub_windows.hpp"
 #include "tiles/sample.hpp"
 
 namespace tessera::tiles {
@@ -30,6 +31,7 @@ struct SurveyReport {
   Sums windows[2][sampled_windows.size()];        ///< by side, of those that were sampled
   std::int32_t sampled_columns[2][most_sampled];  ///< by side, as tiles::sampled_columns
   unsigned long long dense_edges[2][sampled_windows.size()];  ///< of all, where all are counted
+  HubWindow hub_windows[sampled_hubs];
   Sizes weights[num_weights];
   std::uint32_t sides_differ;  ///< not 0: rows are not what columns are
 };
@@ -48,6 +50,10 @@ using WindowColumnCounts = std::array<std::array<std::int32_t*, sampled_windows.
 /// Looks at windows.
 void count_windows(const std::array<SurveyedRows, 2>& sides, const WindowColumnCounts& counts,
                    SurveyReport* report, Stream stream);
+
+/// Looks at rows with the same hub, of a square graph.
+void count_hub_windows(const SurveyedRows& rows, EdgeOffset num_edges, SurveyReport* report,
+                       Stream stream);
 
 /// Finds whether two sides of a square graph are the same, edge by edge.
 void compare_sides(const std::array<SurveyedRows, 2>& sides, EdgeOffset num_edges,

@@ -50,8 +50,8 @@ __device__ TranslationLaunch windows_of(const SurveyedRows& rows, int height, in
 }
 
 /// Right for the first thread.
-__device__ SurveyReport::Sums count_window(const TranslationLaunch& launch, std::uint32_t* memory,
-                                           std::int64_t first_row) {
+__device__ WindowSums count_window(const TranslationLaunch& launch, std::uint32_t* memory,
+                                   std::int64_t first_row) {
   WindowBitmap window(launch, memory, first_row);
   int columns = 0, dense_edges = 0;
   while (window.mark()) {
@@ -62,21 +62,29 @@ __device__ SurveyReport::Sums count_window(const TranslationLaunch& launch, std:
   int all_columns = 0, all_dense_edges = 0;
   scan_block(columns, all_columns);
   scan_block(dense_edges, all_dense_edges);
-  const auto edges = static_cast<unsigned long long>(window.num_edges());
-  return {edges, static_cast<unsigned long long>(all_columns),
-          launch.digits == 0 ? edges : static_cast<unsigned long long>(all_dense_edges)};
+  const EdgeOffset edges = window.num_edges();
+  return {edges, all_columns, launch.digits == 0 ? edges : EdgeOffset{all_dense_edges}};
 }
 
-__device__ void add(SurveyReport::Sums& to, const SurveyReport::Sums& found) {
-  atomicAdd(&to.edges, found.edges);
-  atomicAdd(&to.columns, found.columns);
-  atomicAdd(&to.dense_edges, found.dense_edges);
+__device__ void add(SurveyReport::Sums& to, const WindowSums& found) {
+  atomicAdd(&to.edges, static_cast<unsigned long long>(found.edges));
+  atomicAdd(&to.columns, static_cast<unsigned long long>(found.columns));
+  atomicAdd(&to.dense_edges, static_cast<unsigned long long>(found.dense_edges));
 }
 
 /// The i for which it is windows * i / sampled, from 0 to `sampled` - 1; -1 where there is none.
 __device__ std::int64_t sample_number(const Part& part, std::int64_t window) {
   const std::int64_t i = (window * part.sampled + part.windows - 1) / part.windows;
   return i < part.sampled && part.windows * i / part.sampled == window ? i : -1;
+}
+
+/// Of all windows that a sample stands for.
+__device__ EdgeOffset edges_around(const SurveyedRows& rows, const Part& part, std::int64_t sample,
+                                   int height) {
+  const std::int64_t first = part.windows * sample / part.sampled * height;
+  const std::int64_t next = part.windows * (sample + 1) / part.sampled * height;
+  return offset_at(rows.offsets, next < rows.num_rows ? next : rows.num_rows) -
+         offset_at(rows.offsets, first);
 }
 
 __global__ __launch_bounds__(translation_threads) void look_at_windows(
@@ -95,18 +103,20 @@ __global__ __launch_bounds__(translation_threads) void look_at_windows(
   const std::int64_t at = part.counts != nullptr ? i : part.windows * i / part.sampled;
   const TranslationLaunch window =
       windows_of(rows, kind.height, kind.min_uses, launch.bitmap_words);
-  const SurveyReport::Sums found = count_window(window, memory, at * kind.height);
+  const WindowSums found = count_window(window, memory, at * kind.height);
   if (threadIdx.x != 0) return;
   const std::int64_t sample = part.counts == nullptr ? i : sample_number(part, at);
   if (sample >= 0) {
-    add(launch.report->windows[part.side][part.kind], found);
+    add(launch.report->windows[part.side][part.kind],
+        found.for_edges(edges_around(rows, part, sample, kind.height)));
     if (kind.height == chosen.height && kind.min_uses == chosen.min_uses) {
       launch.report->sampled_columns[part.side][sample] = static_cast<std::int32_t>(found.columns);
     }
   }
   if (part.counts == nullptr) return;
   part.counts[at] = static_cast<std::int32_t>(found.columns);
-  atomicAdd(&launch.report->dense_edges[part.side][part.kind], found.dense_edges);
+  atomicAdd(&launch.report->dense_edges[part.side][part.kind],
+            static_cast<unsigned long long>(found.dense_edges));
 }
 
 /// Adds parts to the launch; returns how many blocks there are.

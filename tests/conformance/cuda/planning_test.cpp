@@ -21,6 +21,7 @@
 
 #include "core/cuda_handles.hpp"
 #include "cuda/wgmma_device.hpp"
+#include "tiles/hub_windows.hpp"
 
 /// What planning asks of a GPU where the graph lies on it: one wait, and no array of its size.
 namespace tessera {
@@ -349,6 +350,25 @@ TEST_F(GpuPlanning, ChoosesAsForAGraphInThisProcess) {
       if (host.has_values()) continue;
       EXPECT_EQ(to_string(ops::plan_attention(laid.graph(), attention_options(form, 8)).explain()),
                 to_string(ops::plan_attention(host, attention_options(form, 8)).explain()));
+    }
+  }
+}
+
+TEST_F(GpuPlanning, CountsTheSameWindowsOfHubs) {
+  for (const Graph& host :
+       {batch(), symmetrised(batch()), test::memory_graph(),
+        generate::build(generate::Rmat{.scale = 14, .edges = 400000, .seed = 5}),
+        generate::build(generate::ErdosRenyi{.vertices = 5000, .edges = 9000, .seed = 2})}) {
+    if (!host.is_square()) continue;
+    const Laid laid(host);
+    const Graph graph = laid.graph();
+    const ops::SddmmPlan plan = ops::plan_sddmm(graph, sddmm_options(128, Precision::fp32));
+    const auto found = tiles::sampled_hub_windows(graph);
+    const auto expected = tiles::sampled_hub_windows(host);
+    ASSERT_EQ(found->size(), expected->size());
+    for (std::size_t i = 0; i < found->size(); ++i) {
+      EXPECT_EQ((*found)[i].edges, (*expected)[i].edges) << i;
+      EXPECT_EQ((*found)[i].columns, (*expected)[i].columns) << i;
     }
   }
 }
