@@ -94,6 +94,14 @@ FITTED = set(
     "chung_lu?vertices=100000&edges=1700000&seed=811",
     "erdos_renyi?vertices=90000&edges=1500000&seed=813",
     "sbm?vertices=110000&communities=1800&mean_degree=28&inside=0.7&seed=812",
+    "blogcatalog-dw", "coauthor-physics", "com-dblp-clare-subset", "gemsec-deezer-hu", "pkustk09", "worms20_10NN",
+    "places-901", "preferential-901", "small-world-901",
+    "chung_lu?vertices=140000&edges=2100000&seed=911",
+    "erdos_renyi?vertices=60000&edges=1400000&seed=913",
+    "molecules?graphs=25000&mean_vertices=24&mean_degree=2.2&seed=915",
+    "rmat?scale=17&edges=2200000&a=0.5&b=0.22&c=0.18&seed=914",
+    "sbm?vertices=120000&communities=240&mean_degree=36&inside=0.6&seed=916",
+    "sbm?vertices=80000&communities=4000&mean_degree=20&inside=0.8&seed=912",
 }
 
 

@@ -22,12 +22,11 @@ struct ListCoefficients {
   double near_bytes;    ///< of the first-level cache
   double second_bytes;  ///< that the second-level cache keeps of what was used last
   double scattered;     ///< how many times as long rows that stand with their hubs take from memory
-  /// Instructions of an edge, those of each feature that has to be widened, and storing a result of
-  /// 32 or 16 bits elsewhere than beside the last.
+  /// Instructions of an edge, those of each feature that has to be widened, and finding the place
+  /// of a result where edges are listed in another order.
   double edge_us;
   double widened_us;
   double place_us;
-  double half_place_us;
   double power;  ///< the slowest of all counts, and some of the others
   /// Where rows are always on their way the others count less.
   double ahead_power;
@@ -46,33 +45,31 @@ struct ListCoefficients {
     scaled.widened_us /= ratio.processors;
     scaled.ahead_widened_us /= ratio.processors;
     scaled.place_us /= ratio.processors;
-    scaled.half_place_us /= ratio.processors;
     return scaled;
   }
 };
 
 constexpr std::array<Fitted<ListCoefficients>, 1> coefficients = {
     {{fitted_on_h200("2026-11-18",
-                     "15 graphs of 11,758 to 700,989 vertices at 128 features in fp32, 6 in bf16; "
-                     "5 of them at 64 and 256"),
-      {.start_us = 8.1,
-       .more_shares_us = 2.2,
-       .near_bytes_per_us = 14.8e6,
-       .second_bytes_per_us = 13.7e6,
-       .memory_bytes_per_us = 4.13e6,
+                     "46 graphs of 7,575 to 1.7 M vertices, most of them at 128 features, in fp32 "
+                     "and bf16; 13 of them at 64 or 256"),
+      {.start_us = 7.9,
+       .more_shares_us = 2.7,
+       .near_bytes_per_us = 13.4e6,
+       .second_bytes_per_us = 15.7e6,
+       .memory_bytes_per_us = 4.6e6,
        .near_bytes = 200e3,
        .second_bytes = 40e6,
-       .scattered = 1.15,
-       .edge_us = 13.7e-6,
-       .widened_us = 4.6e-8,
-       .place_us = 4.8e-6,
-       .half_place_us = 13e-6,
-       .power = 1.98,
-       .ahead_power = 3,
+       .scattered = 1.05,
+       .edge_us = 11.2e-6,
+       .widened_us = 4.9e-8,
+       .place_us = 5.1e-6,
+       .power = 1.77,
+       .ahead_power = 2.4,
        .ahead_second_bytes_per_us = 11.5e6,
-       .ahead_widened_us = 1.3e-7,
-       .uneven_share = 0.57,
-       .factors = {0.961, 0.956, 0.973, 1.047, 1.043, 1.007, 1.085}}}}};
+       .ahead_widened_us = 1.09e-7,
+       .uneven_share = 0.42,
+       .factors = {0.978, 0.961, 0.982, 1.012, 0.945, 0.987, 1.07}}}}};
 
 double factor_of(const ListCoefficients& fit, const ListPolicy& policy) {
   for (std::size_t i = 0; i < list_policies.size(); ++i) {
@@ -124,11 +121,9 @@ double predict_list_us(const SddmmProblem& problem, const ListPolicy& policy,
   const double listed = (policy.order == ListOrder::rows ? 8 : 12) + element;
   const double scattered = policy.order == ListOrder::hubs ? fit.scattered : 1;
   const double from_memory = loads.memory > 0 ? row * scattered * loads.memory + listed : 0;
-  const bool half = element == 2;
-  const double placing = half ? fit.half_place_us : fit.place_us;
   const double widened_us = policy.ahead ? fit.ahead_widened_us : fit.widened_us;
-  const double issuing = fit.edge_us + (half ? features * widened_us : 0) +
-                         (policy.order == ListOrder::panels ? placing : 0);
+  const double issuing = fit.edge_us + (element == 2 ? features * widened_us : 0) +
+                         (policy.order == ListOrder::rows ? 0 : fit.place_us);
   const double power = policy.ahead ? fit.ahead_power : fit.power;
   const double second_bytes_per_us =
       policy.ahead ? fit.ahead_second_bytes_per_us : fit.second_bytes_per_us;

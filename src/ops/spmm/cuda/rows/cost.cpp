@@ -28,10 +28,10 @@ struct RowsCoefficients {
   double last_vector_us;      ///< more, for each further vector of a lane
   double moved_bytes_per_us;  ///< X, Y and a list once, from and to memory
   double index_bytes_per_us;  ///< lists and columns, for each part of the rows but the first
-  /// A residual, read when a row ends, and how much more for each further vector of a lane in 32
-  /// bits: in 16 bits further ones cost nothing that was seen.
+  /// A residual, read when a row ends, and how much more for each further vector of a lane and each
+  /// further part of a row in 32 bits: in 16 bits further ones cost nothing that was seen.
   double residual_bytes_per_us;
-  double residual_vector;
+  double residual_further;
   double value_us;       ///< for an edge that has a value
   double near_value_us;  ///< the same where X is no larger than `near_bytes`
   double near_bytes;
@@ -77,7 +77,7 @@ constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
        .moved_bytes_per_us = 5.65e6,
        .index_bytes_per_us = 4.2e6,
        .residual_bytes_per_us = 4.2e6,
-       .residual_vector = 0.4,
+       .residual_further = 0.4,
        .value_us = 1.25e-5,
        .near_value_us = 5e-6,
        .near_bytes = 2e6,
@@ -269,11 +269,11 @@ RowsTimes times_of(const SpmmProblem& problem, const RowLengths& rows, const Row
   const double factor = fit.factors.of(rows_policies, policy, feature_bytes == 2);
   RowsTimes times;
   times.start_us = fit.launch_us + (policy.listed ? 0 : fit.unlisted_us) + last_us;
-  const double further_vectors = feature_bytes == 2 ? 0 : policy.vectors - 1;
-  const double residual_us = problem.epilogue.residual
-                                 ? num_rows * row_bytes / fit.residual_bytes_per_us *
-                                       (1 + fit.residual_vector * further_vectors)
-                                 : 0;
+  const double further = feature_bytes == 2 ? 0 : policy.vectors - 1 + parts - 1;
+  const double residual_us =
+      problem.epilogue.residual
+          ? num_rows * row_bytes / fit.residual_bytes_per_us * (1 + fit.residual_further * further)
+          : 0;
   times.work_us = factor * std::pow(sum, 1 / fit.power) + indices_us + values + residual_us;
   if (begin_anywhere(problem, policy) && !takes_elements(problem, policy)) {
     times.copying_us =
