@@ -87,17 +87,15 @@ double most_saved_seconds(const SpmmProblem& problem) {
 }  // namespace
 
 std::string why_not_ordered(const SpmmProblem& problem) {
-  if (!problem.reorders) {
-    const double saved = most_saved_seconds(problem);
-    if (saved == 0) return "rows keep their order: there is nothing to gain";
-    return fmt::format(
-        "rows keep their order: another makes up for its time after {:.0f} epochs at the earliest",
-        std::ceil(predicted_order_seconds(problem.graph) / saved));
-  }
   if (problem.graph.num_rows() != problem.graph.num_cols()) {
     return "rows and columns that are not the same vertices";
   }
-  return {};
+  if (problem.reorders) return {};
+  const double saved = most_saved_seconds(problem);
+  if (saved == 0) return "rows keep their order: there is nothing to gain";
+  return fmt::format(
+      "rows keep their order: another makes up for its time after {:.0f} epochs at the earliest",
+      std::ceil(predicted_order_seconds(problem.graph) / saved));
 }
 
 std::shared_ptr<const RowOrder> row_order(const SpmmProblem& problem) {
