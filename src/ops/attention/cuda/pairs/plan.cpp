@@ -160,20 +160,8 @@ class CudaPairsAttention final : public PreparedAttention {
 
   RowsAttentionLaunch launch_of(const AttentionInputs& inputs, const AttentionSide& side,
                                 const WorkspaceView& workspace) const {
-    RowsAttentionLaunch launch;
-    launch.pieces = side.schedule.pieces.data();
-    launch.num_pieces = static_cast<std::uint32_t>(side.schedule.pieces.size());
-    launch.num_rows = side.rows->num_rows;
-    launch.short_row = side.schedule.short_row;
-    launch.num_cut_rows = side.schedule.num_cut_rows;
-    launch.num_done = workspace.counters;
+    RowsAttentionLaunch launch = side.launch(options_, inputs, workspace);
     launch.shape = shape_;
-    launch.offsets = side.rows->offsets();
-    launch.indices = side.rows->indices.data();
-    launch.heads = options_.heads;
-    launch.width = options_.features / options_.heads;
-    launch.slope = static_cast<float>(options_.negative_slope);
-    launch.vector = inputs.vector.data;
     return launch;
   }
 

@@ -42,7 +42,7 @@ struct AttentionSums {
 
 /// What the backward pass needs of a row and head.
 struct alignas(8) AttentionRowState {
-  float log_sum = 0;  ///< in powers of two
+  float log_sum = 0;  ///< as the forward pass wrote it
   float dot = 0;      ///< dO . O
 };
 

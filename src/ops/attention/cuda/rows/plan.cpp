@@ -316,21 +316,9 @@ class CudaRowsAttention final : public PreparedAttention {
 
   RowsAttentionLaunch launch_of(const AttentionInputs& inputs, const AttentionSide& side,
                                 const WorkspaceView& workspace) const {
-    RowsAttentionLaunch launch;
-    launch.pieces = side.schedule.pieces.data();
-    launch.num_pieces = static_cast<std::uint32_t>(side.schedule.pieces.size());
-    launch.num_rows = side.rows->num_rows;
-    launch.short_row = side.schedule.short_row;
-    launch.num_cut_rows = side.schedule.num_cut_rows;
-    launch.num_done = workspace.counters;
-    launch.offsets = side.rows->offsets();
-    launch.indices = side.rows->indices.data();
+    RowsAttentionLaunch launch = side.launch(options_, inputs, workspace);
     launch.positions = side.rows->positions.data();
-    launch.heads = options_.heads;
-    launch.width = width_;
-    launch.slope = static_cast<float>(options_.negative_slope);
     launch.scale = static_cast<float>(inputs.scale);
-    launch.vector = inputs.vector.data;
     launch.inverse_lengths = lengths_of(inputs, workspace);
     const Dropout dropout{options_.dropout, inputs.random, inputs.clock};
     launch.drops = dropout.active();

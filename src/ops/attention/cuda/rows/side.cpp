@@ -39,4 +39,23 @@ AttentionSide::AttentionSide(std::shared_ptr<const cuda::DeviceRows> matrix,
       *rows, degrees, {std::min(cut.short_row(policy), piece), piece}, options.place());
 }
 
+RowsAttentionLaunch AttentionSide::launch(const AttentionOptions& options,
+                                          const AttentionInputs& inputs,
+                                          const WorkspaceView& workspace) const {
+  RowsAttentionLaunch launch;
+  launch.pieces = schedule.pieces.data();
+  launch.num_pieces = static_cast<std::uint32_t>(schedule.pieces.size());
+  launch.num_rows = rows->num_rows;
+  launch.short_row = schedule.short_row;
+  launch.num_cut_rows = schedule.num_cut_rows;
+  launch.num_done = workspace.counters;
+  launch.offsets = rows->offsets();
+  launch.indices = rows->indices.data();
+  launch.heads = options.heads;
+  launch.width = options.features / options.heads;
+  launch.slope = static_cast<float>(options.negative_slope);
+  launch.vector = inputs.vector.data;
+  return launch;
+}
+
 }  // namespace tessera::ops

@@ -6,6 +6,7 @@
 #include "cuda/rows.hpp"
 #include "graph/degrees.hpp"
 #include "ops/attention/cuda/rows/schedule.hpp"
+#include "ops/workspace.hpp"
 
 namespace tessera::ops {
 
@@ -17,6 +18,10 @@ struct AttentionSide {
   AttentionSide() = default;
   AttentionSide(std::shared_ptr<const cuda::DeviceRows> matrix, const DegreeStatistics& degrees,
                 const LaneShape& shape, const AttentionOptions& options);
+
+  /// What any sweep over it has in common.
+  RowsAttentionLaunch launch(const AttentionOptions& options, const AttentionInputs& inputs,
+                             const WorkspaceView& workspace) const;
 };
 
 }  // namespace tessera::ops
