@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "ops/activation/reference.hpp"
-#include "support/dense_backends.hpp"
 #include "support/dense_shapes.hpp"
+#include "support/dense_test.hpp"
 #include "support/dense_workspace.hpp"
 #include "support/matrices.hpp"
 #include "tessera/ops/activation.hpp"
@@ -27,11 +27,7 @@ using test::to_double;
 using test::widths;
 using test::with_type_of;
 
-class Activations : public ::testing::TestWithParam<test::DenseBackend> {
- protected:
-  Device device() const { return GetParam().device; }
-  Precision precision() const { return GetParam().precision; }
-};
+class Activations : public test::DenseTest {};
 
 ActivationOptions with(Activation activation, double dropout) {
   ActivationOptions options;

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "ops/gemm/reference.hpp"
-#include "support/dense_backends.hpp"
 #include "support/dense_shapes.hpp"
+#include "support/dense_test.hpp"
 #include "support/dense_workspace.hpp"
 #include "support/expect_error.hpp"
 #include "support/gemm_check.hpp"
@@ -28,11 +28,7 @@ using test::to_double;
 using test::widths;
 using test::with_type_of;
 
-class Dense : public ::testing::TestWithParam<test::DenseBackend> {
- protected:
-  Device device() const { return GetParam().device; }
-  Precision precision() const { return GetParam().precision; }
-};
+class Dense : public test::DenseTest {};
 
 TEST_P(Dense, gemm_agrees_with_the_reference) {
   const test::ProductShape shapes[] = {{1, 1, 1},     {15, 17, 16},  {33, 31, 7},  {17, 257, 33},

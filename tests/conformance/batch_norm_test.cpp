@@ -2,23 +2,19 @@
 #include <cmath>
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "ops/batch_norm/reference.hpp"
-#include "ops/loss/reference.hpp"
-#include "support/dense_backends.hpp"
 #include "support/dense_shapes.hpp"
+#include "support/dense_test.hpp"
 #include "support/dense_workspace.hpp"
 #include "support/matrices.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/ops/batch_norm.hpp"
 #include "tessera/ops/dropout.hpp"
-#include "tessera/ops/heads.hpp"
-#include "tessera/ops/loss.hpp"
 
-/// Dense ops that add over rows and columns, on every device, against the references.
+/// Batch norm on every device and in every precision against the reference.
 namespace tessera::ops {
 namespace {
 
@@ -31,11 +27,7 @@ using test::with_type_of;
 
 constexpr std::int64_t row_counts[] = {0, 1, 15, 17, 33, 500};
 
-class DenseSums : public ::testing::TestWithParam<test::DenseBackend> {
- protected:
-  Device device() const { return GetParam().device; }
-  Precision precision() const { return GetParam().precision; }
-};
+class BatchNorms : public test::DenseTest {};
 
 /// What belongs to a column is never stored in 16 bits.
 template <class T>
@@ -92,7 +84,7 @@ void check_batch_norm(std::int64_t rows, std::int64_t cols, std::int64_t margin,
   expect_close("grad_beta", grad_b.values(), grad_b_expected, bound, sums);
 }
 
-TEST_P(DenseSums, batch_norm_agrees_with_the_reference) {
+TEST_P(BatchNorms, batch_norm_agrees_with_the_reference) {
   with_type_of(precision(), [&]<class T>() {
     for (const std::int64_t rows : row_counts) {
       for (const std::int64_t cols : {1, 7, 16, 33, 257}) {
@@ -104,7 +96,7 @@ TEST_P(DenseSums, batch_norm_agrees_with_the_reference) {
 }
 
 /// Where the rows fill a block, the blocks of a cluster, or no longer one cluster.
-TEST_P(DenseSums, batch_norm_at_the_edges_of_its_cuts) {
+TEST_P(BatchNorms, batch_norm_at_the_edges_of_its_cuts) {
   with_type_of(precision(), [&]<class T>() {
     for (const std::int64_t rows : {64, 65, 255, 256, 257, 511, 513, 2708, 4097}) {
       for (const std::int64_t cols : {1, 3, 8, 16, 24, 65}) {
@@ -119,7 +111,7 @@ TEST_P(DenseSums, batch_norm_at_the_edges_of_its_cuts) {
 }
 
 /// The bits are the same twice, and whether the result takes the place of what was read or not.
-TEST_P(DenseSums, batch_norm_is_the_same_bits_twice) {
+TEST_P(BatchNorms, batch_norm_is_the_same_bits_twice) {
   with_type_of(precision(), [&]<class T>() {
     using W = Wide<T>;
     for (const std::int64_t rows : {1, 700, 20000}) {
@@ -226,7 +218,7 @@ void check_surrounded(std::int64_t rows, std::int64_t cols, const ActivationOpti
                rows == 1 ? 300 : 10 * sums);
 }
 
-TEST_P(DenseSums, batch_norm_with_what_surrounds_it) {
+TEST_P(BatchNorms, batch_norm_with_what_surrounds_it) {
   ActivationOptions relu, leaky, dropped, alone, elu;
   relu.activation = dropped.activation = Activation::relu;
   elu.activation = Activation::elu;
@@ -246,7 +238,7 @@ TEST_P(DenseSums, batch_norm_with_what_surrounds_it) {
   });
 }
 
-TEST_P(DenseSums, batch_norm_needs_room_for_the_gradient_behind_an_activation) {
+TEST_P(BatchNorms, batch_norm_needs_room_for_the_gradient_behind_an_activation) {
   if (precision() != Precision::fp32) return;
   DeviceMatrix<float> x(4, 3, device()), grad(4, 3, device());
   DeviceMatrix<float> mean(1, 3, device(), 0), deviation(1, 3, device(), 0);
@@ -257,7 +249,7 @@ TEST_P(DenseSums, batch_norm_needs_room_for_the_gradient_behind_an_activation) {
                Error);
 }
 
-TEST_P(DenseSums, batch_norm_evaluates_with_the_running_statistics) {
+TEST_P(BatchNorms, batch_norm_evaluates_with_the_running_statistics) {
   with_type_of(precision(), [&]<class T>() {
     using W = Wide<T>;
     const auto x = far_from_zero<T>(17, 5);
@@ -285,7 +277,7 @@ TEST_P(DenseSums, batch_norm_evaluates_with_the_running_statistics) {
 
 /// Squares of distances pass fp32's range, and a first row that lies far off must not take the
 /// digits of the others.
-TEST_P(DenseSums, batch_norm_of_large_numbers_and_of_a_far_first_row) {
+TEST_P(BatchNorms, batch_norm_of_large_numbers_and_of_a_far_first_row) {
   with_type_of(precision(), [&]<class T>() {
     using W = Wide<T>;
     const bool has_range = !std::is_same_v<T, Float16>;
@@ -318,7 +310,7 @@ TEST_P(DenseSums, batch_norm_of_large_numbers_and_of_a_far_first_row) {
   });
 }
 
-TEST_P(DenseSums, batch_norm_passes_on_what_is_not_finite) {
+TEST_P(BatchNorms, batch_norm_passes_on_what_is_not_finite) {
   with_type_of(precision(), [&]<class T>() {
     using W = Wide<T>;
     for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
@@ -350,278 +342,7 @@ TEST_P(DenseSums, batch_norm_passes_on_what_is_not_finite) {
   });
 }
 
-struct Heads {
-  std::int64_t rows, heads, width;
-};
-constexpr Heads head_shapes[] = {{0, 2, 3},  {1, 1, 1}, {17, 8, 8},  {33, 3, 7},
-                                 {5, 1, 64}, {4, 6, 1}, {90, 2, 40}, {3000, 8, 8}};
-
-template <class T>
-void check_head_dot(const Heads& shape, std::int64_t margin, Device device) {
-  const auto [rows, heads, width] = shape;
-  SCOPED_TRACE(::testing::Message()
-               << rows << " x " << heads << " x " << width << " margin " << margin);
-  const auto x = normal_matrix<T>(rows, heads * width, 1);
-  const auto vector = normal_matrix<T>(1, heads * width, 2);
-  const auto grad_y = normal_matrix<T>(rows, heads, 3);
-  const auto before = normal_matrix<T>(rows, heads * width, 4);
-  DeviceMatrix<T> from(x, device, margin), by(vector, device, 0), y(rows, heads, device, margin);
-  DeviceMatrix<T> slope(grad_y, device, margin), grad_x(before, device, margin);
-  DeviceMatrix<T> alone(before, device, margin), grad_vector(1, heads * width, device, 0);
-  head_dot(from, by, y, device);
-  head_dot_backward(from, by, slope, grad_x, grad_vector, device, {}, test::workspace_on(device));
-  head_dot_backward(from, by, slope, alone, {}, device, {}, test::workspace_on(device));
-  Matrix<double> y_expected(rows, heads, 0.0), grad_x_expected(rows, heads * width);
-  Matrix<double> grad_vector_expected(1, heads * width, 0.0);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t k = 0; k < heads * width; ++k) {
-      const auto value = static_cast<double>(x(i, k)), weight = static_cast<double>(vector(0, k));
-      const auto gradient = static_cast<double>(grad_y(i, k / width));
-      y_expected(i, k / width) += value * weight;
-      grad_vector_expected(0, k) += gradient * value;
-      grad_x_expected(i, k) = static_cast<double>(before(i, k)) + gradient * weight;
-    }
-  }
-  expect_close("y", y.values(), y_expected, 1e-6, static_cast<double>(width));
-  expect_close("grad_x", grad_x.values(), grad_x_expected, 1e-6, 4);
-  expect_close("grad_x alone", alone.values(), grad_x_expected, 1e-6, 4);
-  expect_close("grad_vector", grad_vector.values(), grad_vector_expected, 1e-6,
-               1 + std::sqrt(static_cast<double>(rows)));
-}
-
-/// Two vectors at once against one after the other.
-template <class T>
-void check_head_dots(const Heads& shape, std::int64_t margin, Device device) {
-  const auto [rows, heads, width] = shape;
-  SCOPED_TRACE(::testing::Message()
-               << rows << " x " << heads << " x " << width << " margin " << margin);
-  const std::int64_t cols = heads * width;
-  const auto x = normal_matrix<T>(rows, cols, 1), before = normal_matrix<T>(rows, cols, 4);
-  const Matrix<T> vectors[] = {normal_matrix<T>(1, cols, 2), normal_matrix<T>(1, cols, 5)};
-  const Matrix<T> slopes[] = {normal_matrix<T>(rows, heads, 3), normal_matrix<T>(rows, heads, 6)};
-  DeviceMatrix<T> from(x, device, margin), grad_x(before, device, margin);
-  DeviceMatrix<T> first(vectors[0], device, 0), second(vectors[1], device, 0);
-  DeviceMatrix<T> of_first(rows, heads, device, margin), of_second(rows, heads, device, margin);
-  DeviceMatrix<T> grad_of_first(slopes[0], device, margin);
-  DeviceMatrix<T> grad_of_second(slopes[1], device, margin);
-  DeviceMatrix<T> grad_first(1, cols, device, 0), grad_second(1, cols, device, 0);
-  head_dots(from, first, second, of_first, of_second, device);
-  head_dots_backward(from, first, second, grad_of_first, grad_of_second, grad_x, grad_first,
-                     grad_second, device, {}, test::workspace_on(device));
-  Matrix<double> grad_x_expected = to_double(before);
-  for (int v = 0; v < 2; ++v) {
-    Matrix<double> y_expected(rows, heads, 0.0), grad_vector_expected(1, cols, 0.0);
-    for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t k = 0; k < cols; ++k) {
-        const auto value = static_cast<double>(x(i, k));
-        const auto weight = static_cast<double>(vectors[v](0, k));
-        const auto gradient = static_cast<double>(slopes[v](i, k / width));
-        y_expected(i, k / width) += value * weight;
-        grad_vector_expected(0, k) += gradient * value;
-        grad_x_expected(i, k) += gradient * weight;
-      }
-    }
-    expect_close("y", (v == 0 ? of_first : of_second).values(), y_expected, 1e-6,
-                 static_cast<double>(width));
-    expect_close("grad_vector", (v == 0 ? grad_first : grad_second).values(), grad_vector_expected,
-                 1e-6, 1 + std::sqrt(static_cast<double>(rows)));
-  }
-  expect_close("grad_x", grad_x.values(), grad_x_expected, 1e-6, 8);
-}
-
-template <class T>
-void check_head_mean(const Heads& shape, std::int64_t margin, Device device) {
-  const auto [rows, heads, width] = shape;
-  SCOPED_TRACE(::testing::Message()
-               << rows << " x " << heads << " x " << width << " margin " << margin);
-  const auto x = normal_matrix<T>(rows, heads * width, 1);
-  const auto grad_y = normal_matrix<T>(rows, width, 3);
-  DeviceMatrix<T> from(x, device, margin), y(rows, width, device, margin);
-  DeviceMatrix<T> slope(grad_y, device, margin), grad_x(rows, heads * width, device, margin);
-  head_mean(from, y, device);
-  head_mean_backward(slope, grad_x, device);
-  Matrix<double> y_expected(rows, width, 0.0), grad_x_expected(rows, heads * width);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t k = 0; k < heads * width; ++k) {
-      const auto share = 1 / static_cast<double>(heads);
-      y_expected(i, k % width) += share * static_cast<double>(x(i, k));
-      grad_x_expected(i, k) = share * static_cast<double>(grad_y(i, k % width));
-    }
-  }
-  expect_close("y", y.values(), y_expected, 1e-6);
-  expect_close("grad_x", grad_x.values(), grad_x_expected, 1e-6);
-}
-
-TEST_P(DenseSums, heads_agree_with_plain_loops) {
-  with_type_of(precision(), [&]<class T>() {
-    for (const Heads& shape : head_shapes) {
-      for (const std::int64_t margin : margins) {
-        check_head_dot<T>(shape, margin, device());
-        check_head_dots<T>(shape, margin, device());
-        check_head_mean<T>(shape, margin, device());
-      }
-    }
-  });
-}
-
-/// Two of every three rows, the first of them twice.
-std::vector<std::int64_t> some_rows(std::int64_t rows) {
-  std::vector<std::int64_t> chosen;
-  for (std::int64_t i = rows - 1; i >= 0; --i) {
-    if (i % 3 != 1) chosen.push_back(i);
-  }
-  if (!chosen.empty()) chosen.push_back(chosen.front());
-  return chosen;
-}
-
-/// Rows one after the other, beside gaps, and (-8) with as much at their end as takes them to the
-/// next boundary of eight numbers.
-std::int64_t margin_of(std::int64_t shape) { return shape % 4 < 3 ? margins[shape % 4] : -8; }
-
-template <class T>
-DeviceMatrix<T> placed(const Matrix<T>& values, Device device, std::int64_t margin) {
-  if (margin < 0) return DeviceMatrix<T>::filled(values, device, -margin);
-  return DeviceMatrix<T>(values, device, margin);
-}
-
-/// The loss and its gradient; then the same in place.
-template <class T>
-void check_loss(const Matrix<T>& logits, const LossTargets& targets, double expected_loss,
-                const Matrix<double>& expected, std::int64_t margin, Device device) {
-  DeviceMatrix<T> x = placed(logits, device, margin);
-  DeviceMatrix<T> gradient = placed(Matrix<T>(logits.rows(), logits.cols(), T{}), device, margin);
-  Buffer<double> value(1, default_memory(device));
-  const auto run = [&](Operand grad) {
-    loss(x, targets, grad, value.data(), {}, test::workspace_on(device));
-    double result = -1;
-    copy_bytes(&result, value.data(), sizeof(result), device);
-    return result;
-  };
-  const double got = run(gradient);
-  EXPECT_NEAR(got, expected_loss, 1e-6 * (1 + expected_loss));
-  expect_close("gradient", gradient.values(), expected, 1e-6);
-  EXPECT_EQ(run({}), got) << "without a gradient";
-  if (logits.rows() > 0 && logits.cols() > 0) {
-    DeviceMatrix<T> sums(1, logits.cols(), device, 0);
-    loss(x, targets, gradient, value.data(), {}, test::workspace_on(device), sums);
-    const Matrix<double> written = to_double(gradient.values());
-    Matrix<double> expected_sums(1, logits.cols(), 0.0);
-    for (std::int64_t i = 0; i < written.size(); ++i) {
-      expected_sums.data()[i % written.cols()] += written.data()[i];
-    }
-    expect_close("sums", sums.values(), expected_sums, 1e-6);
-    expect_close("gradient with sums", gradient.values(), expected, 1e-6);
-  }
-  EXPECT_EQ(run(x), got) << "in place";
-  expect_close("gradient in place", x.values(), expected, 1e-6);
-}
-
-TEST_P(DenseSums, cross_entropy_agrees_with_the_reference) {
-  with_type_of(precision(), [&]<class T>() {
-    for (const std::int64_t rows : {0, 1, 17, 33, 800, 20000}) {
-      for (const std::int64_t classes : {1, 2, 3, 7, 16, 22, 41, 47, 64, 100, 257, 1000, 1025}) {
-        SCOPED_TRACE(::testing::Message() << rows << " x " << classes);
-        if (rows * classes > 2000000) continue;
-        auto logits = normal_matrix<T>(rows, classes, 1);
-        std::vector<std::int64_t> labels;
-        for (std::int64_t i = 0; i < rows; ++i) labels.push_back(i % 3 == 1 ? -1 : i % classes);
-        for (T& value : logits.span()) value = static_cast<T>(static_cast<float>(value) * 6);
-        const auto chosen = some_rows(rows);
-        Matrix<double> expected(rows, classes);
-        const double expected_loss =
-            reference::cross_entropy(to_double(logits), labels, chosen, expected);
-        for (const std::int64_t shape : {rows + classes, std::int64_t{3}}) {
-          check_loss(logits, LossTargets::classes(labels, chosen, classes, device()), expected_loss,
-                     expected, margin_of(shape), device());
-        }
-      }
-    }
-  });
-}
-
-TEST_P(DenseSums, binary_cross_entropy_agrees_with_the_reference) {
-  with_type_of(precision(), [&]<class T>() {
-    for (const std::int64_t rows : {0, 1, 17, 33, 800}) {
-      for (const std::int64_t cols : {1, 7, 16, 22, 44, 121, 1025}) {
-        SCOPED_TRACE(::testing::Message() << rows << " x " << cols);
-        auto logits = normal_matrix<T>(rows, cols, 1);
-        Matrix<float> wanted(rows, cols);
-        for (T& value : logits.span()) value = static_cast<T>(static_cast<float>(value) * 40);
-        for (std::int64_t i = 0; i < wanted.size(); ++i) {
-          wanted.data()[i] = i % 3 == 0 ? 1.0f : 0.0f;
-        }
-        const auto chosen = some_rows(rows);
-        Matrix<double> expected(rows, cols);
-        const double expected_loss =
-            reference::binary_cross_entropy(to_double(logits), wanted, chosen, expected);
-        check_loss(logits, LossTargets::binary(wanted, chosen, device()),
-                   rows == 0 ? 0 : expected_loss, expected, margin_of(rows + cols), device());
-      }
-    }
-  });
-}
-
-TEST_P(DenseSums, losses_pass_on_not_a_number_from_chosen_rows_only) {
-  with_type_of(precision(), [&]<class T>() {
-    auto logits = normal_matrix<T>(4, 3, 1);
-    logits(2, 1) = static_cast<T>(std::nanf(""));
-    const std::vector<std::int64_t> labels = {0, 1, 2, 0}, all = {0, 1, 2, 3}, good = {0, 1, 3};
-    const Matrix<float> none(4, 3, 0.0f);
-    DeviceMatrix<T> x(logits, device());
-    EXPECT_TRUE(
-        std::isnan(cross_entropy(x, labels, all, {}, device(), {}, test::workspace_on(device()))));
-    EXPECT_TRUE(std::isfinite(
-        cross_entropy(x, labels, good, {}, device(), {}, test::workspace_on(device()))));
-    EXPECT_TRUE(std::isnan(
-        binary_cross_entropy(x, none, all, {}, device(), {}, test::workspace_on(device()))));
-    EXPECT_TRUE(std::isfinite(
-        binary_cross_entropy(x, none, good, {}, device(), {}, test::workspace_on(device()))));
-  });
-}
-
-TEST_P(DenseSums, losses_of_no_row_are_nothing) {
-  with_type_of(precision(), [&]<class T>() {
-    for (const std::int64_t classes : {1, 3, 22, 41, 1025}) {
-      SCOPED_TRACE(classes);
-      const std::int64_t rows = 300;
-      const auto logits = normal_matrix<T>(rows, classes, 1);
-      const std::vector<std::int64_t> labels(rows, -1), none;
-      const Matrix<double> zeros(rows, classes, 0.0);
-      check_loss(logits, LossTargets::classes(labels, none, classes, device()), 0, zeros,
-                 margin_of(3), device());
-      check_loss(logits, LossTargets::binary(Matrix<float>(rows, classes, 1.0f), none, device()), 0,
-                 zeros, margin_of(0), device());
-    }
-  });
-}
-
-/// What a row that is not finite gives, whichever lane of a team has the number.
-TEST_P(DenseSums, losses_of_logits_that_are_not_finite) {
-  with_type_of(precision(), [&]<class T>() {
-    constexpr float infinity = std::numeric_limits<float>::infinity();
-    for (const std::int64_t classes : {2, 7, 22, 41, 47, 100, 1025}) {
-      for (const std::int64_t place : {std::int64_t{0}, classes / 2, classes - 1}) {
-        SCOPED_TRACE(::testing::Message() << classes << " classes, number " << place);
-        const std::vector<std::int64_t> all = {0, 1, 2, 3, 4};
-        const auto loss_with = [&](float number, std::int64_t label) {
-          auto logits = normal_matrix<T>(5, classes, 1);
-          logits(3, place) = static_cast<T>(number);
-          const std::vector<std::int64_t> labels = {0, 1, 0, label, 1};
-          DeviceMatrix<T> x = placed(logits, device(), margin_of(3));
-          return cross_entropy(x, labels, all, x, device(), {}, test::workspace_on(device()));
-        };
-        const std::int64_t other = place == 0 ? 1 : 0;
-        EXPECT_TRUE(std::isfinite(loss_with(-infinity, other)));
-        EXPECT_EQ(loss_with(-infinity, place), static_cast<double>(infinity));
-        EXPECT_TRUE(std::isnan(loss_with(infinity, other)));
-        EXPECT_TRUE(std::isnan(loss_with(infinity, place)));
-        EXPECT_TRUE(std::isnan(loss_with(std::nanf(""), other)));
-      }
-    }
-  });
-}
-
-INSTANTIATE_TEST_SUITE_P(Backends, DenseSums, ::testing::ValuesIn(test::dense_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, BatchNorms, ::testing::ValuesIn(test::dense_backends()),
                          test::backend_name);
 
 }  // namespace
