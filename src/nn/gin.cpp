@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "nn/finish_update.hpp"
 #include "tessera/nn/bit_steps.hpp"
 #include "tessera/nn/propagate.hpp"
 #include "tessera/ops/elementwise.hpp"
@@ -97,6 +98,16 @@ const Tensor& Gin::forward_pair(const Input& sources, const Input& targets,
   };
   sources_ = rounded(sources, source_rounder_);
   targets_ = sources == targets ? sources_ : rounded(targets, target_rounder_);
+  if (moments_) moments_->known = false;
+  const ops::AggregateUpdatePlan fused = fused_plan(context);
+  const Tensor& first = fused.empty() ? forward_in_stages(context) : forward_fused(fused, context);
+  if (!norm_) return second_.forward(first, context);
+  if (second_.fuses(first.rows(), *norm_, context)) return second_.forward(first, *norm_, context);
+  return second_.forward(norm_->forward(first, context), context);
+}
+
+const Tensor& Gin::forward_in_stages(const Context& context) {
+  const bool transforms = transforms_first(sources_, targets_);
   if (transforms) {
     first_.forward(sources_, 0, inner_, context);
     inner_rounder_.in_place(inner_, context, ops::RoundingRange::columns);
@@ -107,21 +118,46 @@ const Tensor& Gin::forward_pair(const Input& sources, const Input& targets,
   }
   Propagation with_gradient = sum;
   with_gradient.has_gradient = transforms || needs_input_gradient() || eps_.trainable;
-  if (targets.absent()) {
+  if (targets_.absent()) {
     propagate(with_gradient, summed_sources(), combined_, context);
   } else {
     propagate(with_gradient, summed_sources(), {summed_targets(), eps_}, combined_, context);
   }
-  if (moments_) moments_->known = false;
   if (!transforms) {
     inner_rounder_.in_place(combined_, context);
     first_.forward_dense(combined_, nullptr, hidden_, context, after_first(context));
   }
-  const Tensor& first =
-      first_epilogue_.forward_in_place(transforms ? combined_ : hidden_, number(), context);
-  if (!norm_) return second_.forward(first, context);
-  if (second_.fuses(first.rows(), *norm_, context)) return second_.forward(first, *norm_, context);
-  return second_.forward(norm_->forward(first, context), context);
+  return first_epilogue_.forward_in_place(transforms ? combined_ : hidden_, number(), context);
+}
+
+// A product of its own finds the moments that a batch norm in training wants.
+ops::AggregateUpdatePlan Gin::fused_plan(const Context& context) const {
+  const bool wants_moments = moments_ && context.training;
+  if (!(sources_ == targets_) || transforms_first(sources_, targets_) || options_.bits > 0 ||
+      wants_moments) {
+    return {};
+  }
+  ops::AggregateUpdateOptions options;
+  options.precision = sources_.dense("GIN").precision();
+  options.in = options_.in;
+  options.out = hidden_width(options_);
+  options.self = options.self_scale = true;
+  options.keep_aggregated = context.training;
+  plan_finish(first_epilogue_, context, options);
+  return context.required_graph("GIN").fused_update(sum.derivation, options);
+}
+
+const Tensor& Gin::forward_fused(const ops::AggregateUpdatePlan& plan, const Context& context) {
+  const std::int64_t rows = context.required_graph("GIN").graph().num_rows();
+  hidden_.resize(rows, hidden_width(options_));
+  ops::AggregateUpdateInputs inputs{sources_.dense("GIN"), first_.weight.used()};
+  inputs.self_scale = eps_.used();
+  ops::AggregateUpdateOutputs outputs;
+  if (context.training) {
+    combined_.resize(rows, options_.in);
+    outputs.aggregated = combined_;
+  }
+  return run_and_finish(plan, inputs, outputs, first_epilogue_, hidden_, number(), context);
 }
 
 ops::LinearSurroundings Gin::after_first(const Context& context) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "nn/finish_update.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/nn/propagate.hpp"
 #include "tessera/ops/activation.hpp"
@@ -120,13 +121,7 @@ std::optional<ops::AggregateUpdateOptions> Sage::fusable(const Input& sources, c
   options.root = uses_root(targets);
   options.keep_aggregated = context.training;
   options.backward = context.training && needs_input_gradient();
-  if (const auto finish = epilogue_.in_product(context)) {
-    options.bias = finish->bias;
-    options.activation = finish->activation;
-    options.slope = finish->slope;
-    options.alpha = finish->alpha;
-    options.dropout = finish->dropout;
-  }
+  plan_finish(epilogue_, context, options);
   return options;
 }
 
@@ -142,21 +137,12 @@ const Tensor& Sage::forward_fused(const Context& context) {
   outer_.resize(rows, options_.out);
   ops::AggregateUpdateInputs inputs{x, neighbours_.weight.used()};
   if (fused_->root) inputs.root_weight = root_->weight.used();
-  const bool finishes = epilogue_.in_product(context).has_value();
-  if (finishes) {
-    ops::SpmmInputs given;
-    epilogue_.give_to_product(given, outer_, number(), context);
-    inputs.bias = given.bias;
-    inputs.random = given.random;
-    inputs.clock = given.clock;
-  }
-  ops::AggregateUpdateOutputs outputs{outer_};
+  ops::AggregateUpdateOutputs outputs;
   if (fused_->keep_aggregated) {
     inner_.resize(rows, options_.in);
     outputs.aggregated = inner_;
   }
-  ops::run(fused_plan(context), inputs, outputs, context.stream, {}, context.workspace);
-  return finishes ? outer_ : epilogue_.forward_in_place(outer_, number(), context);
+  return run_and_finish(fused_plan(context), inputs, outputs, epilogue_, outer_, number(), context);
 }
 
 const Tensor& Sage::forward_pair(const Input& sources, const Input& targets,

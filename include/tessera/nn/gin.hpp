@@ -10,6 +10,7 @@
 #include "tessera/nn/linear.hpp"
 #include "tessera/nn/norm.hpp"
 #include "tessera/nn/projection.hpp"
+#include "tessera/ops/aggregate_update.hpp"
 
 namespace tessera::nn {
 
@@ -54,6 +55,11 @@ class Gin final : public PairLayer {
   bool has_own_targets() const { return !targets_.absent() && !(sources_ == targets_); }
   const Tensor& summed_sources() const;
   const Tensor& summed_targets() const;
+  /// Sums and the first product as one op, where that is expected to be faster; empty: in stages.
+  ops::AggregateUpdatePlan fused_plan(const Context& context) const;
+  const Tensor& forward_fused(const ops::AggregateUpdatePlan& plan, const Context& context);
+  /// What goes into the batch norm, or into the second product.
+  const Tensor& forward_in_stages(const Context& context);
   /// From the gradient of (1 + eps) x_target + sum of x_source to those of eps and both x.
   void backward_sum(const Tensor& grad, Tensor& grad_sources, Tensor& grad_targets,
                     const Context& context);

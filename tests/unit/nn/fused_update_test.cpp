@@ -10,6 +10,7 @@
 #include "support/gradient_check.hpp"
 #include "support/random_matrix.hpp"
 #include "tessera/graph/generate.hpp"
+#include "tessera/nn/gin.hpp"
 #include "tessera/nn/sage.hpp"
 
 /// Layers that sum and multiply by one op against the same layers in stages: the same results and
@@ -121,6 +122,68 @@ TEST(FusedUpdate, sage_is_the_same_on_device_OnDevice) {
   if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
   const Placement placement{Precision::fp32, &default_memory({DeviceKind::cuda, 0})};
   compare_sage(test::weighted_graph(300, 300, 1200, 4), placement, 2e-5);
+}
+
+void compare_gin(const Graph& graph, const Placement& placement, double tolerance) {
+  for (const bool batch_norm : {false, true}) {
+    for (const bool train_eps : {false, true}) {
+      GinOptions options;
+      options.in = 12;
+      options.hidden = 16;
+      options.out = 20;
+      options.eps = 0.3;
+      options.train_eps = train_eps;
+      options.batch_norm = batch_norm;
+      const MakeLayer make = [&](const Placement& where) {
+        return std::make_unique<Gin>(options, where);
+      };
+      for (const bool training : {false, true}) {
+        SCOPED_TRACE(::testing::Message()
+                     << (batch_norm ? "batch norm" : "no batch norm")
+                     << (train_eps ? ", trained eps" : "") << (training ? ", training" : ""));
+        compare(make, graph, options.in, training, placement, tolerance);
+      }
+    }
+  }
+}
+
+TEST(FusedUpdate, gin_is_the_same_in_stages) {
+  compare_gin(test::weighted_graph(60, 60, 300, 4), test::double_placement(), 1e-12);
+}
+
+TEST(FusedUpdate, gin_is_the_same_on_device_OnDevice) {
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
+  const Placement placement{Precision::fp32, &default_memory({DeviceKind::cuda, 0})};
+  compare_gin(test::weighted_graph(300, 300, 1200, 4), placement, 2e-5);
+}
+
+/// A batch norm in training wants moments of the product: that stays a product of its own.
+TEST(FusedUpdate, gin_asks_where_nothing_is_lost) {
+  for (const bool batch_norm : {false, true}) {
+    for (const bool training : {false, true}) {
+      const Placement placement = test::double_placement();
+      Topology topology(test::weighted_graph(60, 60, 300, 4));
+      topology.set_fusing(Fusing::always);
+      Context context;
+      context.graph = &topology;
+      context.training = training;
+      context.workspace = test::workspace_on(placement.device());
+      GinOptions options;
+      options.in = options.out = 8;
+      options.batch_norm = batch_norm;
+      Gin layer(options, placement);
+      layer.reset_parameters(1);
+      Tensor x(placement);
+      x.upload(testing::random_matrix<float>(60, 8, testing::NumberKind::normal, 1).view());
+      layer.forward(x, context);
+      std::size_t fused = 0;
+      for (const auto& [derivation, asked] : topology.requests().aggregate_update) {
+        EXPECT_EQ(asked.keep_aggregated, training);
+        ++fused;
+      }
+      EXPECT_EQ(fused, batch_norm && training ? 0u : 1u);
+    }
+  }
 }
 
 TEST(FusedUpdate, is_left_to_the_cost_model) {

@@ -61,7 +61,18 @@ TEST(WindowUpdateCost, FollowsTheColumnsOfWindowsNotTheirEdges) {
 TEST(WindowUpdateCost, TakesRowsForColumnsWhereWindowsHaveEnoughOfThem) {
   const Graph molecules =
       generate::build(generate::Molecules{.graphs = 8000, .mean_vertices = 25, .seed = 1}).graph;
-  EXPECT_TRUE(rows_may_be_columns(problem_on(molecules, 64)));
+  const auto with_own = [](const Graph& graph) {
+    AggregateUpdateProblem problem = problem_on(graph, 64);
+    problem.options.self = true;
+    return problem;
+  };
+  EXPECT_TRUE(rows_may_be_columns(with_own(molecules)));
+  EXPECT_FALSE(rows_may_be_columns(problem_on(molecules, 64)));
+  // Rows with a factor come when their window ends.
+  AggregateUpdateProblem scaled = with_own(molecules);
+  scaled.options.self_scale = true;
+  EXPECT_FALSE(rows_may_be_columns(scaled));
+  EXPECT_LT(us(with_own(molecules)), us(scaled));
   // All rows use the same 16 columns.
   constexpr VertexId vertices = 4096;
   std::vector<VertexId> sources;
@@ -72,7 +83,7 @@ TEST(WindowUpdateCost, TakesRowsForColumnsWhereWindowsHaveEnoughOfThem) {
       targets.push_back(row);
     }
   }
-  EXPECT_FALSE(rows_may_be_columns(problem_on(from_edges(vertices, sources, targets), 64)));
+  EXPECT_FALSE(rows_may_be_columns(with_own(from_edges(vertices, sources, targets))));
 }
 
 }  // namespace

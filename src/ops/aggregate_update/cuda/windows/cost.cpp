@@ -47,6 +47,11 @@ SpmmProblem window_sums(const AggregateUpdateProblem& problem) {
 }
 
 bool rows_may_be_columns(const AggregateUpdateProblem& problem) {
+  const AggregateUpdateOptions& options = problem.options;
+  if (!options.self || options.self_scale || options.reduction != Reduction::sum ||
+      problem.graph.is_weighted()) {
+    return false;
+  }
   const tiles::WindowSample sample =
       tiles::sample_windows(problem.graph, window_update_policy.height, tile_side(problem.pass));
   return sample.columns >= 0.5 * static_cast<double>(problem.num_targets());
@@ -63,8 +68,10 @@ double predicted_window_update_us(const AggregateUpdateProblem& problem,
   const auto weights = static_cast<double>(
       update_weight_bytes(Precision::bf16, problem.gathered(), problem.written(), options.root));
   const double per_us = problem.gathered() > 64 ? fit.wide_per_us : fit.narrow_per_us;
-  return predict_tall_us(window_sums(problem), window_update_policy, traits) +
-         fit.weight_us_per_byte * weights + 2 * products * rows * inner * cols / per_us +
+  SpmmProblem sums = window_sums(problem);
+  sums.epilogue.residual = options.self && !rows_may_be_columns(problem);
+  return predict_tall_us(sums, window_update_policy, traits) + fit.weight_us_per_byte * weights +
+         2 * products * rows * inner * cols / per_us +
          (problem.keeps_sums() ? 2 * rows * inner / fit.kept_bytes_per_us : 0);
 }
 

@@ -80,11 +80,7 @@ WindowUpdateLaunch::Store store_of(const UpdateLaunch& update) {
 /// The same sums as those of A + I without a term for the rows themselves, where that is a pattern
 /// and most of these rows are among the columns of their window anyway.
 AggregateUpdateProblem with_rows_among_columns(const AggregateUpdateProblem& problem) {
-  const AggregateUpdateOptions& options = problem.options;
-  if (!options.self || options.self_scale || options.reduction != Reduction::sum ||
-      problem.graph.is_weighted() || !rows_may_be_columns(problem)) {
-    return problem;
-  }
+  if (!rows_may_be_columns(problem)) return problem;
   Graph looped = with_self_loops(problem.graph);
   const bool had_loops = looped.num_edges() != problem.graph.num_edges() + problem.graph.num_rows();
   if (had_loops) return problem;
