@@ -51,8 +51,7 @@ HubWindow window_of(const Rows& rows, VertexId row, EdgeOffset number,
     if (at >= rows.degree(hub)) break;
     const VertexId beside = rows.columns(hub)[static_cast<std::size_t>(at)];
     if (rows.degree(beside) > longest_hub_row || rows.hub_of(beside) != hub) continue;
-    const std::span<const VertexId> columns = rows.columns(beside);
-    asked.insert(asked.end(), columns.begin(), columns.end());
+    for (const VertexId column : rows.columns(beside)) asked.push_back(column % hub_column_places);
   }
   const auto edges = static_cast<std::int32_t>(asked.size());
   std::sort(asked.begin(), asked.end());

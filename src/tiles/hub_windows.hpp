@@ -22,6 +22,9 @@ inline constexpr int sampled_hubs = 64;
 /// Of each hub so many columns, evenly spread: those that are rows of its window count.
 inline constexpr int sampled_hub_columns = 64;
 inline constexpr EdgeOffset longest_hub_row = 4096;
+/// Columns that are the same modulo this count once: few of a window are, and a GPU marks them in
+/// shared memory.
+inline constexpr VertexId hub_column_places = 1 << 18;
 
 /// What cost models ask of a square graph, whose columns are rows, too; the same for the same
 /// graph. Kept with it. Columns are taken to be used as often as their rows use others.

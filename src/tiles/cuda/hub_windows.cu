@@ -8,9 +8,7 @@ namespace {
 
 constexpr int block_threads = 512;
 constexpr int block_warps = block_threads / 32;
-/// Columns that are the same modulo this count once: few of a window are, and none in graphs that
-/// have no more columns.
-constexpr int bitmap_columns = 1 << 18;
+constexpr int bitmap_words = hub_column_places / 32;
 
 /// The row's edges, and which row it is: the larger, the more popular; of equal ones the first.
 using Popularity = unsigned long long;
@@ -54,10 +52,9 @@ class Rows {
 __global__ __launch_bounds__(block_threads) void look_at_hubs(
     const __grid_constant__ SurveyedRows of_rows, const EdgeOffset num_edges,
     SurveyReport* report) {
-  __shared__ std::uint32_t seen[bitmap_columns / 32];
+  __shared__ std::uint32_t seen[bitmap_words];
   __shared__ HubWindow window;
-  for (int word = static_cast<int>(threadIdx.x); word < bitmap_columns / 32;
-       word += block_threads) {
+  for (int word = static_cast<int>(threadIdx.x); word < bitmap_words; word += block_threads) {
     seen[word] = 0;
   }
   if (threadIdx.x == 0) window = {0, 0};
@@ -76,7 +73,7 @@ __global__ __launch_bounds__(block_threads) void look_at_hubs(
     if (count > longest_hub_row || rows.hub_of(beside) != hub) continue;
     int columns = 0;
     for (EdgeOffset edge = threadIdx.x % 32; edge < count; edge += 32) {
-      const int column = rows.column(rows.begin(beside) + edge) % bitmap_columns;
+      const int column = rows.column(rows.begin(beside) + edge) % hub_column_places;
       const std::uint32_t bit = 1u << column % 32;
       columns += (atomicOr(seen + column / 32, bit) & bit) == 0 ? 1 : 0;
     }

@@ -359,6 +359,7 @@ TEST_F(GpuPlanning, CountsTheSameWindowsOfHubs) {
   for (const Graph& host :
        {batch(), symmetrised(batch()), test::memory_graph(),
         generate::build(generate::Rmat{.scale = 14, .edges = 400000, .seed = 5}),
+        generate::build(generate::Rmat{.scale = 19, .edges = 1500000, .seed = 5}),
         generate::build(generate::ErdosRenyi{.vertices = 5000, .edges = 9000, .seed = 2})}) {
     if (!host.is_square()) continue;
     const Laid laid(host);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tiles/hub_windows.hpp"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "tessera/graph/generate.hpp"
@@ -38,8 +42,8 @@ TEST(HubWindows, LookAtSomeRowsOfALongHub) {
     columns.push_back(0);
     offsets.push_back(static_cast<EdgeOffset>(columns.size()));
   }
-  const auto windows = sampled_hub_windows(
-      Graph(others + 1, others + 1, std::move(offsets), std::move(columns)));
+  const auto windows =
+      sampled_hub_windows(Graph(others + 1, others + 1, std::move(offsets), std::move(columns)));
   for (const HubWindow& window : *windows) {
     EXPECT_EQ(window.edges, sampled_hub_columns);
     EXPECT_EQ(window.columns, 1);
@@ -49,6 +53,24 @@ TEST(HubWindows, LookAtSomeRowsOfALongHub) {
 TEST(HubWindows, LeaveOutRowsThatAreTooLong) {
   const auto windows = sampled_hub_windows(groups(longest_hub_row + 1, 1));
   for (const HubWindow& window : *windows) EXPECT_EQ(window.edges, 0);
+}
+
+/// As on a GPU, which has no room to tell them apart.
+TEST(HubWindows, CountColumnsOfTheSamePlaceOnce) {
+  const std::vector<VertexId> members = {0, 1, hub_column_places, hub_column_places + 1};
+  std::vector<EdgeOffset> offsets = {0};
+  std::vector<VertexId> columns;
+  for (VertexId row = 0; row < hub_column_places + 2; ++row) {
+    const bool is_member = std::find(members.begin(), members.end(), row) != members.end();
+    if (is_member) columns.insert(columns.end(), members.begin(), members.end());
+    offsets.push_back(static_cast<EdgeOffset>(columns.size()));
+  }
+  const auto windows = sampled_hub_windows(
+      Graph(hub_column_places + 2, hub_column_places + 2, std::move(offsets), std::move(columns)));
+  for (const HubWindow& window : *windows) {
+    EXPECT_EQ(window.edges, 16);
+    EXPECT_EQ(window.columns, 2);
+  }
 }
 
 TEST(HubWindows, AreNoneWithoutEdges) {
@@ -69,9 +91,9 @@ TEST(HubWindows, ShowWhichGraphsHaveGroups) {
   EXPECT_LT(share(generate::build(generate::BlockModel{
                 .vertices = 4000, .communities = 200, .mean_degree = 12, .inside = 1, .seed = 3})),
             0.5);
-  EXPECT_GT(share(generate::build(
-                generate::ErdosRenyi{.vertices = 20000, .edges = 200000, .seed = 3})),
-            0.85);
+  EXPECT_GT(
+      share(generate::build(generate::ErdosRenyi{.vertices = 20000, .edges = 200000, .seed = 3})),
+      0.85);
 }
 
 }  // namespace
