@@ -7,6 +7,7 @@
 
 #include "graph/degrees.hpp"
 #include "ops/aggregate_update/cuda/fused/schedule.hpp"
+#include "ops/cuda/whole_units.hpp"
 #include "ops/gathers.hpp"
 #include "ops/spmm/cuda/tile_side.hpp"
 #include "ops/tuning.hpp"
@@ -22,10 +23,11 @@ struct Rates {
 };
 
 struct FusedCoefficients {
-  double launch_us;           ///< with the weights brought to shared memory
-  double moved_bytes_per_us;  ///< X, Y and Z once, from and to memory
-  double long_bytes_per_us;   ///< of rows summed beforehand
-  double long_least_bytes;    ///< rows of fewer are gathered no faster
+  double launch_us;               ///< with the weights brought to shared memory
+  double moved_bytes_per_us;      ///< X, Y and Z once, from and to memory
+  double long_bytes_per_us;       ///< of rows summed beforehand
+  double long_least_bytes;        ///< rows of fewer are gathered no faster
+  double single_features_per_us;  ///< of Y and Z, where their rows fill no units of 16 bytes
   /// How much longer a step takes where no other of 64 targets asks for its rows of X.
   double far_step;
   Rates full;
@@ -35,17 +37,20 @@ struct FusedCoefficients {
     FusedCoefficients scaled = *this;
     scaled.moved_bytes_per_us *= ratio.memory;
     scaled.long_bytes_per_us *= ratio.processors;
+    scaled.single_features_per_us *= ratio.memory;
     return scaled;
   }
 };
 
 constexpr std::array<Fitted<FusedCoefficients>, 1> coefficients = {
     {{fitted_on_h200("2026-11-17",
-                     "molecules, communities and DD at 64 and 96 features, ten graphs at 64"),
+                     "molecules, communities and DD at 64 and 96 features, ten graphs at 64; rows "
+                     "that fill no units on 2026-11-18, molecules-size at 74"),
       {.launch_us = 7,
        .moved_bytes_per_us = 3.9e6,
        .long_bytes_per_us = 5e6,
        .long_least_bytes = 256,
+       .single_features_per_us = 3.8e5,
        .far_step = 0.9,
        .full = {5.3, 2.73, 0.7},
        .half = {4.32, 0.71, 1.05}}}}};
@@ -116,7 +121,13 @@ double predicted_fused_update_us(const AggregateUpdateProblem& problem,
       of_rows.long_edges == 0
           ? 0
           : fit.launch_us + of_rows.long_edges * long_row_bytes / fit.long_bytes_per_us;
-  return fit.launch_us + long_us + std::max(waiting, moved / fit.moved_bytes_per_us);
+  const auto single = [&](std::int64_t features) {
+    const bool fills = fills_units(features, options.precision);
+    return fills ? 0 : targets * static_cast<double>(features) / fit.single_features_per_us;
+  };
+  const double single_us =
+      single(problem.written()) + (problem.keeps_sums() ? single(problem.gathered()) : 0);
+  return fit.launch_us + long_us + single_us + std::max(waiting, moved / fit.moved_bytes_per_us);
 }
 
 }  // namespace tessera::ops

@@ -28,8 +28,8 @@ struct RowsCoefficients {
   double last_vector_us;      ///< more, for each further vector of a lane
   double moved_bytes_per_us;  ///< X, Y and a list once, from and to memory
   double index_bytes_per_us;  ///< lists and columns, for each part of the rows but the first
-  /// A residual, read when a row ends, and how much more for each further vector of a lane and each
-  /// further part of a row in 32 bits: in 16 bits further ones cost nothing that was seen.
+  /// A residual, read when a row ends, and how much more for each further part of a row, and in 32
+  /// bits for each further vector of a lane: in 16 bits those cost nothing that was seen.
   double residual_bytes_per_us;
   double residual_further;
   double value_us;       ///< for an edge that has a value
@@ -40,6 +40,8 @@ struct RowsCoefficients {
   double power;
   double shifted;              ///< how many times as long rows take that are shifted in registers
   double copied_bytes_per_us;  ///< X to rows that fill units
+  double unaligned_bytes_per_us;  ///< more for each part of rows of Y that begin on no boundary
+  double unaligned_residual;      ///< of that, more for those of a residual
   PolicyFactors<rows_policies.size()> factors;
 
   RowsCoefficients scaled(DeviceRatio ratio) const {
@@ -47,6 +49,7 @@ struct RowsCoefficients {
     scaled.moved_bytes_per_us *= ratio.memory;
     scaled.index_bytes_per_us *= ratio.memory;
     scaled.copied_bytes_per_us *= ratio.memory;
+    scaled.unaligned_bytes_per_us *= ratio.memory;
     scaled.residual_bytes_per_us *= ratio.memory;
     scaled.gathers = gathers.scaled(ratio.processors, ratio.memory);
     scaled.value_us /= ratio.processors;
@@ -64,7 +67,8 @@ constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
           "eight graphs at 64 to 256, residuals to 15 at 64, what caches give and lists of rows to "
           "42 graphs and some of "
           "them in other orders, most of them at 128; rows that are shifted or copied to four "
-          "generated ones at 7 to 96"),
+          "generated ones at 7 to 96, and their results to DD and molecules-size at 89 and 74 on "
+          "2026-11-18"),
       {.launch_us = 7.736,
        .unlisted_us = 0.1989,
        .warp_us = 1.48,
@@ -90,6 +94,8 @@ constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
        .power = 2.573,
        .shifted = 2,
        .copied_bytes_per_us = 3.6e6,
+       .unaligned_bytes_per_us = 3.8e6,
+       .unaligned_residual = 0.65,
        .factors = {
            {1,     1,    1,     1,     1,     1,     1.01,  0.991, 0.99,  0.95, 0.925, 0.885,
             0.981, 0.98, 0.966, 0.995, 1.063, 1.287, 0.997, 1.03,  1.027, 1.03, 1,     1},
@@ -269,7 +275,7 @@ RowsTimes times_of(const SpmmProblem& problem, const RowLengths& rows, const Row
   const double factor = fit.factors.of(rows_policies, policy, feature_bytes == 2);
   RowsTimes times;
   times.start_us = fit.launch_us + (policy.listed ? 0 : fit.unlisted_us) + last_us;
-  const double further = feature_bytes == 2 ? 0 : policy.vectors - 1 + parts - 1;
+  const double further = (feature_bytes == 2 ? 0 : policy.vectors - 1) + parts - 1;
   const double residual_us =
       problem.epilogue.residual
           ? num_rows * row_bytes / fit.residual_bytes_per_us * (1 + fit.residual_further * further)
@@ -279,6 +285,8 @@ RowsTimes times_of(const SpmmProblem& problem, const RowLengths& rows, const Row
     times.copying_us =
         predicted_copy_us(static_cast<double>(bytes_of_units(problem)), fit.copied_bytes_per_us);
     times.shifting_us = (fit.shifted - 1) * times.work_us;
+    times.work_us += parts * num_rows * row_bytes / fit.unaligned_bytes_per_us *
+                     (1 + (problem.epilogue.residual ? fit.unaligned_residual : 0));
   }
   return times;
 }

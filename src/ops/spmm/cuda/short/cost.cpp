@@ -34,19 +34,28 @@ struct ShortCoefficients {
   /// Rows of X that windows ask for again after they left the second-level cache.
   double cached_bytes;
   double missed_bytes_per_us;
+  /// A residual, read when a window ends, by kernels that hold up to 128 bytes of a row and by
+  /// wider ones, which have few registers left.
+  double residual_bytes_per_us;
+  double wide_residual_bytes_per_us;
+  double single_bytes_per_us;  ///< more for Y where its rows fill no loads: feature by feature
 
   ShortCoefficients scaled(DeviceRatio ratio) const {
     ShortCoefficients scaled = *this;
     scaled.moved_bytes_per_us *= ratio.memory;
     scaled.missed_bytes_per_us *= ratio.memory;
+    scaled.residual_bytes_per_us *= ratio.memory;
+    scaled.wide_residual_bytes_per_us *= ratio.memory;
+    scaled.single_bytes_per_us *= ratio.memory;
     return scaled;
   }
 };
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_bits = {
-    {{fitted_on_h200(
-          "2026-11-15",
-          "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features"),
+    {{fitted_on_h200("2026-11-15",
+                     "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 "
+                     "features; residuals "
+                     "on 2026-11-18, amazon- and molecules-size at 64 and 96"),
       {.start_us = 8.829,
        .moved_bytes_per_us = 3.135e6,
        .step_us = 0.0009891,
@@ -60,13 +69,18 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_bits = {
        .padding = 1,
        .power = 4.223,
        .cached_bytes = std::numeric_limits<double>::infinity(),
-       .missed_bytes_per_us = 3.67e6}}}};
+       .missed_bytes_per_us = 3.67e6,
+       .residual_bytes_per_us = 3e6,
+       .wide_residual_bytes_per_us = 1e6,
+       .single_bytes_per_us = 3e5}}}};
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_quads = {
     {{fitted_on_h200(
           "2026-11-17",
           "59 matrices of 10 k to 115 k rows in bf16 and 16 of them in another order, bf16 and "
-          "fp32, at 128 features; padding measured on 156 matrices"),
+          "fp32, at 128 features; padding measured on 156 matrices; residuals, and rows that fill "
+          "no "
+          "loads, on 2026-11-18, amazon- and molecules-size at 64 to 96"),
       {.start_us = 8.3,
        .moved_bytes_per_us = 3.5e6,
        .step_us = 0.0022,
@@ -80,7 +94,10 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_quads = {
        .padding = 1.05,
        .power = 4.223,
        .cached_bytes = 44.6e6,
-       .missed_bytes_per_us = 3.67e6}}}};
+       .missed_bytes_per_us = 3.67e6,
+       .residual_bytes_per_us = 3e6,
+       .wide_residual_bytes_per_us = 1e6,
+       .single_bytes_per_us = 3e5}}}};
 
 constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_valued_quads = {
     {{fitted_on_h200("2026-11-17",
@@ -98,7 +115,10 @@ constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_valued_quads 
        .padding = 1.05,
        .power = 4.223,
        .cached_bytes = 44.6e6,
-       .missed_bytes_per_us = 3.67e6}}}};
+       .missed_bytes_per_us = 3.67e6,
+       .residual_bytes_per_us = 3e6,
+       .wide_residual_bytes_per_us = 1e6,
+       .single_bytes_per_us = 3e5}}}};
 
 const std::array<Fitted<ShortCoefficients>, 1>& coefficients_of(ShortEncoding encoding) {
   switch (encoding) {
@@ -107,6 +127,17 @@ const std::array<Fitted<ShortCoefficients>, 1>& coefficients_of(ShortEncoding en
     case ShortEncoding::valued_quads: break;
   }
   return coefficients_of_valued_quads;
+}
+
+}  // namespace
+
+namespace {
+
+/// Of the narrowest kernel that takes so many features: lanes without any load others.
+double kernel_width(double features, double narrowest, double widest) {
+  double width = std::min(narrowest, widest);
+  while (width < features && width < widest) width *= 2;
+  return width;
 }
 
 }  // namespace
@@ -130,9 +161,7 @@ double predict_short_us(const SpmmProblem& problem, ShortEncoding encoding,
   const auto element_bytes = static_cast<double>(bytes_per_element(problem.precision));
   const double widest = 2 * max_short_width / element_bytes;
   const double chunks = std::max(1.0, std::ceil(features / widest));
-  const double chunk_bytes =
-      element_bytes *
-      std::clamp<double>(features, std::min<double>(shape.min_width, widest), widest);
+  const double chunk_bytes = element_bytes * kernel_width(features, shape.min_width, widest);
   const double windows = std::ceil(rows / shape.height);
   // The last step of a window is half full.
   const double steps = fit.padding * sample.columns / shape.step_columns + windows / 2;
@@ -161,10 +190,13 @@ double predict_short_us(const SpmmProblem& problem, ShortEncoding encoding,
   const double copy_us = copied ? predicted_copy_us(static_cast<double>(bytes_of_copy(problem)),
                                                     fit.moved_bytes_per_us)
                                 : 0;
-  // A residual is read when a window ends.
-  const double residual_us =
-      problem.epilogue.residual ? rows * row_bytes / fit.moved_bytes_per_us : 0;
-  return fit.start_us + copy_us + both_us + longest_us + residual_us;
+  const double y_bytes = rows * row_bytes;
+  const double single_us = copied ? y_bytes / fit.single_bytes_per_us : 0;
+  const double residual_us = problem.epilogue.residual
+                                 ? y_bytes / (chunk_bytes > 128 ? fit.wide_residual_bytes_per_us
+                                                                : fit.residual_bytes_per_us)
+                                 : 0;
+  return fit.start_us + copy_us + both_us + longest_us + single_us + residual_us;
 }
 
 }  // namespace tessera::ops

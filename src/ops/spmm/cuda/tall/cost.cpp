@@ -43,6 +43,7 @@ struct TallCoefficients {
   /// How much longer a tile takes a block than a processor that it shares with others; a block of
   /// four groups has it for itself.
   double block_tile_share;
+  double last_wave;  ///< of a wave of windows that is not full, where they are even
   /// All blocks together and the one with the longest piece do not wait for each other to the end:
   /// the longer of both counts, and some of the other.
   double power;
@@ -68,6 +69,10 @@ struct TallCoefficients {
   /// the other.
   double residual_bytes_per_us;
   double half_residual_power, full_residual_power;
+  /// Features of Y where its rows fill no units, and how many times as long those of a residual
+  /// take, too.
+  double single_features_per_us;
+  double single_residual;
   /// Putting values of a run in order.
   double pack_launch_us;
   double packed_values_per_us;
@@ -87,6 +92,7 @@ struct TallCoefficients {
     scaled.missed_bytes_per_us *= ratio.memory;
     scaled.packed_values_per_us *= ratio.memory;
     scaled.residual_bytes_per_us *= ratio.memory;
+    scaled.single_features_per_us *= ratio.memory;
     scaled.slot_bytes_per_us *= ratio.processors;
     scaled.half.rest_bytes_per_us *= ratio.processors;
     scaled.full.rest_bytes_per_us *= ratio.processors;
@@ -103,11 +109,13 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
           "2026-11-17, reddit- and proteins-size and their communities at 64 to 512, those of 128 "
           "rows also on 59 matrices at 128; rows that leave the cache on 2026-11-17, 95 cases of "
           "35 graphs, most of them at 128; features that are not there on 2026-11-17, three graphs "
-          "at 16 to 320"),
+          "at 16 to 320, and their results to DD and molecules-size on 2026-11-18; waves of even "
+          "windows on 2026-11-18, 60 graphs at 64 and 128"),
       {.start_us = 8.655,
        .start_us_per_byte = 0.001986,
        .moved_bytes_per_us = 3.6e6,
        .block_tile_share = 1.5,
+       .last_wave = 0.65,
        .power = 1.6,
        .shared_of_groups = 0.5,
        .common_rows = 5,
@@ -124,6 +132,8 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
        .residual_bytes_per_us = 1e6,
        .half_residual_power = 1.2,
        .full_residual_power = 1.5,
+       .single_features_per_us = 1e6,
+       .single_residual = 1.4,
        .pack_launch_us = 4,
        .packed_values_per_us = 3.5e5,
        .merge_us = 1,
@@ -157,8 +167,13 @@ struct TallShape {
               (fit.shared_of_groups + (1 - fit.shared_of_groups) * groups) * planes;
     window_us = rates.window(chunk_bytes) * groups;
     if (!fills_units(problem.features, problem.precision)) {
+      const bool forward = problem.pass == SpmmPass::forward;
+      const auto targets =
+          static_cast<double>(forward ? problem.graph.num_rows() : problem.graph.num_cols());
+      const double stored = problem.epilogue.residual ? 1 + fit.single_residual : 1;
       copy_us =
-          predicted_copy_us(static_cast<double>(bytes_of_units(problem)), fit.moved_bytes_per_us);
+          predicted_copy_us(static_cast<double>(bytes_of_units(problem)), fit.moved_bytes_per_us) +
+          stored * targets * features / fit.single_features_per_us;
     }
   }
 
@@ -183,7 +198,8 @@ struct TallShape {
   double chunk_bytes = 0;  ///< of a row in each of them, in the mean
   double tile_us = 0;      ///< of one processor, as the next
   double window_us = 0;
-  double copy_us = 0;  ///< of X, where its rows fill no whole units
+  /// Of X, where its rows fill no whole units, and of Y feature by feature.
+  double copy_us = 0;
 };
 
 /// How many places a window has in quads for each of its columns. Columns share a quad unless three
@@ -210,6 +226,14 @@ double work_us_of(const TallShape& shape, const TallPolicy& policy, const TallWo
   const double blocks = 4 * processors / shape.groups / shape.chunks;
   const double cut = std::max(static_cast<double>(policy.min_cut_steps), steps / blocks);
   const double longest = work.longest_columns / 16;
+  // Where windows are even, all blocks wait for the last wave of them.
+  const double waves =
+      work.windows * shape.chunks * shape.groups / ((shape.half ? 4.0 : 3.0) * processors);
+  if (waves > 1 && work.other_us == 0) {
+    const double even =
+        std::min(1.0, work.columns / work.windows / std::max(1.0, work.longest_columns));
+    work_us *= 1 + fit.last_wave * even * even * (std::ceil(waves) / waves - 1);
+  }
   const double share = shape.groups == 4 ? 1 : fit.block_tile_share;
   const double longest_us = (std::min(longest, cut) / 4 + 2) * share * tile_us;
   work_us = std::pow(std::pow(work_us, fit.power) + std::pow(longest_us, fit.power), 1 / fit.power);
