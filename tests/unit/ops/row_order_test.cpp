@@ -168,6 +168,15 @@ TEST(RowOrder, SaysAfterHowManyEpochsAnotherOnePaysAtTheEarliest) {
   EXPECT_NE(why_not_ordered(problem).find("nothing to gain"), std::string::npos);
 }
 
+TEST(RowOrder, OfFewRowsTakesOneThread) {
+  const auto seconds = [](VertexId vertices) {
+    return predicted_order_seconds(
+        generate::build(generate::ErdosRenyi{.vertices = vertices, .edges = 20000}));
+  };
+  EXPECT_DOUBLE_EQ(seconds(500), seconds(4000));
+  EXPECT_DOUBLE_EQ(seconds(4000), nominal_threads * seconds(70000));
+}
+
 TEST(RowOrder, IsNotLookedForWhereNoKernelCouldUseIt) {
   SpmmProblem problem = problem_on(shuffled_communities());
   problem.reorders = false;
