@@ -74,9 +74,11 @@ std::vector<std::int32_t> columns_taken(const SideRows& rows) {
 
 WindowSample estimate(const WindowSums& sums, std::span<const EdgeOffset> offsets,
                       VertexId num_cols, int height) {
-  if (sums.edges == 0) return {};
-  const auto edges = static_cast<double>(sums.edges);
-  const double share = static_cast<double>(sums.columns) / edges;
+  if (offsets.empty() || offsets.back() == 0) return {};
+  // Where all edges are in other windows, each of them may have a column of its own.
+  const bool unseen = sums.edges == 0;
+  const double edges = unseen ? 1 : static_cast<double>(sums.edges);
+  const double share = unseen ? 1 : static_cast<double>(sums.columns) / edges;
   const auto step = static_cast<std::size_t>(height);
   EdgeOffset longest = 0;
   for (std::size_t row = 0; row + 1 < offsets.size(); row += step) {
