@@ -15,9 +15,10 @@ struct ProductCoefficients {
   double launch_us;
   double moved_bytes_per_us;
   double half_moved_bytes_per_us;  ///< by BLAS with 16 bits
-  /// Multiplications and additions: our own kernels for up to 64 columns, BLAS in fp32 and with 16
-  /// bits.
+  /// Multiplications and additions: our own kernels for up to 64 columns and, which read rows
+  /// twice, for up to 128; BLAS in fp32 and with 16 bits.
   double streamed_per_us;
+  double twice_streamed_per_us;
   double fp32_per_us;
   double half_per_us;
 
@@ -26,6 +27,7 @@ struct ProductCoefficients {
     scaled.moved_bytes_per_us *= ratio.memory;
     scaled.half_moved_bytes_per_us *= ratio.memory;
     scaled.streamed_per_us *= ratio.processors;
+    scaled.twice_streamed_per_us *= ratio.processors;
     scaled.fp32_per_us *= ratio.processors;
     scaled.half_per_us *= ratio.processors;
     return scaled;
@@ -40,12 +42,21 @@ constexpr std::array<Fitted<ProductCoefficients>, 1> coefficients = {
        .moved_bytes_per_us = 4.2e6,
        .half_moved_bytes_per_us = 5e6,
        .streamed_per_us = 120e6,
+       .twice_streamed_per_us = 55e6,
        .fp32_per_us = 29e6,
        .half_per_us = 300e6}}}};
 
-/// Rows from which on, and columns up to which, our own kernels take fp32.
-constexpr double many_rows = 32768;
-constexpr std::int64_t most_columns = 64;
+/// Multiplications and additions of a product in fp32, by whom it comes (gemm/cuda/products.cu).
+double fp32_per_us(const AggregateUpdateProblem& problem, double rows,
+                   const ProductCoefficients& fit) {
+  constexpr double many_rows = 32768;
+  const std::int64_t cols = problem.written();
+  if (rows < many_rows) return fit.fp32_per_us;
+  if (cols <= 64) return fit.streamed_per_us;
+  const bool twice =
+      cols <= 128 && problem.gathered() <= 96 && problem.options.precision != Precision::tf32;
+  return twice ? fit.twice_streamed_per_us : fit.fp32_per_us;
+}
 
 double product_us(const AggregateUpdateProblem& problem, const ProductCoefficients& fit) {
   const bool first = problem.keeps_sums() || problem.gathered() <= problem.written();
@@ -53,9 +64,7 @@ double product_us(const AggregateUpdateProblem& problem, const ProductCoefficien
   const auto inner = static_cast<double>(problem.gathered());
   const auto cols = static_cast<double>(problem.written());
   const auto bytes = static_cast<double>(bytes_per_element(problem.options.precision));
-  const bool streamed = rows >= many_rows && problem.written() <= most_columns;
-  const double per_us =
-      bytes == 2 ? fit.half_per_us : (streamed ? fit.streamed_per_us : fit.fp32_per_us);
+  const double per_us = bytes == 2 ? fit.half_per_us : fp32_per_us(problem, rows, fit);
   const double moved = bytes == 2 ? fit.half_moved_bytes_per_us : fit.moved_bytes_per_us;
   return fit.launch_us +
          std::max(rows * (inner + cols) * bytes / moved, 2 * rows * inner * cols / per_us);
