@@ -177,9 +177,11 @@ std::string note_on_order(const SpmmProblem& problem, const Explanation& explana
   if (ordered_us == 0) return "; " + found + ", but the old one stays: it should be no slower";
   if (!std::isfinite(other_us) || other_us <= ordered_us) return "; " + found;
   const double saved_us = other_us - ordered_us;
+  const std::string saved =
+      saved_us < 1 ? fmt::format("{:.3f}", saved_us) : fmt::format("{:.1f}", saved_us);
   return fmt::format(
-      "; {}, which {:.0f} runs make up for at {:.{}f} us less each; {} epochs are planned", found,
-      std::ceil(order->seconds * 1e6 / saved_us), saved_us, saved_us < 1 ? 3 : 1, options.epochs);
+      "; {}, which {:.0f} runs make up for at {} us less each; {} epochs are planned", found,
+      std::ceil(order->seconds * 1e6 / saved_us), saved, options.epochs);
 }
 
 }  // namespace tessera::ops
