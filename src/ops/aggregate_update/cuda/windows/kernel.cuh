@@ -327,7 +327,7 @@ requires(Loader::update_cols > 0) __device__
   VertexId first_row = stage.target;
   if (stage.end == tiles::StageEnd::slot) {
     const tiles::CutWindow window = launch.work.slot_windows[stage.target];
-    if (!merge_pieces<Loader::width, Loader::threads>(launch, window, stage.target, sums)) return;
+    if (!merge_pieces<Loader>(launch, window, stage.target, sums)) return;
     first_row = window.first_row;
   }
   extern __shared__ __align__(stage_alignment) char shared[];

@@ -28,12 +28,24 @@ struct Rate {
   double operator()(double bytes) const { return start_us + us_per_byte * bytes; }
 };
 
+/// What cutting windows costs (merge.cuh).
+struct Cuts {
+  /// What a block that adds up the pieces of a window comes too late by, how fast their sums move,
+  /// and how many windows are cut where most are not.
+  double merge_us;
+  double slot_bytes_per_us;
+  double some_windows;
+  /// As `TallCoefficients::power`, where pieces fill blocks (tiles/filled_pieces.hpp).
+  double filled_power;
+};
+
 /// By the size of features.
 struct Rates {
   Rate tile;    ///< 64 columns
   Rate window;  ///< starting it and storing its sums
   double rest_bytes_per_us;
   double values_us;  ///< more for a tile with values
+  Cuts cuts;
 };
 
 struct TallCoefficients {
@@ -76,11 +88,6 @@ struct TallCoefficients {
   /// Putting values of a run in order.
   double pack_launch_us;
   double packed_values_per_us;
-  /// What a block that adds up the pieces of a window comes too late by, how fast their sums move,
-  /// and how many windows are cut where most are not.
-  double merge_us;
-  double slot_bytes_per_us;
-  double some_windows;
   Rates half;
   Rates full;
   /// How many times what the model says each policy takes, in the order of `tall_policies`.
@@ -93,7 +100,8 @@ struct TallCoefficients {
     scaled.packed_values_per_us *= ratio.memory;
     scaled.residual_bytes_per_us *= ratio.memory;
     scaled.single_features_per_us *= ratio.memory;
-    scaled.slot_bytes_per_us *= ratio.processors;
+    scaled.half.cuts.slot_bytes_per_us *= ratio.processors;
+    scaled.full.cuts.slot_bytes_per_us *= ratio.processors;
     scaled.half.rest_bytes_per_us *= ratio.processors;
     scaled.full.rest_bytes_per_us *= ratio.processors;
     return scaled;
@@ -110,7 +118,8 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
           "rows also on 59 matrices at 128; rows that leave the cache on 2026-11-17, 95 cases of "
           "35 graphs, most of them at 128; features that are not there on 2026-11-17, three graphs "
           "at 16 to 320, and their results to DD and molecules-size on 2026-11-18; waves of even "
-          "windows on 2026-11-18, 60 graphs at 64 and 128"),
+          "windows on 2026-11-18, 60 graphs at 64 and 128; cut windows of 16-bit features "
+          "on 2026-11-18, eight graphs in two orders at 128"),
       {.start_us = 8.655,
        .start_us_per_byte = 0.001986,
        .moved_bytes_per_us = 3.6e6,
@@ -136,11 +145,8 @@ constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
        .single_residual = 1.4,
        .pack_launch_us = 4,
        .packed_values_per_us = 3.5e5,
-       .merge_us = 1,
-       .slot_bytes_per_us = 2e6,
-       .some_windows = 0.32,
-       .half = {{0.074, 0.00079}, {0.064, 0.00246}, 9e6, 0.22},
-       .full = {{0.054, 0.0012}, {0.09, 0.00261}, 9.5e6, 0.36},
+       .half = {{0.074, 0.00079}, {0.064, 0.00246}, 9e6, 0.22, {4, 8e6, 0.2, 6}},
+       .full = {{0.054, 0.0012}, {0.09, 0.00261}, 9.5e6, 0.36, {1, 2e6, 0.32, 1.6}},
        .factors = {1.06, 1.01, 1.03, 1.06, 1.33, 1, 1.4, 1.4, 1, 0.87, 1.26, 1}}}}};
 
 double factor_of(const TallCoefficients& fit, const TallPolicy& policy) {
@@ -236,11 +242,14 @@ double work_us_of(const TallShape& shape, const TallPolicy& policy, const TallWo
   }
   const double share = shape.groups == 4 ? 1 : fit.block_tile_share;
   const double longest_us = (std::min(longest, cut) / 4 + 2) * share * tile_us;
-  work_us = std::pow(std::pow(work_us, fit.power) + std::pow(longest_us, fit.power), 1 / fit.power);
+  const Cuts& cuts = shape.rates.cuts;
+  const bool fills = longest > cut && cut > static_cast<double>(policy.min_cut_steps);
+  const double power = fills ? cuts.filled_power : fit.power;
+  work_us = std::pow(std::pow(work_us, power) + std::pow(longest_us, power), 1 / power);
   if (longest > cut) {
-    const double cut_share = steps / std::max(1.0, work.windows) > cut ? 1.0 : fit.some_windows;
+    const double cut_share = steps / std::max(1.0, work.windows) > cut ? 1.0 : cuts.some_windows;
     const double slot_bytes = policy.height * shape.features * 4;
-    work_us += fit.merge_us + cut_share * steps / cut * 2 * slot_bytes / fit.slot_bytes_per_us;
+    work_us += cuts.merge_us + cut_share * steps / cut * 2 * slot_bytes / cuts.slot_bytes_per_us;
   }
   return std::max(work_us, work.moved_bytes / fit.moved_bytes_per_us);
 }

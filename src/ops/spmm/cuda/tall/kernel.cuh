@@ -175,7 +175,7 @@ requires(!requires { Loader::update_cols; }) __device__
   VertexId first_row = stage.target;
   if (stage.end == tiles::StageEnd::slot) {
     const tiles::CutWindow window = launch.work.slot_windows[stage.target];
-    if (!merge_pieces<Loader::width, Loader::threads>(launch, window, stage.target, sums)) return;
+    if (!merge_pieces<Loader>(launch, window, stage.target, sums)) return;
     first_row = window.first_row;
   }
   constexpr int image_bytes = Loader::stage_bytes / (Loader::threads / 32);
