@@ -30,8 +30,8 @@ struct Rate {
 
 /// What cutting windows costs (merge.cuh).
 struct Cuts {
-  /// What a block that adds up the pieces of a window comes too late by, how fast their sums move,
-  /// and how many windows are cut where most are not.
+  /// What a block that adds up the pieces of a window of 64 rows comes too late by, how fast their
+  /// sums move, and how many windows are cut where most are not.
   double merge_us;
   double slot_bytes_per_us;
   double some_windows;
@@ -249,7 +249,8 @@ double work_us_of(const TallShape& shape, const TallPolicy& policy, const TallWo
   if (longest > cut) {
     const double cut_share = steps / std::max(1.0, work.windows) > cut ? 1.0 : cuts.some_windows;
     const double slot_bytes = policy.height * shape.features * 4;
-    work_us += cuts.merge_us + cut_share * steps / cut * 2 * slot_bytes / cuts.slot_bytes_per_us;
+    work_us += cuts.merge_us * shape.groups +
+               cut_share * steps / cut * 2 * slot_bytes / cuts.slot_bytes_per_us;
   }
   return std::max(work_us, work.moved_bytes / fit.moved_bytes_per_us);
 }
