@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -71,5 +72,9 @@ std::span<const AggregateUpdateKernel> aggregate_update_kernels();
 
 /// Sums by the fastest kernel of spmm, then a product of dense matrices, on any device.
 AggregateUpdateKernel staged_aggregate_update(DeviceKind device);
+
+/// The same for runs that are few, with nothing of its own that takes memory.
+std::unique_ptr<const PreparedAggregateUpdate> prepare_occasional_update(
+    const AggregateUpdateProblem& problem);
 
 }  // namespace tessera::ops

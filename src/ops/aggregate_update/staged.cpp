@@ -54,10 +54,9 @@ SpmmProblem staged_sums(const AggregateUpdateProblem& problem) {
 /// Sums and products one after another, with a matrix between them.
 class StagedAggregateUpdate final : public PreparedAggregateUpdate {
  public:
-  explicit StagedAggregateUpdate(const AggregateUpdateProblem& problem)
-      : problem_(problem),
-        sums_(
-            make_choice<SpmmTrial>(spmm_kernels(), staged_sums(problem), stage_options(problem))) {
+  StagedAggregateUpdate(const AggregateUpdateProblem& problem, const SpmmProblem& sums,
+                        const PlanOptions& options)
+      : problem_(problem), sums_(make_choice<SpmmTrial>(spmm_kernels(), sums, options)) {
     const bool first = sums_first(problem);
     const std::int64_t rows = first ? problem.num_targets() : problem.num_sources();
     const std::int64_t width = first ? problem.gathered() : problem.written();
@@ -161,9 +160,21 @@ AggregateUpdateKernel staged_aggregate_update(DeviceKind device) {
   kernel.predicted_us = predicted_us;
   kernel.prepare =
       [](const AggregateUpdateProblem& problem) -> std::unique_ptr<const PreparedAggregateUpdate> {
-    return std::make_unique<StagedAggregateUpdate>(problem);
+    return std::make_unique<StagedAggregateUpdate>(problem, staged_sums(problem),
+                                                   stage_options(problem));
   };
   return kernel;
+}
+
+std::unique_ptr<const PreparedAggregateUpdate> prepare_occasional_update(
+    const AggregateUpdateProblem& problem) {
+  SpmmProblem sums = staged_sums(problem);
+  sums.occasional = true;
+  PlanOptions options = stage_options(problem);
+  options.tune = Tune::predicted;
+  options.store = nullptr;
+  options.stored_only = false;
+  return std::make_unique<StagedAggregateUpdate>(problem, sums, options);
 }
 
 }  // namespace tessera::ops

@@ -6,6 +6,7 @@
 #include "core/device_traits.hpp"
 #include "ops/aggregate_update/cuda/fused/cost.hpp"
 #include "ops/aggregate_update/cuda/windows/cost.hpp"
+#include "ops/aggregate_update/cuda/windows/launch.hpp"
 #include "tessera/graph/build.hpp"
 #include "tessera/graph/generate.hpp"
 
@@ -21,7 +22,7 @@ AggregateUpdateProblem problem_on(const Graph& graph, std::int64_t width) {
 }
 
 double us(const AggregateUpdateProblem& problem) {
-  return predicted_window_update_us(problem, h200_traits());
+  return predicted_window_update_us(problem, window_update_policies[0], h200_traits());
 }
 
 TEST(WindowUpdateCost, GrowsWithWidthsAndWithWhatIsAskedFor) {
@@ -47,6 +48,17 @@ TEST(WindowUpdateCost, IsBelowThatOfRows) {
       problem.options.keep_aggregated = kept;
       EXPECT_LT(us(problem), predicted_fused_update_us(problem, h200_traits())) << width;
     }
+  }
+}
+
+/// GPUs that have both take the units that are made for it.
+TEST(WindowUpdateCost, IsHigherOnMmaSync) {
+  const Graph graph =
+      generate::build(generate::Molecules{.graphs = 8000, .mean_vertices = 25, .seed = 1}).graph;
+  for (const std::int64_t width : {8, 64, 128}) {
+    const AggregateUpdateProblem problem = problem_on(graph, width);
+    EXPECT_LT(us(problem),
+              predicted_window_update_us(problem, window_update_policies[1], h200_traits()));
   }
 }
 

@@ -131,7 +131,6 @@ std::string why_not_update(const AggregateUpdateProblem& problem) {
   const Precision precision = stored_as(options.precision);
   if (precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (precision == Precision::fp16) return "fp16 has too small a range for sums in planes";
-  if (!cuda::has_wgmma(options.device)) return "needs a GPU with wgmma (compute capability 9.0)";
   if (problem.written() == 0) return "no columns to write";
   if (update_width(problem.written()) == 0) {
     return fmt::format("rows of more than {} columns", update_widths[std::size(update_widths) - 1]);
@@ -157,7 +156,11 @@ void append_cuda_fused_aggregate_update(std::vector<AggregateUpdateKernel>& tabl
       "shared memory";
   kernel.info.op = "aggregate_update";
   kernel.info.device = DeviceKind::cuda;
-  kernel.why_not = why_not_update;
+  kernel.why_not = [](const AggregateUpdateProblem& problem) -> std::string {
+    if (std::string reason = why_not_update(problem); !reason.empty()) return reason;
+    const bool on_wgmma = cuda::has_wgmma(problem.options.device);
+    return on_wgmma ? "" : "needs a GPU with wgmma (compute capability 9.0)";
+  };
   kernel.predicted_us = [](const AggregateUpdateProblem& problem) {
     return predicted_fused_update_us(problem, device_traits(problem.options.device));
   };

@@ -18,7 +18,7 @@ int update_width(std::int64_t cols);
 UpdateLaunch update_operands(const AggregateUpdateProblem& problem,
                              const AggregateUpdateCall& call);
 
-/// Why sums cannot be multiplied where they are, in words; empty if they can.
+/// Why sums cannot be multiplied where they are on any GPU, in words; empty if they can.
 std::string why_not_update(const AggregateUpdateProblem& problem);
 
 /// Sums row by row. `listed`: rows in an order that suits them, which takes memory; without, for

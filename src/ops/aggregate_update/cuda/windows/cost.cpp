@@ -20,6 +20,7 @@ struct WindowCoefficients {
   /// Multiplications and additions, for up to 64 gathered columns and for more.
   double narrow_per_us, wide_per_us;
   double kept_bytes_per_us;
+  double sums_on_warps;  ///< how many times as long sums take on mma.sync
 
   WindowCoefficients scaled(DeviceRatio ratio) const {
     WindowCoefficients scaled = *this;
@@ -35,7 +36,8 @@ constexpr std::array<Fitted<WindowCoefficients>, 1> coefficients = {
       {.weight_us_per_byte = 0.45e-3,
        .narrow_per_us = 850e6,
        .wide_per_us = 350e6,
-       .kept_bytes_per_us = 5.3e6}}}};
+       .kept_bytes_per_us = 5.3e6,
+       .sums_on_warps = 1.32}}}};
 
 }  // namespace
 
@@ -52,11 +54,11 @@ bool rows_may_be_columns(const AggregateUpdateProblem& problem) {
     return false;
   }
   const tiles::WindowSample sample =
-      tiles::sample_windows(problem.graph, window_update_policy.height, tile_side(problem.pass));
+      tiles::sample_windows(problem.graph, window_update_height, tile_side(problem.pass));
   return sample.columns >= 0.5 * static_cast<double>(problem.num_targets());
 }
 
-double predicted_window_update_us(const AggregateUpdateProblem& problem,
+double predicted_window_update_us(const AggregateUpdateProblem& problem, const TallPolicy& policy,
                                   const DeviceTraits& traits) {
   const WindowCoefficients fit = coefficients_for(coefficients, traits);
   const AggregateUpdateOptions& options = problem.options;
@@ -69,7 +71,8 @@ double predicted_window_update_us(const AggregateUpdateProblem& problem,
   const double per_us = problem.gathered() > 64 ? fit.wide_per_us : fit.narrow_per_us;
   SpmmProblem sums = window_sums(problem);
   sums.epilogue.residual = options.self && !rows_may_be_columns(problem);
-  return predict_tall_us(sums, window_update_policy, traits) + fit.weight_us_per_byte * weights +
+  const double sums_us = predict_tall_us(sums, policy, traits);
+  return (policy.warps ? fit.sums_on_warps : 1) * sums_us + fit.weight_us_per_byte * weights +
          2 * products * rows * inner * cols / per_us +
          (problem.keeps_sums() ? 2 * rows * inner / fit.kept_bytes_per_us : 0);
 }

@@ -3,6 +3,7 @@
 
 #include "core/device_traits.hpp"
 #include "ops/aggregate_update/kernel.hpp"
+#include "ops/spmm/cuda/tall/policy.hpp"
 
 namespace tessera::ops {
 
@@ -15,7 +16,7 @@ SpmmProblem window_sums(const AggregateUpdateProblem& problem);
 bool rows_may_be_columns(const AggregateUpdateProblem& problem);
 
 /// What windows that are multiplied by weights should take on a GPU.
-double predicted_window_update_us(const AggregateUpdateProblem& problem,
+double predicted_window_update_us(const AggregateUpdateProblem& problem, const TallPolicy& policy,
                                   const DeviceTraits& traits);
 
 }  // namespace tessera::ops

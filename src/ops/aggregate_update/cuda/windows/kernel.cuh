@@ -342,13 +342,18 @@ __global__ __launch_bounds__(Loader::threads, Loader::min_blocks) void update_wi
     const __grid_constant__ WindowUpdateLaunch launch) {
   cuda::begin_leader(false);
 #ifdef TESSERA_HAS_WGMMA
-  extern __shared__ __align__(stage_alignment) char shared[];
-  cuda::wait_for_previous();
-  keep_weights<Loader::update_cols, __nv_bfloat16, WindowWeights>(launch.update, shared);
-  sum_stages<Loader>(launch, shared + launch.weight_bytes);
+  constexpr bool exists = true;
 #else
-  __trap();
+  constexpr bool exists = Loader::by_warps;
 #endif
+  if constexpr (exists) {
+    extern __shared__ __align__(stage_alignment) char shared[];
+    cuda::wait_for_previous();
+    keep_weights<Loader::update_cols, __nv_bfloat16, WindowWeights>(launch.update, shared);
+    sum_stages<Loader>(launch, shared + launch.weight_bytes);
+  } else {
+    __trap();
+  }
 }
 
 template <class Loader>
@@ -359,20 +364,20 @@ void launch_window_update(const WindowUpdateLaunch& launch, Stream stream) {
 }
 
 template <class Loader>
-int resident_window_updates(std::int32_t weight_bytes) {
-  // As much as any launch needs: another plan's weights may be larger.
+int resident_window_updates(std::int32_t weight_bytes, std::int32_t most_bytes) {
   return cuda::resident_blocks(update_windows<Loader>, Loader::threads,
-                               weight_bytes + tall_shared_bytes<Loader>(0),
-                               static_cast<int>(most_update_shared_bytes));
+                               weight_bytes + tall_shared_bytes<Loader>(0), most_bytes);
 }
 
 template <WindowUpdateKey key>
 WindowUpdateFunction WindowUpdateKernels<key>::function() {
-  constexpr int groups = window_update_policy.height / 64;
+  constexpr int groups = window_update_height / 64;
   using Rows = std::conditional_t<key.long_stages, LongCopyLoader,
                                   CopyLoader<__nv_bfloat16, key.width, key.scaled, groups>>;
-  using Loader = WithUpdate<Rows, key.cols>;
-  return {Loader::rows / 16, launch_window_update<Loader>, resident_window_updates<Loader>};
+  using Multiplied = std::conditional_t<key.warps, OnWarps<Rows>, Rows>;
+  using Loader = WithUpdate<Multiplied, key.cols>;
+  return {Loader::rows / 16, tall_shared_bytes<Loader>(0), launch_window_update<Loader>,
+          resident_window_updates<Loader>};
 }
 
 }  // namespace tessera::ops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "ops/aggregate_update/cuda/fused/launch.hpp"
@@ -29,20 +30,24 @@ struct WindowUpdateLaunch : TallLaunch {
   std::int32_t padded_features = 0;
 };
 
-/// One kernel, for blocks with so much memory for weights.
+/// One kernel, for blocks with so much memory for weights; launches of other plans may have more,
+/// up to what a block of the GPU may have.
 struct WindowUpdateFunction {
-  int max_steps = 0;  ///< of a stage
+  int max_steps = 0;             ///< of a stage
+  std::int32_t stage_bytes = 0;  ///< shared memory beside the weights
   void (*launch)(const WindowUpdateLaunch& launch, Stream stream) = nullptr;
-  int (*resident_blocks)(std::int32_t weight_bytes) = nullptr;
+  int (*resident_blocks)(std::int32_t weight_bytes, std::int32_t most_bytes) = nullptr;
 };
 
 /// What sets kernels apart: the widths that X's and Y's columns fill up to, whether columns have
-/// scales, and whether stages have more of them (long_stages.cuh).
+/// scales, whether stages have more of them (long_stages.cuh), and whether warps sum their own rows
+/// on mma.sync instead of wgmma.
 struct WindowUpdateKey {
   int width = 64;
   int cols = 64;
   bool scaled = false;
   bool long_stages = false;
+  bool warps = false;
 
   friend constexpr bool operator==(const WindowUpdateKey&, const WindowUpdateKey&) = default;
 };
@@ -50,10 +55,11 @@ struct WindowUpdateKey {
 inline constexpr int window_update_widths[] = {64, 128};
 inline constexpr int window_update_cols[] = {64, 96, 128};
 
-inline constexpr TallPolicy window_update_policy = {"windows", 128, 32, 2, 1};
-
-/// Of the weights, beside which a block has its stages.
-inline constexpr std::int64_t most_window_weight_bytes = 160 << 10;
+inline constexpr int window_update_height = 128;
+inline constexpr std::array<TallPolicy, 2> window_update_policies = {{
+    {"windows", window_update_height, 32, 2, 1},
+    {"windows_mma", window_update_height, 32, 2, 1, false, true},
+}};
 
 /// Compiled in units of their own (inst/).
 template <WindowUpdateKey key>

@@ -23,6 +23,8 @@ constexpr auto window_keys = collect_keys<WindowUpdateKey>([](auto add) {
     for (const int cols : window_update_cols) {
       add(WindowUpdateKey{width, cols});
       add(WindowUpdateKey{width, cols, true});
+      add(WindowUpdateKey{width, cols, false, false, true});
+      add(WindowUpdateKey{width, cols, true, false, true});
       if (width == 64) add(WindowUpdateKey{width, cols, false, true});
     }
   }
@@ -36,12 +38,13 @@ int narrowest(const int (&widths)[count], std::int64_t columns) {
 }
 
 /// Long stages leave no room for two weights beside those of another block.
-WindowUpdateKey key_for(const AggregateUpdateProblem& problem) {
+WindowUpdateKey key_for(const AggregateUpdateProblem& problem, const TallPolicy& policy) {
   WindowUpdateKey key;
   key.width = narrowest(window_update_widths, problem.gathered());
   key.cols = narrowest(window_update_cols, problem.written());
   key.scaled = !column_scales(window_sums(problem)).empty();
-  key.long_stages = key.width == 64 && !key.scaled && !problem.options.root;
+  key.warps = policy.warps;
+  key.long_stages = key.width == 64 && !key.scaled && !problem.options.root && !key.warps;
   return key;
 }
 
@@ -51,8 +54,22 @@ WindowUpdateFunction function_for(const WindowUpdateKey& key) {
 }
 
 std::int32_t weight_bytes(const AggregateUpdateProblem& problem) {
-  return static_cast<std::int32_t>(update_weight_bytes(
-      Precision::bf16, problem.gathered(), key_for(problem).cols, problem.options.root));
+  return static_cast<std::int32_t>(
+      update_weight_bytes(Precision::bf16, problem.gathered(),
+                          narrowest(window_update_cols, problem.written()), problem.options.root));
+}
+
+/// Of a processor's shared memory the driver keeps some for each block.
+std::int32_t most_block_bytes(Device device) {
+  constexpr std::int64_t kept_by_the_driver = 1024;
+  return static_cast<std::int32_t>(device_traits(device).shared_bytes_per_processor -
+                                   kept_by_the_driver);
+}
+
+/// For rows off 16-byte boundaries: row by row, or, without wgmma, one product after the sums.
+std::unique_ptr<const PreparedAggregateUpdate> prepare_any_rows(
+    const AggregateUpdateProblem& problem, const TallPolicy& policy) {
+  return policy.warps ? prepare_occasional_update(problem) : prepare_fused_update(problem, false);
 }
 
 WindowUpdateLaunch::Store store_of(const UpdateLaunch& update) {
@@ -90,20 +107,20 @@ AggregateUpdateProblem with_rows_among_columns(const AggregateUpdateProblem& pro
   return same;
 }
 
-/// Windows of 128 rows on tensor cores, sums and product one after the other where they are. Rows
-/// off 16-byte boundaries go to the kernel that sums row by row.
+/// Windows of 128 rows on tensor cores, sums and product one after the other where they are.
 class WindowAggregateUpdate final : public PreparedAggregateUpdate {
  public:
-  explicit WindowAggregateUpdate(const AggregateUpdateProblem& problem)
+  WindowAggregateUpdate(const AggregateUpdateProblem& problem, const TallPolicy& policy)
       : problem_(with_rows_among_columns(problem)),
-        function_(function_for(key_for(problem))),
+        function_(function_for(key_for(problem, policy))),
         weight_bytes_(weight_bytes(problem)),
-        windows_(prepare_windows(window_sums(problem_), window_update_policy,
-                                 {key_for(problem).width, function_.max_steps,
-                                  function_.resident_blocks(weight_bytes_)})),
-        by_rows_(prepare_fused_update(problem, false)) {
+        windows_(prepare_windows(
+            window_sums(problem_), policy,
+            {key_for(problem, policy).width, function_.max_steps,
+             function_.resident_blocks(weight_bytes_, most_block_bytes(problem.options.device))})),
+        any_rows_(prepare_any_rows(problem, policy)) {
     workspace_.cover(windows_->workspace());
-    workspace_.cover(by_rows_->workspace());
+    workspace_.cover(any_rows_->workspace());
   }
 
   void run(const AggregateUpdateCall& call, Stream stream,
@@ -112,7 +129,7 @@ class WindowAggregateUpdate final : public PreparedAggregateUpdate {
     const bool aligned =
         on_boundaries(call.x, problem_.gathered()) &&
         (call.aggregated.absent() || on_boundaries(call.aggregated, problem_.gathered()));
-    if (!aligned) return by_rows_->run(call, stream, workspace);
+    if (!aligned) return any_rows_->run(call, stream, workspace);
     SpmmCall sums;
     sums.x = call.x;
     WindowUpdateLaunch launch{
@@ -127,17 +144,18 @@ class WindowAggregateUpdate final : public PreparedAggregateUpdate {
   }
 
   WorkspaceNeed workspace() const override { return workspace_; }
+  std::int64_t own_bytes() const noexcept override { return any_rows_->own_bytes(); }
 
  private:
   AggregateUpdateProblem problem_;
   WindowUpdateFunction function_;
   std::int32_t weight_bytes_;
   std::unique_ptr<const PreparedWindows> windows_;
-  std::unique_ptr<const PreparedAggregateUpdate> by_rows_;
+  std::unique_ptr<const PreparedAggregateUpdate> any_rows_;
   WorkspaceNeed workspace_;
 };
 
-std::string why_not_windows(const AggregateUpdateProblem& problem) {
+std::string why_not_windows(const AggregateUpdateProblem& problem, const TallPolicy& policy) {
   if (std::string reason = why_not_update(problem); !reason.empty()) return reason;
   if (stored_as(problem.options.precision) != Precision::bf16) {
     return "bf16 only: sums of fp32 leave no registers for products";
@@ -149,35 +167,52 @@ std::string why_not_windows(const AggregateUpdateProblem& problem) {
                        window_update_widths[std::size(window_update_widths) - 1]);
   }
   if (problem.graph.num_edges() == 0) return "no edges";
-  if (weight_bytes(problem) > most_window_weight_bytes) {
-    return fmt::format("weights of {} bytes leave no room for rows in shared memory",
-                       weight_bytes(problem));
+  if (std::string reason = why_not_tall(window_sums(problem), policy); !reason.empty()) {
+    return reason;
   }
-  return why_not_tall(window_sums(problem), window_update_policy);
+  const std::int32_t stage_bytes = function_for(key_for(problem, policy)).stage_bytes;
+  const std::int32_t most_bytes = most_block_bytes(problem.options.device);
+  if (weight_bytes(problem) + stage_bytes > most_bytes) {
+    return fmt::format(
+        "weights of {} bytes leave no room for stages of {} in the {} bytes of shared memory that "
+        "a block of this GPU may have",
+        weight_bytes(problem), stage_bytes, most_bytes);
+  }
+  return {};
 }
 
-}  // namespace
-
-void append_cuda_window_aggregate_update(std::vector<AggregateUpdateKernel>& table) {
+template <std::size_t index>
+AggregateUpdateKernel kernel_of_policy() {
+  constexpr const TallPolicy& policy = window_update_policies[index];
   AggregateUpdateKernel kernel;
-  kernel.info.name = "aggregate_update/cuda/windows";
-  kernel.info.description =
-      "windows of 128 rows summed on tensor cores and multiplied where their sums are, weights in "
-      "shared memory";
+  kernel.info.name = fmt::format("aggregate_update/cuda/{}", policy.name);
+  kernel.info.description = fmt::format(
+      "windows of {} rows summed on tensor cores ({}) and multiplied where their sums are, weights "
+      "in shared memory",
+      policy.height, policy.warps ? "mma.sync" : "wgmma");
   kernel.info.op = "aggregate_update";
   kernel.info.device = DeviceKind::cuda;
   kernel.info.strict = false;
   kernel.info.exact_nonfinite = false;
   kernel.info.repeated_edges = false;
-  kernel.why_not = why_not_windows;
+  kernel.why_not = [](const AggregateUpdateProblem& problem) {
+    return why_not_windows(problem, policy);
+  };
   kernel.predicted_us = [](const AggregateUpdateProblem& problem) {
-    return predicted_window_update_us(problem, device_traits(problem.options.device));
+    return predicted_window_update_us(problem, policy, device_traits(problem.options.device));
   };
   kernel.prepare =
       [](const AggregateUpdateProblem& problem) -> std::unique_ptr<const PreparedAggregateUpdate> {
-    return std::make_unique<WindowAggregateUpdate>(problem);
+    return std::make_unique<WindowAggregateUpdate>(problem, policy);
   };
-  table.push_back(std::move(kernel));
+  return kernel;
+}
+
+}  // namespace
+
+void append_cuda_window_aggregate_update(std::vector<AggregateUpdateKernel>& table) {
+  table.push_back(kernel_of_policy<0>());
+  table.push_back(kernel_of_policy<1>());
 }
 
 }  // namespace tessera::ops
