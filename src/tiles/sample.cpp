@@ -24,8 +24,9 @@ WindowSums taken(const SideRows& rows, int height, int min_uses) {
   constexpr std::int64_t grain = 8;
   const std::int64_t windows = rows.num_windows(height);
   const std::int64_t taken_windows = std::min(windows, most_sampled);
+  const auto window_of = [&](std::int64_t i) { return windows * i / taken_windows; };
   const auto first_row_of = [&](std::int64_t i) {
-    return std::min<std::int64_t>(rows.num_rows, windows * i / taken_windows * height);
+    return std::min<std::int64_t>(rows.num_rows, window_of(i) * height);
   };
   const auto edges_of = [&](std::int64_t first_row, std::int64_t end_row) {
     return rows.offsets[static_cast<std::size_t>(end_row)] -
@@ -42,7 +43,8 @@ WindowSums taken(const SideRows& rows, int height, int min_uses) {
       for (const std::int32_t uses : window.use_counts()) {
         if (uses >= min_uses) found = found + WindowSums{0, 1, uses};
       }
-      sums = sums + found.for_edges(edges_of(first_row, first_row_of(i + 1)));
+      sums = sums + found.for_windows(window_of(i + 1) - window_of(i),
+                                      edges_of(first_row, first_row_of(i + 1)));
     }
     return sums;
   };

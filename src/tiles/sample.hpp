@@ -28,7 +28,7 @@ inline constexpr std::array<SampledWindows, 7> sampled_windows = {
     {{8, 1}, {16, 1}, {64, 1}, {128, 1}, {128, 3}, {256, 1}, {256, 3}}};
 
 /// So many windows are looked at, evenly spread: the i-th is windows * i / (so many). It stands for
-/// the edges of all windows up to the next: a first one with all hubs is not every fifth.
+/// all windows up to the next.
 inline constexpr std::int64_t most_sampled = 512;
 
 /// What windows have together.
@@ -41,13 +41,21 @@ struct WindowSums {
     return {edges + other.edges, columns + other.columns, dense_edges + other.dense_edges};
   }
 
-  /// What a window says of so many edges around it: none where it has none. The same numbers on
-  /// CPU and GPU.
-  constexpr WindowSums for_edges(std::int64_t around) const {
+  /// What a window says of all windows around it. It counts as so many of its kind, light windows
+  /// for no more: they share less than heavy ones beside them. Where the others have far fewer
+  /// edges it counts less: a first window with all hubs of a graph is not every fifth. The same
+  /// numbers on CPU and GPU.
+  constexpr WindowSums for_windows(std::int64_t windows, std::int64_t edges_around) const {
     if (edges == 0) return {};
-    const double times = static_cast<double>(around) / static_cast<double>(edges);
-    return {around, static_cast<std::int64_t>(static_cast<double>(columns) * times),
-            static_cast<std::int64_t>(static_cast<double>(dense_edges) * times)};
+    constexpr double most_times_around = 4;
+    const double as_many = static_cast<double>(windows);
+    const double at_most =
+        most_times_around * static_cast<double>(edges_around) / static_cast<double>(edges);
+    const double times = as_many < at_most ? as_many : at_most;
+    const auto scaled = [times](std::int64_t count) {
+      return static_cast<std::int64_t>(static_cast<double>(count) * times);
+    };
+    return {scaled(edges), scaled(columns), scaled(dense_edges)};
   }
 };
 

@@ -78,13 +78,16 @@ __device__ std::int64_t sample_number(const Part& part, std::int64_t window) {
   return i < part.sampled && part.windows * i / part.sampled == window ? i : -1;
 }
 
-/// Of all windows that a sample stands for.
-__device__ EdgeOffset edges_around(const SurveyedRows& rows, const Part& part, std::int64_t sample,
-                                   int height) {
-  const std::int64_t first = part.windows * sample / part.sampled * height;
-  const std::int64_t next = part.windows * (sample + 1) / part.sampled * height;
-  return offset_at(rows.offsets, next < rows.num_rows ? next : rows.num_rows) -
-         offset_at(rows.offsets, first);
+/// What a sampled window says of all that it stands for.
+__device__ WindowSums around(const WindowSums& found, const SurveyedRows& rows, const Part& part,
+                             std::int64_t sample, int height) {
+  const std::int64_t first = part.windows * sample / part.sampled;
+  const std::int64_t next = part.windows * (sample + 1) / part.sampled;
+  const std::int64_t end_row = next * height;
+  const EdgeOffset edges =
+      offset_at(rows.offsets, end_row < rows.num_rows ? end_row : rows.num_rows) -
+      offset_at(rows.offsets, first * height);
+  return found.for_windows(next - first, edges);
 }
 
 __global__ __launch_bounds__(translation_threads) void look_at_windows(
@@ -108,7 +111,7 @@ __global__ __launch_bounds__(translation_threads) void look_at_windows(
   const std::int64_t sample = part.counts == nullptr ? i : sample_number(part, at);
   if (sample >= 0) {
     add(launch.report->windows[part.side][part.kind],
-        found.for_edges(edges_around(rows, part, sample, kind.height)));
+        around(found, rows, part, sample, kind.height));
     if (kind.height == chosen.height && kind.min_uses == chosen.min_uses) {
       launch.report->sampled_columns[part.side][sample] = static_cast<std::int32_t>(found.columns);
     }

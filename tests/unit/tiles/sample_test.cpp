@@ -24,7 +24,28 @@ Graph rows_with_edges(VertexId rows, VertexId first, VertexId count, VertexId de
   return {rows, rows, std::move(offsets), std::move(columns)};
 }
 
-TEST(SampledWindows, StandForTheEdgesUpToTheNext) {
+/// Of every four windows of 64 rows one has a column for each of its rows, which all of them use;
+/// rows of the others have a column of their own.
+Graph communities_among_single_edges(VertexId windows) {
+  std::vector<EdgeOffset> offsets = {0};
+  std::vector<VertexId> columns;
+  for (VertexId row = 0; row < windows * 64; ++row) {
+    const VertexId window = row / 64;
+    const bool heavy = window % 4 == window / 4 % 4;
+    const VertexId first = heavy ? window * 64 : row;
+    for (VertexId i = 0; i < (heavy ? 64 : 1); ++i) columns.push_back(first + i);
+    offsets.push_back(static_cast<EdgeOffset>(columns.size()));
+  }
+  return {windows * 64, windows * 64, std::move(offsets), std::move(columns)};
+}
+
+TEST(SampledWindows, DoNotStandForHeavierOnes) {
+  // Every fourth window is looked at, of which every fourth is heavy, as of all.
+  const Graph graph = communities_among_single_edges(2048);
+  EXPECT_NEAR(sample_windows(graph, 64, Side::forward).columns, 2048 * 64, 2048 * 64 / 50);
+}
+
+TEST(SampledWindows, StandForWindowsUpToTheNext) {
   // The first window is looked at, and those behind it are not.
   const Graph graph = rows_with_edges(1 << 20, 0, 256, 40);
   EXPECT_DOUBLE_EQ(sample_windows(graph, 64, Side::forward).columns, 256 * 40);
