@@ -210,7 +210,8 @@ def sweep_section(records):
         lines.append(f"| {record['community']} | {record['degree']} | {sparsity:.1f} % | {short(record['details'])} | "
                      + " | ".join(cell(best.get(kind)) for kind in (*PURE, "both, by windows"))
                      + f" | {ranked[0] if ranked else ''} | {chosen} |")
-    same = [record for size, degree in SAME_SPARSITY for record in swept if (record["community"], record["degree"]) == (size, degree)]
+    same = [record for size, degree in SAME_SPARSITY for record in swept
+            if (record["community"], record["degree"]) == (size, degree) and best_by_kind(record)]
     if len({record["community"] for record in same}) > 2:
         lines += ["", f"Columns of a window at one sparsity, {100 * (1 - 1 / 16):.1f} % (the right half of Figure 1): edges grow with the columns, so that microseconds "
                   "stand beside nanoseconds of 1,000 edges.", "", "| columns | features, precision | CUDA cores | of 1,000 edges | tensor cores | of 1,000 edges |",
