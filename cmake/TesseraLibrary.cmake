@@ -42,9 +42,11 @@ target_include_directories(tessera
   PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
          "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
   PRIVATE "${PROJECT_SOURCE_DIR}/src")
-if(NOT TESSERA_SPARSE_ONLY)
-  tessera_precompile(tessera ${TESSERA_STANDARD_HEADERS})
+set(headers_of_others ${TESSERA_STANDARD_HEADERS})
+if(TESSERA_SPARSE_ONLY)  # what stands in for fmt is our own
+  list(REMOVE_ITEM headers_of_others <fmt/format.h>)
 endif()
+tessera_precompile(tessera ${headers_of_others})
 target_compile_features(tessera PUBLIC cxx_std_20)
 target_compile_definitions(tessera PRIVATE TESSERA_VERSION="${PROJECT_VERSION}")
 target_link_libraries(tessera PRIVATE $<BUILD_INTERFACE:tessera_options> OpenMP::OpenMP_CXX)
@@ -65,8 +67,21 @@ if(TESSERA_WITH_CUDA)
   target_link_libraries(tessera_cuda PRIVATE tessera_options)
   target_sources(tessera PRIVATE $<TARGET_OBJECTS:tessera_cuda>)
   list(APPEND TESSERA_OBJECTS $<TARGET_OBJECTS:tessera_cuda>)
-  target_compile_definitions(tessera PRIVATE TESSERA_WITH_CUDA)
-  target_link_libraries(tessera PRIVATE CUDA::cudart CUDA::cusparse CUDA::cublas)
+  # Files without CUDA in them are compiled as in a build without it, so that a folder that was one keeps their objects.
+  # (One that begins to ask for TESSERA_WITH_CUDA gets it when cmake runs again.)
+  set(headers ${CUDAToolkit_INCLUDE_DIRS})
+  list(TRANSFORM headers REPLACE "(.+)" "-isystem;\\1")
+  set(may_use_cuda ${TESSERA_SOURCES})
+  list(REMOVE_ITEM may_use_cuda ${TESSERA_COST_SOURCES})
+  foreach(source IN LISTS may_use_cuda)
+    file(STRINGS "${source}" mentions REGEX "TESSERA_WITH_CUDA" LIMIT_COUNT 1)
+    if(mentions OR source MATCHES "/src/(.*/)?cuda/|cuda_backend_present\\.cpp$")
+      set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_DEFINITIONS TESSERA_WITH_CUDA)
+      set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS ${headers})
+    endif()
+  endforeach()
+  target_link_libraries(tessera PRIVATE
+    $<LINK_ONLY:CUDA::cudart> $<LINK_ONLY:CUDA::cusparse> $<LINK_ONLY:CUDA::cublas>)
 
   # Compiles units for further GPUs, and nothing else with them: what the newest alone has shows here.
   function(tessera_cuda_sample target architectures expression but_not)

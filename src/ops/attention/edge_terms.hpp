@@ -37,8 +37,6 @@ const EdgeTermOps& cpu_edge_term_ops();
 void score_by_vector_on_cpu(const VectorTermsCall& terms, const Operand& scores, Stream stream);
 void differentiate_by_vector_on_cpu(const VectorTermsCall& terms, const ConstOperand& of_scores,
                                     const VectorTermsGradients& gradients, Stream stream);
-#ifdef TESSERA_WITH_CUDA
-const EdgeTermOps& cuda_edge_term_ops();
-#endif
+const EdgeTermOps& cuda_edge_term_ops();  // of a build with CUDA
 
 }  // namespace tessera::ops
