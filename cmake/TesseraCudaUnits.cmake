@@ -3,19 +3,33 @@
 # the headers of a file four times, four seconds of a core: where cores are few they are spared by reading several files as
 # one. The compiler may then inline otherwise, so this is for checks of a change, and not for what is measured or released.
 set(TESSERA_CUDA_FILES_AT_ONCE 1 CACHE STRING "How many files that instantiate kernels nvcc reads as one")
+# Likewise for a check: kernels of such files are instantiated, and no machine code is made of them, nine tenths of the time.
+set(TESSERA_CUDA_READ_ONLY "" CACHE STRING
+    "A regular expression: files whose kernels nvcc reads, and does not compile. What needs them cannot run")
 
 # Sets `result` to what is to be compiled in place of the sources: each op's instances, so many at once, and all others one
 # by one. (Those of bits call shared memory of several types by one name.)
 function(tessera_cuda_units result)
   set(instances ${ARGN})
   list(FILTER instances INCLUDE REGEX "/inst/[^/]+\\.cu$")
+  set(read_only "")
+  if(TESSERA_CUDA_READ_ONLY)
+    set(read_only ${instances})
+    list(FILTER read_only INCLUDE REGEX "${TESSERA_CUDA_READ_ONLY}")
+    set_property(SOURCE ${read_only} APPEND PROPERTY COMPILE_OPTIONS -fdevice-syntax-only)
+  endif()
   list(FILTER instances EXCLUDE REGEX "/bits/")
   set(units ${ARGN})
   if(TESSERA_CUDA_FILES_AT_ONCE GREATER 1)
     list(REMOVE_ITEM units ${instances})
     list(SORT instances)
-    tessera_files_at_once(together ${instances})
-    list(PREPEND units ${together})  # they take longest, and ought not to come last
+    set(compiled ${instances})
+    list(REMOVE_ITEM compiled ${read_only})
+    tessera_files_at_once(compiled_units ${compiled})
+    list(REMOVE_ITEM instances ${compiled})
+    tessera_files_at_once(read_units ${instances})
+    set_property(SOURCE ${read_units} APPEND PROPERTY COMPILE_OPTIONS -fdevice-syntax-only)
+    list(PREPEND units ${compiled_units} ${read_units})  # they take longest, and ought not to come last
   endif()
   set(${result} ${units} PARENT_SCOPE)
 endfunction()
