@@ -92,6 +92,7 @@ if(TESSERA_WITH_CUDA)
     add_library(${target} OBJECT EXCLUDE_FROM_ALL ${units})
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
     target_link_libraries(${target} PRIVATE tessera_options)
+    target_compile_options(${target} PRIVATE --Ofast-compile=max)  # nobody runs it
     set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
   endfunction()
   # Units of every strategy for the oldest GPU of a release, and what replaces wgmma for others. Those left out
