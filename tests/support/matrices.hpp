@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <type_traits>
+#include <vector>
 
 #include "tessera/core/matrix.hpp"
 #include "tessera/core/random.hpp"
@@ -13,13 +17,30 @@
 /// Matrices for the tests of ops.
 namespace tessera::test {
 
+/// The first standard normal numbers of a seed, `count` of them or as many as are kept. Tests ask
+/// for them in many shapes and types, and to find them takes longer than what most do with them.
+inline const std::vector<double>& first_normals(std::uint64_t seed, std::int64_t count) {
+  constexpr std::size_t most_seeds = 16;
+  constexpr std::int64_t most_numbers = 1 << 20;
+  thread_local std::map<std::uint64_t, std::vector<double>> kept;
+  if (kept.size() == most_seeds && !kept.contains(seed)) kept.clear();
+  std::vector<double>& numbers = kept[seed];
+  const Random random(seed);
+  while (std::ssize(numbers) < std::min(count, most_numbers)) {
+    numbers.push_back(random.normal(numbers.size()));
+  }
+  return numbers;
+}
+
 /// Standard normal numbers, the same for every type up to rounding.
 template <class T>
 Matrix<T> normal_matrix(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
   const Random random(seed);
   Matrix<T> result(rows, cols);
+  const std::vector<double>& first = first_normals(seed, result.size());
   for (std::int64_t i = 0; i < result.size(); ++i) {
-    const double number = random.normal(static_cast<std::uint64_t>(i));
+    const auto element = static_cast<std::uint64_t>(i);
+    const double number = element < first.size() ? first[element] : random.normal(element);
     if constexpr (std::is_same_v<T, double>) {
       result.data()[i] = number;
     } else {
