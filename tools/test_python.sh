@@ -8,10 +8,12 @@
 #                                     install nothing; where there is no torch, say so (exit code 77)
 #
 # TESSERA_VENV names the environment (default: build/venv); it is kept, and used again. TESSERA_TEST_TORCH is what
-# pip installs there as torch (default: torch==2.10.*).
+# pip installs there as torch (default: torch==2.10.*). TESSERA_TEST_PROCESSES is how many processes share the
+# tests (default: 1).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
+processes=${TESSERA_TEST_PROCESSES:-1}
 
 if [ "${1:-}" = "--in-place" ]; then
   python=${PYTHON:-python3}
@@ -48,4 +50,21 @@ else
   [ "${venv#/}" = "$venv" ] || python=$venv/bin/python
 fi
 cd tests/python
-"$python" -m pytest -q -rs -W ignore --show-capture=no -p no:cacheprovider
+run_share() {
+  TESSERA_TEST_SHARE=$1/$processes "$python" -m pytest -q -rs -W ignore --show-capture=no -p no:cacheprovider
+}
+# Other processes print when the first one is done.
+output=$(mktemp -d)
+trap 'rm -rf "$output"' EXIT
+others=()
+for ((share = 1; share < processes; ++share)); do
+  run_share "$share" >"$output/$share" 2>&1 &
+  others+=($!)
+done
+failed=0
+run_share 0 || failed=1
+for ((share = 1; share < processes; ++share)); do
+  wait "${others[share - 1]}" || failed=1
+  cat "$output/$share"
+done
+exit $failed

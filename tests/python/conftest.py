@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the Python tests share. They need the installed package; see `make test-python`."""
 
+import os
+
 import pytest
 import torch
 
 import tessera
 
 DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() and tessera.has_cuda() else [])
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves to this process its share of the tests: TESSERA_TEST_SHARE=1/2 is every second, from the second one on."""
+    share, processes = map(int, os.environ.get("TESSERA_TEST_SHARE", "0/1").split("/"))
+    others = [test for i, test in enumerate(items) if i % processes != share]
+    config.hook.pytest_deselected(items=others)
+    items[:] = items[share::processes]
 
 
 @pytest.fixture(params=DEVICES)
