@@ -61,6 +61,9 @@ struct Dataset {
   /// Entries the file listed, before a symmetric one was expanded and duplicates were merged; -1 if
   /// the graph came from no file. Says where the data came from, so `==` ignores it, like `name`.
   EdgeOffset edges_stored = -1;
+  /// What reading it guessed, dropped, merged or filled in, one sentence each, for people. Every
+  /// report shows them. Ignored by `==`, like `name`.
+  std::vector<std::string> notes = {};
 
   std::int64_t num_features() const;
   /// Labels in use: highest class + 1, or the width of a multi-label matrix; 0 without labels.
