@@ -12,7 +12,7 @@ So that hundreds of graphs take minutes, the reference computes rows with about 
 graph, and as many of hubs; of a graph with more than --max-edges edges the kernels see blocks of 256
 neighbouring rows with about that many. Small files are checked at all widths of --features, larger ones and
 generated graphs at one each, in turn, so that every kernel sees every width on many of them. Several graphs are
-checked at once, one per core and on one thread. --seconds bounds the whole: what was not begun by then is listed.
+checked at once, each with all threads. --seconds bounds the whole: what was not begun by then is listed.
 --records FILE keeps what was found graph by graph; a later run with the same file goes on from there.
 
 Exit code 1 where a check failed, a graph could not be checked, or a problem was declined by every kernel of an
@@ -48,6 +48,9 @@ def arguments():
                         help="files up to this size are checked at all widths (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1,
                         help="graphs at once (default: one per core)")
+    parser.add_argument("--threads", type=int, default=0, help="of each check (default: one per core)")
+    parser.add_argument("--patience", type=int, default=300, metavar="SECONDS",
+                        help="a check that takes longer counts as an error (default %(default)s)")
     parser.add_argument("--records", metavar="FILE", help="goes on from what this file has, and adds to it")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing after this time")
     return parser.parse_args()
@@ -97,9 +100,12 @@ def check(source, name, widths, options, deadline):
                "--json", "-"]
     if str(source).endswith((".mtx", ".mtx.gz")):
         command += ["--duplicates", "sum"]
-    if options.jobs > 1:
-        command += ["--threads", str(max(1, (os.cpu_count() or 1) // options.jobs))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if options.threads:
+        command += ["--threads", str(options.threads)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=options.patience)
+    except subprocess.TimeoutExpired:
+        return {"source": name, "error": f"not done after {options.patience} s"}
     record = {"source": name, "seconds": round(time.monotonic() - begin, 1)}
     if done.returncode not in (0, 7):
         lines = done.stderr.strip().splitlines()

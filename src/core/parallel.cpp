@@ -8,10 +8,12 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <utility>
 
 #include "tessera/core/error.hpp"
 
 #include "core/crew.hpp"
+#include "core/loop_origin.hpp"
 #include "core/openmp_limit.hpp"
 
 namespace tessera {
@@ -21,6 +23,8 @@ std::atomic<int> requested_threads{0};
 
 /// What OpenMP allowed this thread before a `OneOpenMpThread` took it; 0 where there is none.
 thread_local int allowed_before = 0;
+
+thread_local const void* origin = nullptr;
 
 /// Keeps the exception of the lowest task, so that the error a user sees does not depend on timing.
 class FirstFailure {
@@ -46,6 +50,11 @@ class FirstFailure {
 };
 
 }  // namespace
+
+const void* loop_origin() noexcept { return origin; }
+
+LoopOrigin::LoopOrigin(const void* what) noexcept : before_(std::exchange(origin, what)) {}
+LoopOrigin::~LoopOrigin() { origin = before_; }
 
 int num_threads() noexcept {
   const int requested = requested_threads.load(std::memory_order_relaxed);
@@ -81,7 +90,8 @@ void parallel_tasks(std::int64_t count, FunctionRef<void(std::int64_t)> task) {
   if (threads <= 1) return one_by_one();
   std::atomic<std::int64_t> next{0};
   FirstFailure failure;
-  const auto work = [&]() noexcept {
+  const auto work = [&, origin_here = loop_origin()]() noexcept {
+    const LoopOrigin inherited(origin_here);
     for (std::int64_t i = next.fetch_add(1, std::memory_order_relaxed); i < count;
          i = next.fetch_add(1, std::memory_order_relaxed)) {
       if (failure.happened_before(i)) continue;

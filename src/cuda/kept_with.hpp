@@ -27,7 +27,7 @@ std::shared_ptr<const T> kept_with(const Graph& graph, const std::string& what, 
     return std::make_shared<const Kept<T>>(make(), place);
   };
   return Kept<T>::use(std::static_pointer_cast<const Kept<T>>(detail::GraphAccess::derived(
-                          graph, kept_key(what, place), made, detail::Keeping::for_users)),
+                          graph, kept_key(what, place), made, Keeping::for_users)),
                       place.stream);
 }
 

@@ -139,14 +139,15 @@ DeviceRows transposed_rows(const DeviceRows& rows, const Place& place) {
 
 void know_columns(const Graph& graph, const SharedArray<EdgeOffset>& col_offsets) {
   using Access = detail::GraphAccess;
-  Access::derived(graph, Access::col_offsets_key, [&]() -> std::shared_ptr<const void> {
-    return std::make_shared<SharedArray<EdgeOffset>>(col_offsets);
-  });
+  Access::know(graph, Access::col_offsets_key,
+               std::make_shared<SharedArray<EdgeOffset>>(col_offsets));
 }
 
 void keep_columns(const Graph& graph, DeviceRows columns, const Place& place) {
   know_columns(graph, columns.host_offsets);
-  kept_with<DeviceRows>(graph, columns_name, place, [&] { return std::move(columns); });
+  detail::GraphAccess::know(graph, kept_key(columns_name, place),
+                            std::make_shared<const Kept<DeviceRows>>(std::move(columns), place),
+                            Keeping::for_users);
 }
 
 std::shared_ptr<const DeviceRows> device_rows(const Graph& graph, const Place& place) {
@@ -188,8 +189,7 @@ Graph graph_on(const Place& place, DeviceRows rows) {
   const SharedArray<VertexId> cols(own, own->indices.data(), own->indices.size());
   const Graph graph(own->num_rows, own->num_cols, own->host_offsets,
                     PlacedArray<VertexId>(cols, place, lend));
-  detail::GraphAccess::derived(graph, own_rows_key(place.device),
-                               [&]() -> std::shared_ptr<const void> { return kept; });
+  detail::GraphAccess::know(graph, own_rows_key(place.device), kept);
   return graph;
 }
 

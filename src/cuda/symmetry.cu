@@ -65,9 +65,7 @@ bool is_symmetric(const Graph& graph, const Place& place) {
 }
 
 void know_symmetry(const Graph& graph, bool symmetric) {
-  detail::GraphAccess::derived(graph, symmetry_key, [&]() -> std::shared_ptr<const void> {
-    return std::make_shared<const bool>(symmetric);
-  });
+  detail::GraphAccess::know(graph, symmetry_key, std::make_shared<const bool>(symmetric));
 }
 
 bool is_known_symmetric(const Graph& graph) {

@@ -4,24 +4,27 @@
 #include <memory>
 #include <string>
 
+#include "core/once_map.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/graph/graph.hpp"
 
 namespace tessera::detail {
 
-/// How long a graph keeps what was made of it: as long as it lives, or until `release_unused` finds
-/// that nobody uses it.
-enum class Keeping { for_good, for_users };
-
 /// What the library reads of a graph beside its public face.
 struct GraphAccess {
+  /// False for a graph that was moved from.
+  static bool is_whole(const Graph& graph) noexcept { return graph.derived_ != nullptr; }
+
   /// Something made of the structure alone, such as a copy on a GPU: `make` is called for the first
-  /// who asks for `key`, and the result is kept with the CSC and shared by all copies.
+  /// who asks for `key`, without a lock, and the result is shared by all copies of the graph.
   static std::shared_ptr<const void> derived(const Graph& graph, const std::string& key,
                                              FunctionRef<std::shared_ptr<const void>()> make,
                                              Keeping keeping = Keeping::for_good);
   /// The same if it has been made, else null.
   static std::shared_ptr<const void> known(const Graph& graph, const std::string& key);
+  /// The same where the value was found beside something else; one that is there already stays.
+  static void know(const Graph& graph, const std::string& key, std::shared_ptr<const void> value,
+                   Keeping keeping = Keeping::for_good);
   /// Lets go of what is kept for its users and has none.
   static void release_unused(const Graph& graph);
 

@@ -2,12 +2,11 @@
 #include "tessera/graph/coo.hpp"
 
 #include <cmath>
-#include <map>
-#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "core/once_map.hpp"
 #include "graph/coo_access.hpp"
 #include "graph/device_build.hpp"
 #include "graph/narrow_indices.hpp"
@@ -17,9 +16,8 @@
 namespace tessera {
 
 struct Coo::Kept {
-  std::recursive_mutex mutex;
-  std::map<std::string, Graph> graphs;
-  std::map<std::string, std::weak_ptr<const void>> others;
+  OnceMap graphs;  ///< by rule
+  OnceMap others;
 };
 
 namespace {
@@ -168,17 +166,13 @@ Coo Coo::with_numbers(PlacedArray<float> row_numbers, PlacedArray<float> col_num
 }
 
 Graph Coo::graph() const {
-  const std::scoped_lock lock(kept_->mutex);
-  const std::string key = rule_key(*this);
-  const auto found = kept_->graphs.find(key);
-  if (found != kept_->graphs.end()) return found->second;
-  return kept_->graphs.emplace(key, made_by_rows(*this)).first->second;
+  const auto make = [this]() -> std::shared_ptr<const void> {
+    return std::make_shared<const Graph>(made_by_rows(*this));
+  };
+  return *std::static_pointer_cast<const Graph>(kept_->graphs.get(rule_key(*this), make));
 }
 
-bool Coo::knows_graph() const {
-  const std::scoped_lock lock(kept_->mutex);
-  return kept_->graphs.contains(rule_key(*this));
-}
+bool Coo::knows_graph() const { return kept_->graphs.known(rule_key(*this)) != nullptr; }
 
 namespace detail {
 
@@ -196,12 +190,7 @@ Coo CooAccess::make(VertexId num_rows, VertexId num_cols, PlacedArray<VertexId> 
 
 std::shared_ptr<const void> CooAccess::shared(const Coo& coo, const std::string& key,
                                               FunctionRef<std::shared_ptr<const void>()> make) {
-  const std::scoped_lock lock(coo.kept_->mutex);
-  std::weak_ptr<const void>& known = coo.kept_->others[rule_key(coo) + ", " + key];
-  if (std::shared_ptr<const void> held = known.lock()) return held;
-  std::shared_ptr<const void> made = make();
-  known = made;
-  return made;
+  return coo.kept_->others.get(rule_key(coo) + ", " + key, make, Keeping::weakly);
 }
 
 }  // namespace detail

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/graph/graph.hpp"
 
-#include <map>
-#include <mutex>
+#include <atomic>
 #include <ostream>
 #include <utility>
 
@@ -18,16 +17,8 @@
 namespace tessera {
 
 struct Graph::Derived {
-  std::once_flag once;
-  Csc csc;
-
-  struct Other {
-    std::shared_ptr<const void> value;
-    bool for_users = false;  ///< of no use once nobody else holds it
-  };
-
-  std::recursive_mutex mutex;
-  std::map<std::string, Other> others;
+  OnceMap values;
+  std::atomic<const Csc*> csc = nullptr;  ///< the one of `values`, found without a look-up
 };
 
 namespace {
@@ -137,13 +128,17 @@ float Graph::weight(VertexId row, EdgeOffset edge) const {
 
 const Csc& Graph::csc() const {
   detail::require_whole(*this);
-  std::call_once(derived_->once, [this] {
+  if (const Csc* const known = derived_->csc.load(std::memory_order_acquire)) return *known;
+  const auto make = [this]() -> std::shared_ptr<const void> {
     const detail::CsrByColumnSource edges{row_offsets_.span(), col_indices().data()};
     detail::SortedEdges sorted = detail::sort_edges(num_cols_, num_edges(), edges, true);
-    derived_->csc = {std::move(sorted.offsets), std::move(sorted.minors),
-                     std::move(sorted.positions)};
-  });
-  return derived_->csc;
+    return std::make_shared<const Csc>(Csc{std::move(sorted.offsets), std::move(sorted.minors),
+                                           std::move(sorted.positions)});
+  };
+  const auto csc = std::static_pointer_cast<const Csc>(
+      derived_->values.get("columns by source", make, Keeping::for_good));
+  derived_->csc.store(csc.get(), std::memory_order_release);
+  return *csc;
 }
 
 namespace detail {
@@ -152,36 +147,21 @@ std::shared_ptr<const void> GraphAccess::derived(const Graph& graph, const std::
                                                  FunctionRef<std::shared_ptr<const void>()> make,
                                                  Keeping keeping) {
   require_whole(graph);
-  // Recursive, since what is made may itself need something derived.
-  const std::scoped_lock lock(graph.derived_->mutex);
-  Graph::Derived::Other& kept = graph.derived_->others[key];
-  if (!kept.value) {
-    kept.value = make();
-    kept.for_users = keeping == Keeping::for_users;
-  }
-  return kept.value;
+  return graph.derived_->values.get(key, make, keeping);
 }
 
 std::shared_ptr<const void> GraphAccess::known(const Graph& graph, const std::string& key) {
-  if (graph.derived_ == nullptr) {
-    throw Error(ErrorCode::invalid_argument, "the graph was moved from: its edges are elsewhere",
-                "graph", "use the one that it was moved to, or copy it, which shares the edges");
-  }
-  const std::scoped_lock lock(graph.derived_->mutex);
-  const auto found = graph.derived_->others.find(key);
-  return found == graph.derived_->others.end() ? nullptr : found->second.value;
+  require_whole(graph);
+  return graph.derived_->values.known(key);
 }
 
-void GraphAccess::release_unused(const Graph& graph) {
-  const std::scoped_lock lock(graph.derived_->mutex);
-  // New users come through this lock alone, so one that is the last stays the last. What is let go
-  // may have used something else.
-  const auto has_no_user = [](const auto& entry) {
-    return entry.second.for_users && entry.second.value.use_count() == 1;
-  };
-  while (std::erase_if(graph.derived_->others, has_no_user) > 0) {
-  }
+void GraphAccess::know(const Graph& graph, const std::string& key,
+                       std::shared_ptr<const void> value, Keeping keeping) {
+  require_whole(graph);
+  graph.derived_->values.know(key, std::move(value), keeping);
 }
+
+void GraphAccess::release_unused(const Graph& graph) { graph.derived_->values.release_unused(); }
 
 SharedArray<EdgeOffset> GraphAccess::col_offsets(const Graph& graph) {
   const auto make = [&]() -> std::shared_ptr<const void> {

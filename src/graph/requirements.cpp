@@ -14,7 +14,11 @@
 
 namespace tessera::detail {
 
-void require_whole(const Graph& graph) { GraphAccess::known(graph, {}); }
+void require_whole(const Graph& graph) {
+  if (GraphAccess::is_whole(graph)) return;
+  throw Error(ErrorCode::invalid_argument, "the graph was moved from: its edges are elsewhere",
+              "graph", "use the one that it was moved to, or copy it, which shares the edges");
+}
 
 void require_square(const Graph& graph, const char* what) {
   require_whole(graph);

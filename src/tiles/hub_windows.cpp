@@ -85,9 +85,8 @@ std::shared_ptr<const std::vector<HubWindow>> sampled_hub_windows(const Graph& g
 }
 
 void know_hub_windows(const Graph& graph, std::vector<HubWindow> windows) {
-  detail::GraphAccess::derived(graph, key, [&]() -> std::shared_ptr<const void> {
-    return std::make_shared<std::vector<HubWindow>>(std::move(windows));
-  });
+  detail::GraphAccess::know(graph, key,
+                            std::make_shared<std::vector<HubWindow>>(std::move(windows)));
 }
 
 }  // namespace tessera::tiles

@@ -95,9 +95,8 @@ WindowSample estimate(const WindowSums& sums, std::span<const EdgeOffset> offset
 
 void know_sample(const Graph& graph, const SampledWindows& windows, Side side,
                  const WindowSample& sample) {
-  detail::GraphAccess::derived(
-      graph, key_of(windows.height, side, windows.min_uses),
-      [&]() -> std::shared_ptr<const void> { return std::make_shared<WindowSample>(sample); });
+  detail::GraphAccess::know(graph, key_of(windows.height, side, windows.min_uses),
+                            std::make_shared<WindowSample>(sample));
 }
 
 std::shared_ptr<const std::vector<std::int32_t>> sampled_columns(const Graph& graph, Side side) {
@@ -109,9 +108,8 @@ std::shared_ptr<const std::vector<std::int32_t>> sampled_columns(const Graph& gr
 }
 
 void know_sampled_columns(const Graph& graph, Side side, std::vector<std::int32_t> columns) {
-  detail::GraphAccess::derived(graph, columns_key_of(side), [&]() -> std::shared_ptr<const void> {
-    return std::make_shared<std::vector<std::int32_t>>(std::move(columns));
-  });
+  detail::GraphAccess::know(graph, columns_key_of(side),
+                            std::make_shared<std::vector<std::int32_t>>(std::move(columns)));
 }
 
 WindowSample sample_windows(const Graph& graph, int height, Side side, int min_uses) {

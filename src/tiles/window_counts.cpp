@@ -19,9 +19,8 @@ std::string key_of(const SampledWindows& windows, Side side) {
 
 void know_window_counts(const Graph& graph, const SampledWindows& windows, Side side,
                         WindowCounts counts) {
-  detail::GraphAccess::derived(graph, key_of(windows, side), [&]() -> std::shared_ptr<const void> {
-    return std::make_shared<WindowCounts>(std::move(counts));
-  });
+  detail::GraphAccess::know(graph, key_of(windows, side),
+                            std::make_shared<WindowCounts>(std::move(counts)));
 }
 
 std::shared_ptr<const WindowCounts> known_window_counts(const Graph& graph,

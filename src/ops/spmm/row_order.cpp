@@ -113,7 +113,7 @@ std::shared_ptr<const RowOrder> row_order(const SpmmProblem& problem) {
   };
   return std::static_pointer_cast<const RowOrder>(
       detail::GraphAccess::derived(problem.graph, forward ? "rows in order" : "columns in order",
-                                   make, detail::Keeping::for_users));
+                                   make, Keeping::for_users));
 }
 
 SpmmProblem in_row_order(const SpmmProblem& problem) {

@@ -32,8 +32,7 @@ bool is_known(const Graph& graph, const std::string& key) {
 }
 
 void mark_known(const Graph& graph, const char* key) {
-  GraphAccess::derived(graph, key,
-                       []() -> std::shared_ptr<const void> { return std::make_shared<int>(); });
+  GraphAccess::know(graph, key, std::make_shared<int>());
 }
 
 SurveyedRows surveyed(const cuda::DeviceRows& rows) {
@@ -64,11 +63,9 @@ class UnknownWeights {
   void know(const Graph& graph, const SurveyReport& report) const {
     for (std::size_t i = 0; i < num_weights; ++i) {
       if (there_[i].count == 0) continue;
-      const auto make = [&]() -> std::shared_ptr<const void> {
-        return std::make_shared<SizeRange>(report.weights[i].bits().range());
-      };
-      GraphAccess::derived(graph, weight_sizes_key(there_[i].numbers), make,
-                           detail::Keeping::for_users);
+      GraphAccess::know(graph, weight_sizes_key(there_[i].numbers),
+                        std::make_shared<SizeRange>(report.weights[i].bits().range()),
+                        Keeping::for_users);
     }
   }
 

@@ -239,7 +239,7 @@ TEST(Topologies, leave_nothing_with_their_graphs_that_nobody_uses) {
   const auto keep = [&](const Graph& with) {
     GraphAccess::derived(
         with, "of plans", [] { return std::make_shared<const int>(1); },
-        tessera::detail::Keeping::for_users);
+        tessera::Keeping::for_users);
   };
   Graph with_loops;
   {
