@@ -34,7 +34,10 @@ std::span<const AttentionKernel> attention_kernels() {
 
 double attention_weight_error(const std::string& kernel) {
   // Three roundings to the eleven digits of fp16.
-  return kernel == "attention/cuda/packed" ? 3 * 0x1p-11 : 0;
+  if (kernel == "attention/cuda/packed") return 3 * 0x1p-11;
+  // Two bf16 numbers for each factor of a score, and for the weight.
+  if (kernel == "attention/cuda/tall") return 0x1p-16;
+  return 0;
 }
 
 }  // namespace tessera::ops
