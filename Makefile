@@ -4,7 +4,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 CMAKE_FLAGS ?=
 
-.PHONY: help demo test test-python program build configure dependencies dev-test format format-check clean
+.PHONY: help demo test test-threads test-python program build configure dependencies dev-test format format-check clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -17,6 +17,10 @@ demo: dependencies ## Build what it runs, and run the main job on an embedded da
 
 test: build ## Build, and run every test
 	ctest --test-dir $(BUILD) --output-on-failure --parallel $(JOBS)
+
+test-threads: ## Run the tests of threads under the thread sanitizer (in a folder that make test has configured)
+	cmake --build $(BUILD) --parallel $(JOBS) --target thread_tests
+	$(BUILD)/bin/thread_tests --gtest_brief=1
 
 test-python: ## Make a virtual environment with torch and PyG, install the Python package, and run its tests
 	@tools/test_python.sh
