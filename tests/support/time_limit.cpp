@@ -40,8 +40,12 @@ void write_stack_down(int) {
 
 std::string name_of(void* frame) {
   Dl_info info{};
-  if (dladdr(frame, &info) == 0 || info.dli_sname == nullptr) {
-    return info.dli_fname == nullptr ? "?" : info.dli_fname;
+  if (dladdr(frame, &info) == 0 || info.dli_fname == nullptr) return "?";
+  if (info.dli_sname == nullptr) {  // as addr2line takes it
+    std::array<char, 32> offset{};
+    std::snprintf(offset.data(), offset.size(), " +%#tx",
+                  static_cast<char*>(frame) - static_cast<char*>(info.dli_fbase));
+    return info.dli_fname + std::string(offset.data());
   }
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> plain(
