@@ -97,9 +97,8 @@ OnceMap::Value OnceMap::Making::wait() const {
   }
   waits.list.push_back({asking, this});
   waits.ended.wait(lock, [this] { return finished_; });
-  std::erase_if(waits.list, [&](const Wait& wait) {
-    return wait.from == asking && wait.target == this;
-  });
+  std::erase_if(waits.list,
+                [&](const Wait& wait) { return wait.from == asking && wait.target == this; });
   return value_;
 }
 
@@ -176,8 +175,7 @@ void OnceMap::release_unused() {
     const std::scoped_lock lock(mutex_);
     for (auto each = entries_.begin(); each != entries_.end();) {
       Entry& entry = each->second;
-      const bool unused =
-          entry.for_users && entry.making == nullptr && entry.held.use_count() == 1;
+      const bool unused = entry.for_users && entry.making == nullptr && entry.held.use_count() == 1;
       if (unused) released.push_back(std::move(entry.held));
       each = unused ? entries_.erase(each) : std::next(each);
     }

@@ -29,8 +29,7 @@ class OnceMap {
 
   /// The value of a key; `make` is called for the first who asks. If it throws, the next who asks
   /// or waits tries again.
-  Value get(const std::string& key, FunctionRef<Value()> make,
-            Keeping keeping = Keeping::for_good);
+  Value get(const std::string& key, FunctionRef<Value()> make, Keeping keeping = Keeping::for_good);
   /// The value if it is there, else null.
   Value known(const std::string& key) const;
   /// Sets a value that was found beside something else. One that is there already stays. Never

@@ -132,8 +132,8 @@ const Csc& Graph::csc() const {
   const auto make = [this]() -> std::shared_ptr<const void> {
     const detail::CsrByColumnSource edges{row_offsets_.span(), col_indices().data()};
     detail::SortedEdges sorted = detail::sort_edges(num_cols_, num_edges(), edges, true);
-    return std::make_shared<const Csc>(Csc{std::move(sorted.offsets), std::move(sorted.minors),
-                                           std::move(sorted.positions)});
+    return std::make_shared<const Csc>(
+        Csc{std::move(sorted.offsets), std::move(sorted.minors), std::move(sorted.positions)});
   };
   const auto csc = std::static_pointer_cast<const Csc>(
       derived_->values.get("columns by source", make, Keeping::for_good));

@@ -124,8 +124,8 @@ TEST_P(PlanningInLoops, OneGraphForAllTasks) {
   for (const int threads : {1, 2, 16}) {
     const ThreadScope scope(threads);
     for (const Graph& graph : graphs()) {
-      SCOPED_TRACE(::testing::Message() << threads << " threads, " << graph.num_rows() << " x "
-                                        << graph.num_cols());
+      SCOPED_TRACE(::testing::Message()
+                   << threads << " threads, " << graph.num_rows() << " x " << graph.num_cols());
       parallel_tasks(2 * threads, [&](std::int64_t) { GetParam().op.plan(graph, device()); });
     }
   }

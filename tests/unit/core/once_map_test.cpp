@@ -86,9 +86,7 @@ TEST(OnceMap, HelpersOfALoopInsideOfAMakeMayAskForAnything) {
 
 TEST(OnceMap, AValueThatNeedsItselfIsAnError) {
   OnceMap map;
-  const auto ask = [&] {
-    map.get("a", [&] { return map.get("a", [] { return number(1); }); });
-  };
+  const auto ask = [&] { map.get("a", [&] { return map.get("a", [] { return number(1); }); }); };
   testing::expect_error(ErrorCode::internal, {"'a' and 'a' each need the other first"}, ask);
   EXPECT_EQ(int_of(map.get("a", [] { return number(3); })), 3) << "the failure is forgotten";
 }
