@@ -17,6 +17,7 @@
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/core/printable.hpp"
 #include "useless.hpp"
 #include "verb.hpp"
 
@@ -58,7 +59,7 @@ class Report {
                            {"bound", result.gate.bound}});
       failure_notes_ +=
           fmt::format("FAILED: {} on {}: error {:.1e}, allowed {:.1e}; not measured\n",
-                      record.kernel, record.graph, record.max_error, result.gate.bound);
+                      record.kernel, printable(record.graph), record.max_error, result.gate.bound);
     }
     cells.push_back(fmt::format("{:.1e}", record.max_error));
     cells.push_back(record.kernel + (one.baseline ? " (baseline)" : ""));
@@ -91,7 +92,8 @@ class Report {
   std::string text() const {
     std::string text = table_.text() + notes_;
     text += failure_notes_;
-    for (const auto& [what, why] : skips_) text += fmt::format("skipped: {}: {}\n", what, why);
+    for (const auto& [what, why] : skips_)
+      text += fmt::format("skipped: {}: {}\n", what, printable(why));
     return text;
   }
 
@@ -99,7 +101,7 @@ class Report {
   /// What a measurement has beside its times, in a line below the table.
   void note(const Measurement& record, const std::vector<bench::Figure>& figures) {
     if (figures.empty()) return;
-    notes_ += fmt::format("{} on {}:", record.op, record.graph);
+    notes_ += fmt::format("{} on {}:", record.op, printable(record.graph));
     for (const bench::Figure& figure : figures) {
       notes_ += fmt::format(" {} {:.4g}", figure.name, figure.value);
     }

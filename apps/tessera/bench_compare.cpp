@@ -12,6 +12,7 @@
 #include "numbers.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/core/printable.hpp"
 
 namespace tessera::app {
 namespace {
@@ -88,12 +89,13 @@ std::string to_text(const Comparison& comparison, const std::string& first,
                human_microseconds(a.median_us), human_microseconds(pair.second.median_us),
                fmt::format("{:.2f}{}", pair.ratio(), pair.ratio() < fail_under ? " !" : "")});
   }
-  std::string text = fmt::format("A {}\nB {}\n\n{}\n", first, second, table.text());
+  std::string text =
+      fmt::format("A {}\nB {}\n\n{}\n", printable(first), printable(second), table.text());
   text += fmt::format("B is {:.2f} times as fast as A (geometric mean of {} cases)\n",
                       comparison.geometric_mean, comparison.pairs.size());
   text += fmt::format("B wins {} of the cases\n", human_share(comparison.win_rate));
   const Pair& worst = comparison.pairs[comparison.worst];
-  text += fmt::format("worst: {:.2f}, {}\n", worst.ratio(), case_name(worst.first));
+  text += fmt::format("worst: {:.2f}, {}\n", worst.ratio(), printable(case_name(worst.first)));
   if (comparison.only_first + comparison.only_second > 0) {
     text += fmt::format("not compared: {} cases only in A, {} only in B\n", comparison.only_first,
                         comparison.only_second);

@@ -17,6 +17,7 @@
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/measure.hpp"
+#include "tessera/core/printable.hpp"
 #include "tessera/ops/calibration.hpp"
 #include "verb.hpp"
 
@@ -116,7 +117,7 @@ std::string to_text(const ops::Calibration& found, const std::string& path, doub
   if (!found.kernels.empty()) text += kernels.text();
   text += choices.text();
   if (found.kernels.empty()) text += "the built-in costs choose as well: nothing is corrected\n";
-  return text + "written to " + path + "\n";
+  return text + "written to " + printable(path) + "\n";
 }
 
 Json to_json(const ops::Calibration& found, const std::string& path, double seconds) {

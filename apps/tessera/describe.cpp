@@ -8,6 +8,7 @@
 
 #include "numbers.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/core/printable.hpp"
 
 namespace tessera::app {
 namespace {
@@ -105,7 +106,8 @@ std::string headline(const Dataset& dataset) {
                                 ? fmt::format("{} vertices", grouped(graph.num_rows()))
                                 : fmt::format("{} rows, {} columns", grouped(graph.num_rows()),
                                               grouped(graph.num_cols()));
-  return fmt::format("{}: {}, {} edges", dataset.name, shape, grouped(graph.num_edges()));
+  return fmt::format("{}: {}, {} edges", printable(dataset.name), shape,
+                     grouped(graph.num_edges()));
 }
 
 }  // namespace tessera::app

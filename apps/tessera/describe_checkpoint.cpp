@@ -5,6 +5,7 @@
 
 #include "numbers.hpp"
 #include "table.hpp"
+#include "tessera/core/printable.hpp"
 #include "tessera/train/predict.hpp"
 
 namespace tessera::app {
@@ -55,7 +56,7 @@ std::string checkpoint_text(const train::Checkpoint& checkpoint, const std::stri
                                                      train::to_string(checkpoint.metric))
                                        : "unknown ('tessera train --baseline' compares)"});
   }
-  return fmt::format("{}: a trained model\n{}", path, table.text());
+  return fmt::format("{}: a trained model\n{}", printable(path), table.text());
 }
 
 Json checkpoint_json(const train::Checkpoint& checkpoint, const std::string& path) {

@@ -11,6 +11,7 @@
 #include "picture/graph_picture.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/core/printable.hpp"
 #include "tessera/graph/stats.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "verb.hpp"
@@ -196,7 +197,7 @@ Action setup(Arguments& app) {
     Json json = to_json(data, stats, summary);
     if (!arguments->picture.empty()) {
       draw(session, data.dataset, arguments->picture);
-      text += fmt::format("\n  picture written to {}\n", arguments->picture);
+      text += fmt::format("\n  picture written to {}\n", printable(arguments->picture));
       json["picture"] = arguments->picture;
     }
     session.deliver(text, json);

@@ -75,7 +75,8 @@ void Json::update(const Json& other) {
 }
 
 std::string Json::written() const {
-  return converted(*this).dump(2, ' ', false, Library::error_handler_t::replace) + '\n';
+  constexpr bool ascii_only = true;
+  return converted(*this).dump(2, ' ', ascii_only, Library::error_handler_t::replace) + '\n';
 }
 
 bool holds_json(const std::string& path) {

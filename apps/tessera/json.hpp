@@ -55,7 +55,8 @@ class Json {
   void push_back(Json item) { items_.push_back(std::move(item)); }
   Json& back() { return items_.back(); }
 
-  /// In lines, two more spaces for each level. Bytes that are no UTF-8 are replaced.
+  /// In lines, two more spaces for each level. ASCII alone, so that it may go to a terminal: other
+  /// characters are "\\u202e", and bytes that are no UTF-8 are replaced.
   std::string written() const;
 
  private:

@@ -11,6 +11,7 @@
 #include "options.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/core/printable.hpp"
 #include "tessera/ops/aggregate_update.hpp"
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/edge_softmax.hpp"
@@ -130,7 +131,7 @@ std::string to_text(const ops::Explanation& explanation, const std::string& inde
   }
   const bool has_candidates = !explanation.candidates.empty();
   std::string text = indented(has_candidates ? table.text() : "", indent);
-  text += indent + explanation.summary + "\n";
+  text += indent + printable(explanation.summary) + "\n";
   for (const ops::Explanation& child : explanation.children) {
     text += fmt::format("{}{}:\n", indent, child.name) + to_text(child, indent + "  ");
   }

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "characters.hpp"
 #include "colour.hpp"
 #include "numbers.hpp"
 #include "tessera/core/printable.hpp"
@@ -116,10 +117,11 @@ void ProgressLine::draw(Clock::time_point now) {
   const std::string left = time_left(now);
   after += fmt::format("  {:.1f} s{}{}", elapsed, left.empty() ? "" : ", ", left);
   // Shortened before colours are added, which take no place.
-  const std::size_t width = terminal_width() - 1;
-  before.resize(std::min(before.size(), width));
-  bar.resize(std::min(bar.size(), width - before.size()));
-  after.resize(std::min(after.size(), width - before.size() - bar.size()));
+  std::size_t free = terminal_width() - 1;
+  for (std::string* const part : {&before, &bar, &after}) {
+    *part = first_characters(*part, free);
+    free -= num_characters(*part);
+  }
   if (coloured) bar = paint(bar, Paint::cyan);
   std::fputs((erase_line + before + bar + after).c_str(), stderr);
   std::fflush(stderr);

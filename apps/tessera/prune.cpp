@@ -7,6 +7,7 @@
 #include "numbers.hpp"
 #include "options.hpp"
 #include "table.hpp"
+#include "tessera/core/printable.hpp"
 #include "tessera/reorder/nm.hpp"
 #include "useless.hpp"
 #include "verb.hpp"
@@ -55,7 +56,7 @@ ExitCode prune(Session& session, const PruneOptions& options) {
   json["load_seconds"] = data.seconds;
   json["prune_seconds"] = seconds;
   if (!options.output.path.empty()) {
-    report += fmt::format("  output written to {}\n", options.output.path);
+    report += fmt::format("  output written to {}\n", printable(options.output.path));
     json["output"] = options.output.path;
   }
   session.deliver(report, json);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tessera/core/printable.hpp"
 #include "tessera/reorder/orders.hpp"
 
 #include <memory>
@@ -159,7 +160,7 @@ ExitCode run_reorder(Session& session, const ReorderOptions& options) {
                                   std::pair{"permutation", options.permutation_path},
                                   std::pair{"picture", options.picture}}) {
     if (path.empty()) continue;
-    report += fmt::format("  {} written to {}\n", key, path);
+    report += fmt::format("  {} written to {}\n", key, printable(path));
     json[key] = path;
   }
   session.deliver(report, json);

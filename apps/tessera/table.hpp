@@ -14,7 +14,7 @@ class Table {
   /// One letter per column: 'l' for left, 'r' for right.
   explicit Table(std::string alignment) : alignment_(std::move(alignment)) {}
 
-  /// Missing cells are empty.
+  /// Missing cells are empty. Whatever a name in a cell holds, the row stays one printable line.
   void add(std::vector<std::string> cells);
   std::string text() const;
 

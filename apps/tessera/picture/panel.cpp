@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "characters.hpp"
 #include "tessera/core/printable.hpp"
 
 namespace tessera::app::picture {
@@ -96,12 +97,12 @@ Point add_key(Picture& picture, Point at, const Colour& colour, const std::strin
   constexpr double letter = 7;
   picture.shapes.push_back(Box{{at.x, at.y - 5, 14, 4}, colour});
   picture.shapes.push_back(Text{{at.x + 19, at.y}, meaning, Anchor::start, 11});
-  return {at.x + 35 + letter * static_cast<double>(meaning.size()), at.y};
+  return {at.x + 35 + letter * static_cast<double>(num_characters(meaning)), at.y};
 }
 
 std::string shortened(const std::string& text, std::size_t most) {
   const std::string shown = printable(text);
-  return shown.size() <= most ? shown : shown.substr(0, most - 3) + "...";
+  return num_characters(shown) <= most ? shown : first_characters(shown, most - 3) + "...";
 }
 
 }  // namespace tessera::app::picture

@@ -6,6 +6,7 @@
 
 #include "picture/picture.hpp"
 #include "picture/png_file.hpp"
+#include "tessera/core/printable.hpp"
 
 namespace tessera::app::picture {
 namespace {
@@ -14,43 +15,16 @@ std::string hex(const Colour& colour) {
   return fmt::format("#{:02x}{:02x}{:02x}", colour.red, colour.green, colour.blue);
 }
 
-/// The length of the UTF-8 character that starts here; 0 where none does.
-std::size_t character_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const std::size_t length = byte(0) < 0x80                       ? 1
-                             : byte(0) >= 0xc2 && byte(0) < 0xe0  ? 2
-                             : byte(0) >= 0xe0 && byte(0) < 0xf0  ? 3
-                             : byte(0) >= 0xf0 && byte(0) <= 0xf4 ? 4
-                                                                  : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Too long spellings, halves of pairs, and what XML has no place for.
-  if (length == 3 && byte(0) == 0xe0 && byte(1) < 0xa0) return 0;
-  if (length == 3 && byte(0) == 0xed && byte(1) > 0x9f) return 0;
-  if (length == 3 && byte(0) == 0xef && byte(1) == 0xbf && byte(2) > 0xbd) return 0;
-  if (length == 4 && byte(0) == 0xf0 && byte(1) < 0x90) return 0;
-  if (length == 4 && byte(0) == 0xf4 && byte(1) > 0x8f) return 0;
-  return length;
-}
-
+/// XML has no place for most of what is not printable.
 std::string escaped(std::string_view text) {
   std::string xml;
-  while (!text.empty()) {
-    const std::size_t length = character_length(text);
-    switch (text[0]) {
+  for (const char c : printable(text)) {
+    switch (c) {
       case '&': xml += "&amp;"; break;
       case '<': xml += "&lt;"; break;
       case '>': xml += "&gt;"; break;
-      default:
-        if (length == 0 || static_cast<unsigned char>(text[0]) < 0x20) {
-          xml += '?';
-        } else {
-          xml += text.substr(0, length);
-        }
+      default: xml += c;
     }
-    text.remove_prefix(length == 0 ? 1 : length);
   }
   return xml;
 }

@@ -29,7 +29,20 @@ TEST(Error, WritesControlCharactersOut) {
   EXPECT_EQ(printable("\xc2\x9b and \xc3\xa9"), "\\x9b and \xc3\xa9");
   EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
   EXPECT_EQ(printable("one\ntwo\r", true), "one\ntwo\\r");
+  EXPECT_EQ(printable("abc\u202etxt.exe\u2028\u00a0\ufeff"),
+            "abc\\u202etxt.exe\\u2028\\xa0\\ufeff");
+  EXPECT_EQ(printable("\U000e0041\U000e0100"), "\\U000e0041\U000e0100");
+  const char* const plain = "caf\u00e9 \u540d\u524d \U0001f600 \ufffd";
+  EXPECT_EQ(printable(plain), plain);
   EXPECT_STREQ(Error(ErrorCode::io, "gone", "\x1b]0;title\x07").what(), "\\x1b]0;title\\x07: gone");
+}
+
+TEST(Error, WritesBytesOutThatAreNoUtf8) {
+  EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf") << "too long for a slash";
+  EXPECT_EQ(printable("\xe0\x80\x8a|\xed\xa0\x80"), "\\xe0\\x80\\x8a|\\xed\\xa0\\x80");
+  EXPECT_EQ(printable("\xf4\x90\x80\x80\xf5"), "\\xf4\\x90\\x80\\x80\\xf5");
+  EXPECT_EQ(printable("\xe2\x82"), "\\xe2\\x82") << "cut off";
 }
 
 TEST(Error, EveryCodeHasItsOwnName) {
