@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -36,15 +38,20 @@ Measurement parse_record(const nlohmann::json& json) {
 }
 
 nlohmann::json read_json(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    throw Error(ErrorCode::io, "cannot read", path, "give a file that tessera bench --json wrote");
+  constexpr const char* fix = "give a file that tessera bench --json wrote";
+  std::error_code ignored;
+  const auto kind = std::filesystem::status(path, ignored).type();
+  // Opening a pipe would wait for something to be written to it.
+  if (kind != std::filesystem::file_type::regular &&
+      kind != std::filesystem::file_type::not_found) {
+    throw Error(ErrorCode::io, "is not a regular file", path, fix);
   }
+  std::ifstream file(path);
+  if (!file) throw Error(ErrorCode::io, "cannot read", path, fix);
   try {
     return nlohmann::json::parse(file);
   } catch (const nlohmann::json::exception&) {
-    throw Error(ErrorCode::bad_data, "is not JSON", path,
-                "give a file that tessera bench --json wrote");
+    throw Error(ErrorCode::bad_data, "is not JSON", path, fix);
   }
 }
 

@@ -27,12 +27,16 @@ fs::path folder_of(const fs::path& path) {
   return path.parent_path().empty() ? fs::path(".") : path.parent_path();
 }
 
-/// What two names of one file have in common: its number on its device, or where it will be.
-std::string identity(const std::string& path) {
+/// The number of a file on its device, which all its names share; empty where there is none.
+std::string number_of(const std::string& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0) {
-    return fmt::format("file {} of device {}", status.st_ino, status.st_dev);
-  }
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return fmt::format("file {} of device {}", status.st_ino, status.st_dev);
+}
+
+/// What two names of one file have in common: its number, or where it will be.
+std::string identity(const std::string& path) {
+  if (std::string number = number_of(path); !number.empty()) return number;
   std::error_code problem;
   const fs::path place = io::written_path(path);
   const fs::path folder = fs::weakly_canonical(folder_of(place), problem);
@@ -57,13 +61,15 @@ void require_place(const FileUse& use) {
 void require_replaceable(const FileUse& use, bool force) {
   std::error_code ignored;
   if (!fs::exists(use.path, ignored)) return;
-  // Results replace the file of that name, which must not happen to a device.
+  // Results replace the file of that name, which must not happen to a device or a pipe.
+  const bool is_report = use.role == FileRole::report;
   if (!fs::is_regular_file(use.path, ignored)) {
-    throw Error(ErrorCode::invalid_argument, "is not a regular file", use.path,
-                fmt::format("name a file for {}", use.option));
+    throw Error(
+        ErrorCode::invalid_argument, "is not a regular file", use.path,
+        fmt::format("name a file for {}{}", use.option,
+                    is_report ? ", or '-' and let the shell redirect standard output" : ""));
   }
   if (force || use.role == FileRole::state) return;
-  const bool is_report = use.role == FileRole::report;
   const bool is_picture = use.role == FileRole::picture;
   if (is_report && holds_json(use.path)) return;
   if (is_picture && picture::is_own_picture(use.path)) return;
@@ -88,6 +94,44 @@ void require_different(const FileUse& a, const FileUse& b) {
       fmt::format("name another file for {}", is_written(b) ? b.option : a.option));
 }
 
+/// Whether a file is in the folder, under any name: below it, or what a link in it leads to.
+bool holds(const fs::path& folder, const std::string& file) {
+  std::error_code problem;
+  const fs::path inside =
+      fs::canonical(file, problem).lexically_relative(fs::canonical(folder, problem));
+  if (!problem && !inside.empty() && *inside.begin() != "..") return true;
+  constexpr int most_levels = 4;  // of a folder of data; links may close a circle
+  const auto how = fs::directory_options::follow_directory_symlink |
+                   fs::directory_options::skip_permission_denied;
+  const std::string wanted = number_of(file);
+  fs::recursive_directory_iterator entry(folder, how, problem);
+  for (; !problem && entry != fs::recursive_directory_iterator(); entry.increment(problem)) {
+    if (number_of(entry->path().string()) == wanted) return true;
+    if (entry.depth() + 1 >= most_levels) entry.disable_recursion_pending();
+  }
+  return false;
+}
+
+/// A folder of data is read as a whole. A state is not replaced unread: what is none is refused.
+void require_outside(const FileUse& output, const FileUse& input) {
+  std::error_code ignored;
+  if (output.role == FileRole::input || output.role == FileRole::state) return;
+  if (input.role != FileRole::input || !fs::is_directory(input.path, ignored)) return;
+  if (!fs::exists(output.path, ignored) || !holds(input.path, output.path)) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("is in the folder '{}', the input of {}, and would be overwritten by {}",
+                          input.path, input.option, output.option),
+              output.path, fmt::format("name another file for {}", output.option));
+}
+
+/// True for the names of descriptors that are open: /dev/stdout, or what a shell gives for >(...).
+bool names_descriptor(const std::string& path) {
+  for (const char* const beginning : {"/dev/std", "/dev/fd/", "/proc/"}) {
+    if (path.starts_with(beginning)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 FileUse source_file(const std::string& source, const std::string& option) {
@@ -98,11 +142,10 @@ FileUse source_file(const std::string& source, const std::string& option) {
 }
 
 bool is_stream(const std::string& path) {
-  if (path == "-") return true;
   // What a shell has redirected stdout to looks like a regular file, but belongs to the shell.
-  if (path.starts_with("/dev/") || path.starts_with("/proc/")) return true;
+  if (path == "-" || names_descriptor(path)) return true;
   struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+  return ::stat(path.c_str(), &status) == 0 && S_ISCHR(status.st_mode);
 }
 
 void check_files(const std::vector<FileUse>& uses, bool force) {
@@ -113,6 +156,9 @@ void check_files(const std::vector<FileUse>& uses, bool force) {
   }
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (std::size_t j = i + 1; j < files.size(); ++j) require_different(files[i], files[j]);
+  }
+  for (const FileUse& output : files) {
+    for (const FileUse& input : files) require_outside(output, input);
   }
   for (const FileUse& use : files) {
     if (!is_written(use)) continue;

@@ -25,12 +25,13 @@ struct FileUse {
 /// A data source as a use of a file: none where it is embedded or generated.
 FileUse source_file(const std::string& source, const std::string& option = "--data");
 
-/// True for what a report is written to piece by piece: stdout, a device, a pipe.
+/// True for what a report is written to directly: stdout ("-"), a descriptor that is open
+/// (/dev/stdout, what a shell gives for >(...)), a terminal or another device of characters.
 bool is_stream(const std::string& path);
 
 /// Throws before the work rather than after: where a file would be overwritten that must not be,
-/// where two outputs are one file or an output is an input (also through links and other spellings
-/// of a name), and where a file could not be written at all.
+/// where two outputs are one file, an output is an input or a file in an input folder (also through
+/// links and other spellings of a name), and where a file could not be written at all.
 void check_files(const std::vector<FileUse>& uses, bool force);
 
 }  // namespace tessera::app

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,15 @@ namespace {
 
 [[noreturn]] void fail(const std::string& where, int error_number) {
   throw Error(ErrorCode::io, fmt::format("cannot write: {}", std::strerror(error_number)), where);
+}
+
+/// Without waiting for the other end of a pipe: one that is gone is an error.
+int open_stream(const std::string& path) {
+  const int descriptor =
+      open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (descriptor < 0) fail(path, errno);
+  fcntl(descriptor, F_SETFL, O_APPEND);  // writing itself may wait
+  return descriptor;
 }
 
 struct FileCloser {
@@ -45,7 +55,7 @@ void write_stdout(std::string_view text) {
 
 void write_report(const std::string& path, std::string_view text) {
   if (!is_stream(path)) return io::write_text_file(path, text);
-  std::unique_ptr<std::FILE, FileCloser> file(std::fopen(path.c_str(), "ae"));
+  std::unique_ptr<std::FILE, FileCloser> file(fdopen(open_stream(path), "a"));
   if (file == nullptr) fail(path, errno);
   const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
   if (!written || std::fclose(file.release()) != 0) fail(path, errno);

@@ -14,7 +14,8 @@ void guard_standard_streams();
 /// Throws `io` where stdout is closed, full or no longer read.
 void write_stdout(std::string_view text);
 
-/// A file appears whole or not at all. Devices and pipes are written directly.
+/// A file appears whole or not at all. Streams (files.hpp) are written directly; a pipe that
+/// nothing reads is an `io` error.
 void write_report(const std::string& path, std::string_view text);
 
 }  // namespace tessera::app
