@@ -9,6 +9,7 @@
 #include "tessera/core/error.hpp"
 
 #include "io/dataset_arrays.hpp"
+#include "io/member_name.hpp"
 #include "io/sections.hpp"
 
 namespace tessera::io {
@@ -54,7 +55,9 @@ void take_section(const Section& section, ArrayReader& array, OwnParts& own, Dat
   } else if (is_dataset_array(section.name)) {
     take_dataset_array(parts, array);
   } else if (section.name.starts_with(extra_prefix)) {
-    take_extra(parts, section.name.substr(extra_prefix.size()), array);
+    const std::string name = section.name.substr(extra_prefix.size());
+    require_plain_name(name, array.where(), ErrorCode::bad_data);
+    take_extra(parts, name, array);
   } else if (section.name == checkpoint_section) {
     throw Error(ErrorCode::bad_data, "is a checkpoint of a training run, not a data set",
                 array.where(), "name the data, and give this file as --checkpoint");
@@ -84,6 +87,7 @@ std::vector<NamedArray> all_arrays(const Dataset& dataset) {
   for (const OwnKind& kind : own_kinds) arrays.emplace_back(kind.name, kind.give(dataset));
   std::move(shared.begin(), shared.end(), std::back_inserter(arrays));
   for (auto& [name, array] : extras_to_write(dataset)) {
+    require_plain_name(name, "extra array", ErrorCode::invalid_argument);
     arrays.emplace_back(std::string(extra_prefix) + name, std::move(array));
   }
   return arrays;

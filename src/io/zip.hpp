@@ -28,8 +28,8 @@ struct ZipEntry {
 };
 
 /// Reads the directory (ZIP64 included) and checks all of it against the file: every member lies
-/// inside the file, apart from the others, under a name of its own, and is no larger than its
-/// packed bytes can hold.
+/// inside the file, apart from the others, under a plain name of its own (member_name.hpp), and is
+/// no larger than its packed bytes can hold.
 std::vector<ZipEntry> read_zip_directory(const InputFile& file);
 
 /// The bytes of one member, front to back.

@@ -8,6 +8,7 @@
 #include "tessera/core/error.hpp"
 
 #include "io/little_endian.hpp"
+#include "io/member_name.hpp"
 #include "io/zip.hpp"
 #include "io/zip_layout.hpp"
 
@@ -133,6 +134,7 @@ ZipEntry take_entry(Bytes& directory, const std::string& path) {
   ZipEntry entry;
   entry.name.assign(reinterpret_cast<const char*>(directory.data()) + zip::directory_entry_bytes,
                     name_length);
+  require_plain_member(entry.name, path, ErrorCode::bad_data);
   const std::string where = path + ": '" + entry.name + "'";
   const auto flags = get_little_endian<std::uint16_t>(directory, 8);
   const auto method = get_little_endian<std::uint16_t>(directory, 10);

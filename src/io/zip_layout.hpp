@@ -21,6 +21,7 @@ inline constexpr std::int64_t locator64_bytes = 20;
 inline constexpr std::uint16_t extra64_id = 0x0001;
 inline constexpr std::uint16_t version_plain = 20;
 inline constexpr std::uint16_t version64 = 45;
+inline constexpr std::uint16_t name_is_utf8 = 1 << 11;  ///< a flag
 /// 1 January 1980, the earliest day the format knows: equal data gives equal files.
 inline constexpr std::uint16_t no_date = (1 << 5) | 1;
 

@@ -4,6 +4,7 @@
 #include "tessera/core/error.hpp"
 
 #include "io/little_endian.hpp"
+#include "io/member_name.hpp"
 #include "io/zip.hpp"
 #include "io/zip_layout.hpp"
 
@@ -27,10 +28,14 @@ std::string extra_field(std::initializer_list<std::int64_t> numbers) {
   return field + large;
 }
 
+bool is_ascii(const std::string& name) {
+  return std::all_of(name.begin(), name.end(), [](unsigned char byte) { return byte < 0x80; });
+}
+
 /// What a local header and a directory entry have in common.
 void put_description(std::string& out, const ZipEntry& entry, const std::string& extra) {
   put_little_endian(out, extra.empty() ? zip::version_plain : zip::version64);
-  put_little_endian(out, std::uint16_t{0});
+  put_little_endian(out, is_ascii(entry.name) ? std::uint16_t{0} : zip::name_is_utf8);
   put_little_endian(out, static_cast<std::uint16_t>(entry.method));
   put_little_endian(out, std::uint16_t{0});
   put_little_endian(out, zip::no_date);
@@ -115,6 +120,7 @@ void ZipWriter::add(const std::string& name, std::span<const std::span<const std
     throw Error(ErrorCode::invalid_argument, "the name of an array is longer than 65535 bytes",
                 name.substr(0, 32), "use a shorter name");
   }
+  require_plain_member(name, "array", ErrorCode::invalid_argument);
   const Deflated packed = deflate(parts);
   ZipEntry entry{name, ZipMethod::deflated, packed.crc, packed.size, packed.raw_size, file_.size(),
                  0};

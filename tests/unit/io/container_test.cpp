@@ -9,12 +9,14 @@
 #include "tessera/io/npz.hpp"
 
 #include "support/datasets.hpp"
+#include "support/expect_error.hpp"
 #include "support/files.hpp"
+#include "support/sections.hpp"
 
 namespace tessera {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(Container, RoundTripsEveryPart) {
   const test::TemporaryFolder folder;
@@ -41,6 +43,36 @@ TEST(Container, NpzToContainerToNpzGivesTheSameBytes) {
     io::write_npz(io::read_container(folder / "a.tsr"), folder / "b.npz");
     EXPECT_EQ(test::read_file(folder / "a.npz"), test::read_file(folder / "b.npz"));
   }
+}
+
+TEST(Container, NamesOfArraysArePlainInBothFormats) {
+  const test::TemporaryFolder folder;
+  const ExtraArray array = test::extra_array<char>("|b1", {1}, {1});
+  io::write_container(test::with_everything(), folder / "plain.tsr");
+  for (const std::string& name :
+       {std::string("../up"), std::string("/etc/passwd"), std::string("a/../../b"),
+        std::string(".."), std::string("a//b"), std::string("a/"), std::string("C:x"),
+        std::string("a\\b"), std::string("a\nb"), std::string("\u202eb"), std::string("\xff"),
+        std::string("a\0b", 3), std::string()}) {
+    SCOPED_TRACE(name);
+    Dataset dataset = test::with_everything();
+    dataset.extras[name] = array;
+    testing::expect_error(ErrorCode::invalid_argument, {"name"},
+                          [&] { io::write_npz(dataset, folder / "a.npz"); });
+    testing::expect_error(ErrorCode::invalid_argument, {"name"},
+                          [&] { io::write_container(dataset, folder / "a.tsr"); });
+    auto sections = test::read_sections(folder / "plain.tsr");
+    sections.emplace_back("extra:" + name, array);
+    io::write_sections(folder / "forged.tsr", sections);
+    testing::expect_error(ErrorCode::bad_data, {"forged.tsr", "name"},
+                          [&] { io::read_container(folder / "forged.tsr"); });
+  }
+  Dataset dataset = test::with_everything();
+  for (const char* const name : {"paper/x", "..a", "caf\u00e9", "a b", "x.npy"}) {
+    dataset.extras[name] = array;
+  }
+  io::write_npz(dataset, folder / "a.npz");
+  EXPECT_EQ(io::read_npz(folder / "a.npz").extras, dataset.extras);
 }
 
 TEST(Container, ChecksumsDoNotDependOnTheNumberOfThreads) {
