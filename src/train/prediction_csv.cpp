@@ -2,19 +2,38 @@
 #include "train/prediction_csv.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
 namespace tessera::train {
 namespace {
 
-void append_field(std::string& text, std::string_view field) {
-  const bool plain =
-      !field.empty() && field.find_first_of(",\"\r\n#%/ \t") == std::string_view::npos;
-  if (plain) {
-    text.append(field);
+/// "-1.5", "+7": a number that begins like a formula.
+bool is_signed_number(std::string_view text) {
+  if (text.size() < 2 || (text[0] != '+' && text[0] != '-')) return false;
+  text.remove_prefix(1);
+  if (text[0] != '.' && (text[0] < '0' || text[0] > '9')) return false;
+  double value = 0;
+  const auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return problem != std::errc::invalid_argument && stop == text.data() + text.size();
+}
+
+/// Whether a spreadsheet would run the field.
+bool is_formula(std::string_view field) {
+  constexpr std::string_view begins_formula = "=+-@\t\r\n";
+  return !field.empty() && begins_formula.find(field[0]) != std::string_view::npos &&
+         !is_signed_number(field);
+}
+
+/// A name as a field of CSV. An apostrophe before a formula makes it a text.
+void append_field(std::string& text, std::string_view name) {
+  const std::string field = (is_formula(name) ? "'" : "") + std::string(name);
+  if (!field.empty() && field.find_first_of(",;\"\r\n#%/ \t") == std::string::npos) {
+    text += field;
     return;
   }
   text.push_back('"');

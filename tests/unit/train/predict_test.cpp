@@ -187,6 +187,43 @@ TEST(Predict, writes_texts_and_arrays) {
                [&] { save(prediction, folder / "classes.json"); });
 }
 
+TEST(Predict, names_that_a_spreadsheet_would_run_get_an_apostrophe) {
+  const std::vector<std::pair<std::string, std::string>> fields = {
+      {"=cmd|' /C calc'!A0", "\"'=cmd|' /C calc'!A0\""},
+      {"+SUM(1)", "'+SUM(1)"},
+      {"-A1", "'-A1"},
+      {"@x", "'@x"},
+      {"\t=1", "\"'\t=1\""},
+      {"\r=1", "\"'\r=1\""},
+      {"=1,\"2\"", "\"'=1,\"\"2\"\"\""},
+      {"-", "'-"},
+      {"-inf", "'-inf"},
+      {"-1+A1", "'-1+A1"},
+      {"-1", "-1"},
+      {"+1.5e-3", "+1.5e-3"},
+      {"-.5", "-.5"},
+      {"a=b", "a=b"},
+      {"a;=b", "\"a;=b\""},
+      {"'=a", "'=a"},
+  };
+  Prediction prediction;
+  std::vector<std::string> names;
+  std::string expected = "id,label,probability\n";
+  for (const auto& [name, field] : fields) {
+    names.push_back(name);
+    expected += field + ",-1,1\n";
+  }
+  const auto count = static_cast<std::int64_t>(fields.size());
+  prediction.item_names = Names(names);
+  prediction.class_names = Names({"-1"});
+  prediction.classes.assign(fields.size(), 0);
+  prediction.logits = Matrix<float>(count, 1);
+  std::fill_n(prediction.logits.data(), count, 0.0F);
+  const TemporaryFolder folder;
+  save(prediction, folder / "classes.csv");
+  EXPECT_EQ(test::read_file(folder / "classes.csv"), expected);
+}
+
 TEST(Predict, several_labels_go_into_arrays_alone) {
   const TemporaryFolder folder;
   const Trained model = trained(learnable_multi_labels(), small_model(nn::ModelKind::gcn));
