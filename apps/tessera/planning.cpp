@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "options.hpp"
+#include "tessera/ops/shared_plans.hpp"
 
 namespace tessera::app {
 
@@ -54,7 +55,7 @@ void open_plans(PlanningOptions& planning) {
 }
 
 void save_plans(const PlanningOptions& planning) {
-  if (planning.store != nullptr) planning.store->save(planning.plans);
+  if (planning.store != nullptr) ops::merge_plans(*planning.store, planning.plans);
 }
 
 }  // namespace tessera::app

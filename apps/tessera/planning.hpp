@@ -30,7 +30,8 @@ FileUse plans_file(const PlanningOptions& planning);
 
 /// Throws where an option has no meaning or the file is not one of plans.
 void open_plans(PlanningOptions& planning);
-/// Writes the file again if one was named, with what was added to it.
+/// Adds what the file does not have to it, if one was named; also what other processes have added
+/// in the meantime stays.
 void save_plans(const PlanningOptions& planning);
 
 }  // namespace tessera::app

@@ -98,6 +98,7 @@
 #include "tessera/ops/plan_store.hpp"
 #include "tessera/ops/rounding.hpp"
 #include "tessera/ops/sddmm.hpp"
+#include "tessera/ops/shared_plans.hpp"
 #include "tessera/ops/spmm.hpp"
 #include "tessera/ops/step_clock.hpp"
 #include "tessera/ops/unit_rows.hpp"

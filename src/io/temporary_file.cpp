@@ -118,10 +118,18 @@ int create(Pending& all, const std::string& path, std::string& name) {
 TemporaryFile::TemporaryFile(std::string path)
     : path_(std::move(path)), descriptor_(create(pending(), path_, name_)) {}
 
-TemporaryFile::~TemporaryFile() {
+TemporaryFile::~TemporaryFile() { remove_temporary(name_); }
+
+void remember_temporary(const std::string& name) {
   Pending& all = pending();
   const std::scoped_lock lock(all.mutex);
-  if (all.names.erase(name_) > 0) ::unlink(name_.c_str());
+  all.names.insert(name);
+}
+
+void remove_temporary(const std::string& name) {
+  Pending& all = pending();
+  const std::scoped_lock lock(all.mutex);
+  if (all.names.erase(name) > 0) ::unlink(name.c_str());
 }
 
 bool TemporaryFile::take_place() {

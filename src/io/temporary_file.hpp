@@ -29,4 +29,9 @@ class TemporaryFile {
   Descriptor descriptor_;
 };
 
+/// A name that is removed where the program ends before its work does (`abandon_files`).
+void remember_temporary(const std::string& name);
+/// Removes it now.
+void remove_temporary(const std::string& name);
+
 }  // namespace tessera::io

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <mutex>
+#include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -50,19 +52,43 @@ void check_title(std::string_view line, const std::string& path) {
   }
 }
 
+void require_names(std::span<const std::string> fields, const std::string& where) {
+  constexpr const char* names[] = {"record", "op", "graph", "details", "device", "kernel"};
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].empty()) reject(fmt::format("a choice with an empty {}", names[i]), where);
+  }
+}
+
+/// What is wrong with the last candidate of a choice.
+void require_sense(const StoredChoice& choice, const std::string& where) {
+  const Candidate& candidate = choice.candidates.back();
+  if (candidate.kernel.empty()) reject("a candidate with an empty kernel", where);
+  if (candidate.verdict == "chosen" && candidate.kernel != choice.kernel) {
+    reject(fmt::format("candidate '{}' is marked as chosen, but the choice is '{}'",
+                       candidate.kernel.substr(0, 80), choice.kernel.substr(0, 80)),
+           where);
+  }
+}
+
 std::vector<StoredChoice> parsed(std::string_view text, const std::string& path) {
   check_title(io::take_line(text), path);
   std::vector<StoredChoice> choices;
+  std::set<std::vector<std::string>> problems;
   for (std::int64_t number = 2; !text.empty(); ++number) {
     const std::string_view line = io::take_line(text);
     if (line.empty()) continue;
     const std::string where = fmt::format("{}, line {}", path, number);
     const std::vector<std::string> fields = fields_of(line);
     if (fields[0] == "choice" && fields.size() == 6) {
+      require_names(fields, where);
       choices.push_back({{fields[1], fields[2], fields[3], fields[4]}, fields[5], {}});
+      if (!problems.insert(std::vector(fields.begin() + 1, fields.begin() + 5)).second) {
+        reject("a second choice for the same problem", where);
+      }
     } else if (fields[0] == "candidate" && fields.size() == 5 && !choices.empty()) {
       choices.back().candidates.push_back(
           {fields[1], fields[4], time_of(fields[2], where), time_of(fields[3], where)});
+      require_sense(choices.back(), where);
     } else {
       reject("neither a choice nor a candidate of one", where);
     }

@@ -105,7 +105,7 @@ std::size_t choose_stored(std::span<const Offer> offers, const PlanOptions& opti
   PlanOptions named = options;
   named.kernel = stored.kernel;
   try {
-    return choose_offer(offers, named);
+    return find_named(offers, named);
   } catch (const Error& error) {
     throw Error(ErrorCode::bad_data,
                 fmt::format("the stored plan cannot be used: {}", error.what()), "plan store",

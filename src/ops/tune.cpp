@@ -172,8 +172,12 @@ PlanKey plan_key(std::string op, const Graph& graph, const std::string& details,
 }
 
 std::optional<StoredChoice> recall(const PlanStore& store, const PlanKey& key, bool required) {
-  if (required) return store.require(key);
-  return store.find(key);
+  std::optional<StoredChoice> choice = required ? store.require(key) : store.find(key);
+  if (choice && std::none_of(choice->candidates.begin(), choice->candidates.end(),
+                             [](const Candidate& one) { return one.verdict == "chosen"; })) {
+    choice->candidates.push_back({choice->kernel, "chosen", 0, 0});
+  }
+  return choice;
 }
 
 std::string weights_text(const Graph& graph) {

@@ -3,9 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "support/expect_error.hpp"
 #include "support/files.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/ops/shared_plans.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -76,6 +81,67 @@ TEST(PlanStore, RejectsFilesOfOthers) {
   expect_bad("tessera plans\t1\nchoice\ta\tb\tc\td\te\ncandidate\ta\tx\t1\tchosen\n", "'x'");
   expect_bad("tessera plans\t1\nchoice\ta\tb\tc\td\te\ncandidate\ta\t-1\t1\tchosen\n", "'-1'");
   testing::expect_error(ErrorCode::io, {}, [&] { PlanStore::load(folder / "missing.plans"); });
+}
+
+TEST(PlanStore, RejectsChoicesOfNothingAndOfTwoThings) {
+  const auto expect_bad = [](const std::string& lines, const std::string& words) {
+    testing::expect_error(ErrorCode::bad_data, {words, "p, line "},
+                          [&] { PlanStore::parse("tessera plans\t1\n" + lines, "p"); });
+  };
+  expect_bad("choice\ta\tb\tc\td\t\n", "empty kernel");
+  expect_bad("choice\t\tb\tc\td\te\n", "empty op");
+  expect_bad("choice\ta\tb\tc\t\te\n", "empty device");
+  expect_bad("choice\ta\tb\tc\td\te\ncandidate\t\t1\t1\tslow\n", "empty kernel");
+  expect_bad("choice\ta\tb\tc\td\te\ncandidate\tf\t1\t1\tchosen\n", "the choice is 'e'");
+  expect_bad("choice\ta\tb\tc\td\te\nchoice\ta\tb\tc\td\tf\n", "a second choice");
+}
+
+TEST(PlanStore, MergesIntoAFileAndLeavesItsChoices) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "some.plans";
+  PlanStore first, second;
+  first.remember(choice(key()));
+  merge_plans(first, path);
+  StoredChoice other = choice(key());
+  other.kernel = "spmm/cpu/tiles";
+  other.candidates.clear();
+  second.remember(other);
+  second.remember(choice(key("00000000000000bb")));
+  merge_plans(second, path);
+  const PlanStore merged = PlanStore::load(path);
+  EXPECT_EQ(merged.size(), 2u);
+  EXPECT_EQ(merged.require(key()).kernel, "spmm/cpu/rows") << "what the file had";
+  EXPECT_EQ(folder.num_files(), 1u) << "no lock is left";
+}
+
+TEST(PlanStore, LosesNothingOfManyThatMergeAtOnce) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "shared.plans";
+  test::write_file(folder / ".tessera-shared.plans.lock", "");  // of a process that was killed
+  constexpr int writers = 8, rounds = 5;
+  std::vector<std::thread> threads;
+  for (int writer = 0; writer < writers; ++writer) {
+    threads.emplace_back([&, writer] {
+      for (int round = 0; round < rounds; ++round) {
+        PlanStore store;
+        store.remember(choice(key(std::to_string(100 * writer + round))));
+        merge_plans(store, path);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(PlanStore::load(path).size(), std::size_t{writers * rounds});
+  EXPECT_EQ(folder.num_files(), 1u);
+}
+
+TEST(PlanStore, DoesNotMergeIntoWhatIsNoFileOfPlans) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "precious", "precious");
+  testing::expect_error(ErrorCode::bad_data, {"not a file of plans"},
+                        [&] { merge_plans(PlanStore(), folder / "precious"); });
+  EXPECT_EQ(test::read_file(folder / "precious"), "precious");
+  EXPECT_EQ(folder.num_files(), 1u);
+  testing::expect_error(ErrorCode::io, {}, [&] { merge_plans(PlanStore(), folder / "no/such"); });
 }
 
 }  // namespace

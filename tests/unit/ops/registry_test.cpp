@@ -247,6 +247,14 @@ TEST(Registry, AStoredChoiceThatCannotBeHadIsAnError) {
   const PlanKey key{"toy", fingerprint_text(Graph()), "as it is", device_name({})};
   options.store->remember({key, "toy/cpu/0", {}});
   testing::expect_error(ErrorCode::bad_data, {"toy/cpu/0", "never"}, [&] { made(options); });
+  options.store->remember({key, "toy/cpu/*", {}});
+  testing::expect_error(ErrorCode::bad_data, {"unknown kernel 'toy/cpu/*'"},
+                        [&] { made(options); });
+  options.store->remember({key, "toy/cpu/2", {}});
+  const std::vector<Candidate> shown = made(options).decision.explain().candidates;
+  ASSERT_EQ(shown.size(), 1u) << "what runs is shown, also where the file has no candidates";
+  EXPECT_EQ(shown[0].kernel, "toy/cpu/2");
+  EXPECT_EQ(shown[0].verdict, "chosen");
   options.store->remember({key, "toy/cpu/gone", {}});
   testing::expect_error(ErrorCode::bad_data, {"toy/cpu/gone"}, [&] { made(options); });
 }
