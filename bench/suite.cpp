@@ -67,10 +67,8 @@ const Suite& find_suite(const std::string& op) {
     if (suite.op == op) return suite;
     names += (names.empty() ? "" : ", ") + suite.op;
   }
-  // Other verbs take data without an option, and no op has any of these in its name.
-  const bool is_data = op.find_first_of(":./") != std::string::npos;
   throw Error(ErrorCode::invalid_argument, "no op is called '" + op + "'", "",
-              is_data ? "name data with --data" : "use " + names);
+              "use " + names + ", or name data with --data");
 }
 
 std::vector<std::string> kernel_names(const Suite& suite, DeviceKind device) {

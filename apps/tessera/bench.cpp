@@ -435,13 +435,16 @@ Action setup(Arguments& app) {
       ->type_name("RATIO")
       ->check(between(0.0, 1e6));
   return {[&app, arguments](Session& session) { return route(session, app, *arguments); },
-          [arguments] { return files_of(*arguments); }};
+          [arguments] {
+            take_data(*arguments);
+            return files_of(*arguments);
+          }};
 }
 
 }  // namespace
 
 const Verb bench_verb{"bench", "measure kernels, each checked first, or compare two results",
-                      "[OP ...] [options] | compare A.json B.json [options]",
+                      "[OP ...] [options] [SOURCE ...] | compare A.json B.json [options]",
                       "tessera bench --quick\n"
                       "tessera bench spmm --data graph.npz --features 16,64 --threads 1,2\n"
                       "tessera bench epoch_gcn epoch_gat --data graph.npz\n"

@@ -99,6 +99,16 @@ std::vector<std::pair<std::string, bool>> kernels_and_baseline(const BenchArgume
 
 }  // namespace
 
+void take_data(BenchArguments& arguments) {
+  if (!arguments.words.empty() && arguments.words[0] == "compare") return;
+  // No op has any of these in its name.
+  const auto data = std::stable_partition(
+      arguments.words.begin(), arguments.words.end(),
+      [](const std::string& word) { return word.find_first_of(":./") == std::string::npos; });
+  arguments.sources.insert(arguments.sources.end(), data, arguments.words.end());
+  arguments.words.erase(data, arguments.words.end());
+}
+
 std::vector<const bench::Suite*> chosen_suites(const BenchArguments& arguments) {
   std::vector<const bench::Suite*> chosen;
   for (const std::string& word : arguments.words) {

@@ -42,6 +42,9 @@ struct Case {
   bool baseline = false;  ///< something to compare with, not a result of ours
 };
 
+/// Moves words that name data to the sources, as other verbs take it: "my.mtx", "twin:reddit".
+void take_data(BenchArguments& arguments);
+
 /// The suites that were named; all that need not be, if none was.
 std::vector<const bench::Suite*> chosen_suites(const BenchArguments& arguments);
 
