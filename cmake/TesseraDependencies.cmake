@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the library is built on. tools/install_dependencies.sh installs all of it.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-if(NOT TESSERA_SPARSE_ONLY)
+if(TESSERA_SPARSE_ONLY)
+  set(OPENBLAS_LIBRARY libopenblas.so)
+else()
   find_package(ZLIB REQUIRED)
   find_package(fmt REQUIRED)
 
-  # OpenBLAS, in the variant whose threads are OpenMP's (or serial): it must not fight with our own.
-  set(BLA_VENDOR OpenBLAS)
-  find_package(BLAS REQUIRED)
-  find_path(CBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas REQUIRED)
+  # OpenBLAS, in the variant whose threads are OpenMP's (or serial): it must not fight with our own. It is
+  # loaded at the first product and never linked, so the shared library without headers is enough.
+  find_library(OPENBLAS_LIBRARY NAMES libopenblas.so.0 libopenblaso.so.0 libopenblas.so.3 libopenblas.so REQUIRED)
 
   # METIS has no package file of its own.
   find_path(METIS_INCLUDE_DIR metis.h)

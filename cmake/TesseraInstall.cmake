@@ -22,7 +22,7 @@ install(FILES "${PROJECT_BINARY_DIR}/tesseraConfig.cmake"
               "${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake" DESTINATION "${package_folder}")
 
 # A shared tessera knows what it needs. For the static one, which `--static` is for, name it all.
-set(TESSERA_PC_PRIVATE "-lfmt -lz -lopenblas -lgomp")
+set(TESSERA_PC_PRIVATE "-lfmt -lz -lgomp -ldl")
 if(TESSERA_WITH_METIS)
   string(APPEND TESSERA_PC_PRIVATE " -lmetis")
 endif()

@@ -19,7 +19,7 @@ done
 # Releases name some packages differently: of names joined by | any will do, the first is preferred.
 # OpenBLAS comes in several variants; the one with OpenMP threads shares their number with our own loops.
 wanted="g++ cmake ninja-build pkg-config|pkgconf python3 zlib1g-dev|libz-dev libfmt-dev
-libopenblas-openmp-dev|libopenblas-dev libcli11-dev nlohmann-json3-dev|nlohmann-json-dev libgtest-dev|googletest
+libopenblas0-openmp|libopenblas0-pthread|libopenblas0-serial libcli11-dev nlohmann-json3-dev|nlohmann-json-dev libgtest-dev|googletest
 libgmock-dev|google-mock|googletest libmetis-dev ccache"
 # clang-format is pinned, since every version formats differently. Where a release has left it behind,
 # pip has it.

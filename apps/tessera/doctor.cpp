@@ -14,6 +14,7 @@
 #include "tessera/data/embedded.hpp"
 #include "tessera/graph/partition.hpp"
 #include "tessera/graph/stats.hpp"
+#include "tessera/ops/blas.hpp"
 #include "tessera/ops/calibration.hpp"
 #include "verb.hpp"
 
@@ -61,6 +62,16 @@ Check check_metis() {
   return built_with_metis() ? Check{"METIS", "ok", "built in", ""}
                             : Check{"METIS", "missing", "'partition' uses the built-in method",
                                     "install libmetis-dev and rebuild"};
+}
+
+/// Loads it, as no other verb does before it multiplies.
+Check check_blas() {
+  try {
+    return {"BLAS", "ok", ops::describe_blas(), ""};
+  } catch (const Error& error) {
+    const std::string line = error.what();  // ends with the fix
+    return {"BLAS", "missing", line.substr(0, line.size() - error.fix().size() - 2), error.fix()};
+  }
 }
 
 std::string cuda_version(int version) {
@@ -187,8 +198,8 @@ ExitCode run_doctor(Session& session) {
   const CpuInfo cpu = probe_cpu();
   const GpuInfo gpu = probe_gpu();
   session.stage("checking");
-  std::vector<Check> checks{check_library(), check_threads(), check_metis(), check_gpu(gpu),
-                            check_costs({})};
+  std::vector<Check> checks{check_library(), check_threads(), check_metis(),
+                            check_blas(),    check_gpu(gpu),  check_costs({})};
   if (num_gpus() > 0) checks.push_back(check_costs({DeviceKind::cuda, 0}));
 
   const Json json{{"verb", "doctor"},         {"version", version()},     {"build", build_json()},

@@ -78,6 +78,7 @@
 #include "tessera/ops/batch_norm.hpp"
 #include "tessera/ops/bit_forms.hpp"
 #include "tessera/ops/bits.hpp"
+#include "tessera/ops/blas.hpp"
 #include "tessera/ops/calibration.hpp"
 #include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/dropout.hpp"

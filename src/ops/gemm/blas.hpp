@@ -38,7 +38,8 @@ void multiply(const Product<double>& product);
 /// split into threads is ours, and BLAS never splits.
 class SingleThread {
  public:
-  SingleThread();
+  /// Throws `out_of_memory` unless BLAS has what so many calls need that our threads share.
+  explicit SingleThread(std::int64_t calls);
 
  private:
   OneOpenMpThread openmp_;

@@ -184,8 +184,9 @@ void multiply_in_blocks(const Whole<F, C>& whole) {
   const std::int64_t needed = cut ? checked_area(blocks.inner_blocks, area) : 0;
   if (needed > partials.size()) partials = Buffer<W>(needed);
   Buffer<W>& own_partials = partials;
-  const blas::SingleThread single_thread;
-  parallel_tasks(blocks_of_c * blocks.inner_blocks, [&](std::int64_t task) {
+  const std::int64_t calls = blocks_of_c * blocks.inner_blocks;
+  const blas::SingleThread single_thread(calls);
+  parallel_tasks(calls, [&](std::int64_t task) {
     const std::int64_t slice = task / blocks_of_c;
     const std::int64_t row = task % blocks_of_c / blocks.col_blocks * blocks.rows;
     const std::int64_t col = task % blocks_of_c % blocks.col_blocks * blocks.cols;
