@@ -7,6 +7,7 @@
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 #include "colour.hpp"
 #include "interrupt.hpp"
@@ -35,10 +36,16 @@ std::string exit_code_help() {
 }
 
 ExitCode report_failure(const std::string& program) noexcept {
+  const auto print_line = [&](const char* kind, const char* what) {
+    std::fprintf(stderr, "%s: %s%s\n", program.c_str(), kind, what);
+  };
   const auto print = [&](const char* kind, const char* what) {
-    const bool coloured = *kind != '\0' && colour_on(STDERR_FILENO);
-    std::fprintf(stderr, "%s: %s%s\n", program.c_str(),
-                 coloured ? paint(kind, Paint::red).c_str() : kind, printable(what).c_str());
+    try {
+      const bool coloured = *kind != '\0' && colour_on(STDERR_FILENO);
+      print_line(coloured ? paint(kind, Paint::red).c_str() : kind, printable(what).c_str());
+    } catch (const std::bad_alloc&) {
+      print_line(kind, "out of memory");
+    }
   };
   try {
     throw;
@@ -53,6 +60,15 @@ ExitCode report_failure(const std::string& program) noexcept {
     return ExitCode::out_of_memory;
   } catch (const std::length_error&) {
     print("error: ", "out of memory: an array would be larger than any can be; use smaller sizes");
+    return ExitCode::out_of_memory;
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) {
+      print("internal error: ", error.what());
+      return ExitCode::internal_error;
+    }
+    print("error: ",
+          "the system makes no further thread; raise the limit on memory (ulimit -v) or on "
+          "processes (ulimit -u)");
     return ExitCode::out_of_memory;
   } catch (const std::exception& error) {
     print("internal error: ", error.what());

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "exit_code.hpp"
@@ -26,7 +27,7 @@ constexpr auto grace = std::chrono::seconds(2);
 // `timeout` signals a process and then its group, which reach it one after the other.
 constexpr auto same_wish = std::chrono::milliseconds(300);
 // So many signals end the process even where a result is in its place already.
-constexpr int insistent = 3;
+constexpr int insistent = 2;
 
 // Bytes of the pipe: a signal came, or the watch is over.
 constexpr char signal_came = 's';
@@ -107,7 +108,11 @@ void InterruptWatch::watch() {
       if (++signals > 1) end_process(signals);
       interrupted_ = true;
     } else {
-      on_tick_();
+      try {
+        on_tick_();
+      } catch (const std::bad_alloc&) {
+        // Work goes on without a line of progress.
+      }
     }
     const bool waits = !interrupted_ || has_results_to_keep_;
     if (!waits && Clock::now() > deadline) end_process(signals);

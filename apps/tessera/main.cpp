@@ -79,9 +79,11 @@ int main(int argc, char** argv) {
   // to vanish silently.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  std::string program = "tessera";
   try {
+    program = speaker(argc, argv);
     return static_cast<int>(route(argc, argv));
   } catch (...) {
-    return static_cast<int>(report_failure(speaker(argc, argv)));
+    return static_cast<int>(report_failure(program));
   }
 }

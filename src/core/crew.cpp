@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -39,6 +40,14 @@ constexpr int pauses_per_look = 32;
 
 /// More would only stand in each other's way.
 constexpr int most_helpers = 4096;
+
+/// OpenMP keeps a few bytes for each thread, and ends the process where it gets none.
+bool has_memory_for_openmp() {
+  constexpr std::size_t plenty = 4096;
+  void* volatile memory = std::malloc(plenty);  // volatile: or else the compiler leaves it out
+  std::free(memory);
+  return memory != nullptr;
+}
 
 }  // namespace
 
@@ -116,6 +125,7 @@ std::uint32_t Crew::next_loop(std::uint32_t last) const {
 }
 
 void Crew::help() {
+  if (!has_memory_for_openmp()) return;
   at_work = true;
   omp_set_num_threads(1);  // for libraries that tasks call, such as OpenBLAS
   for (std::uint32_t last = 0;;) {

@@ -14,6 +14,7 @@
 
 #include "core/arena_memory.hpp"
 #include "core/crew.hpp"
+#include "core/meanwhile.hpp"
 #include "graph/select.hpp"
 #include "train/features.hpp"
 #include "train/pattern_order.hpp"
@@ -343,14 +344,14 @@ void BatchSource::make_ahead(std::int64_t i, std::unique_ptr<Batch> former) {
     std::vector<std::int64_t> groups =
         groups_of(epoch == epoch_ ? order_ : order_of(epoch), next % per_epoch);
     const Stream stream = *making_[num_begun_++ % making_.size()];
-    auto batch = std::async(std::launch::async, [this, groups, stream, wanted = wanted_,
-                                                 goes = std::move(former)]() mutable {
-      const LoopsAlone alone(ahead_ > 1);
-      goes.reset();
-      std::unique_ptr<Batch> made = make_batch(groups, stream);
-      if (wanted != nullptr) plan(*made, *wanted);
-      return made;
-    });
+    auto batch =
+        meanwhile([this, groups, stream, wanted = wanted_, goes = std::move(former)]() mutable {
+          const LoopsAlone alone(ahead_ > 1);
+          goes.reset();
+          std::unique_ptr<Batch> made = make_batch(groups, stream);
+          if (wanted != nullptr) plan(*made, *wanted);
+          return made;
+        });
     coming_.push_back({std::move(groups), std::move(batch)});
   }
 }

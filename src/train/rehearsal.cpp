@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "core/meanwhile.hpp"
 #include "core/side_stream.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/memory.hpp"
@@ -56,7 +57,7 @@ Rehearsal::Rehearsal(nn::Layer& model, const nn::Placement& placement, std::int6
     if (out > 1 && in > 1 && std::max(out, in) <= most_columns) shapes.insert({out, in});
   }
   if (shapes.empty()) return;
-  done_ = std::async(std::launch::async, [shapes, placement] {
+  done_ = meanwhile([shapes, placement] {
     try {
       multiply(shapes, placement);
     } catch (const Error&) {
