@@ -37,7 +37,9 @@ std::vector<idx_t> as_metis_indices(const SharedArray<T>& values) {
 
 void check_status(int status) {
   if (status == METIS_OK) return;
-  if (status == METIS_ERROR_MEMORY) {
+  // Where an inner partition lacks memory, the outer one calls it a plain error. With a graph and
+  // options that it takes, it has no other.
+  if (status == METIS_ERROR_MEMORY || status == METIS_ERROR) {
     throw Error(ErrorCode::out_of_memory, "METIS ran out of memory", "partition",
                 "use the method 'grow'");
   }
