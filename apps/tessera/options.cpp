@@ -228,6 +228,7 @@ LoadedData load(Session& session, const DataOptions& options) {
   options.tables.apply_to(read);
   LoadedData loaded{io::open(source, read), 0};
   loaded.seconds = watch.seconds();
+  session.add_notes(loaded.dataset.notes);
   return loaded;
 }
 

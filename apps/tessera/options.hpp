@@ -59,7 +59,7 @@ struct LoadedData {
   double seconds = 0;
 };
 
-/// Opens what was named. `--seed` reaches a `generate:` source that names no seed of its own.
+/// Opens what was named, and hands the session its notes. `--seed` reaches a `generate:` source that names no seed of its own.
 LoadedData load(Session& session, const DataOptions& options);
 
 /// The description of a random graph ("rmat?scale=17") with this seed, in place of any it names.

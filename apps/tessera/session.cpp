@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "colour.hpp"
 #include "output.hpp"
 #include "tessera/core/parallel.hpp"
@@ -13,6 +15,29 @@ namespace {
 
 /// Raised when a key of docs/json.md goes away or changes its meaning.
 constexpr int schema_number = 1;
+
+/// Where the second column of a table begins, of which this is a line.
+std::size_t second_column(const std::string& line) {
+  const std::size_t cell = line.find_first_not_of(' ');
+  const std::size_t gap = cell == std::string::npos ? cell : line.find("  ", cell);
+  const std::size_t column = gap == std::string::npos ? gap : line.find_first_not_of(' ', gap);
+  constexpr std::size_t narrowest = std::string_view("  note  ").size();
+  return cell != 2 || column == std::string::npos ? narrowest : std::max(column, narrowest);
+}
+
+/// The notes as rows of the table below the headline; a report without a headline has them last.
+std::string with_notes(const std::string& report, const std::vector<std::string>& notes) {
+  const bool has_headline = !report.empty() && report.front() != ' ';
+  const std::size_t below = has_headline ? report.find('\n') + 1 : report.size();
+  const std::size_t end = std::min(report.find('\n', below), report.size());
+  std::string rows;
+  for (const std::string& note : notes) {
+    std::string row = "  note";
+    row.resize(second_column(report.substr(below, end - below)), ' ');
+    rows += row + note + '\n';
+  }
+  return report.substr(0, below) + rows + report.substr(below);
+}
 
 }  // namespace
 
@@ -27,8 +52,15 @@ Session::Session(const CommonOptions& options)
   if (options_.threads > 0) set_num_threads(options_.threads);
 }
 
+void Session::add_notes(const std::vector<std::string>& notes) {
+  if (!notes_) notes_.emplace();
+  for (const std::string& note : notes) {
+    if (std::find(notes_->begin(), notes_->end(), note) == notes_->end()) notes_->push_back(note);
+  }
+}
+
 void Session::deliver(const std::string& report, const Json& json) {
-  const std::string text = printable(report, true);
+  const std::string text = printable(notes_ ? with_notes(report, *notes_) : report, true);
   deliver_text(colour_on(STDOUT_FILENO) ? painted_report(text) : text, json);
 }
 
@@ -41,6 +73,7 @@ void Session::deliver_text(const std::string& text, const Json& json) {
     numbered["verb"];  // stands first, whatever else there is
     numbered["schema"] = schema_number;
     numbered.update(json);
+    if (notes_) numbered["notes"] = *notes_;
     const std::string record = numbered.written();
     json_on_stdout ? write_stdout(record) : write_report(options_.json, record);
   }

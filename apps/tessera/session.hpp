@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "interrupt.hpp"
 #include "json.hpp"
@@ -47,8 +48,13 @@ class Session {
   void has_results_to_keep() { interrupt_.set_has_results_to_keep(); }
   void results_are_complete() { interrupt_.set_results_complete(); }
 
+  /// What was guessed, dropped or decided for the user, one sentence each. The report shows them
+  /// once, in the order in which they came.
+  void add_notes(const std::vector<std::string>& notes);
+
   /// Ends the progress display and hands over the results: the report for people on stdout unless
-  /// it is unwanted, the JSON where it was asked for, with the number of its schema.
+  /// it is unwanted, the JSON where it was asked for, with the number of its schema. Both with the
+  /// notes.
   void deliver(const std::string& report, const Json& json);
   /// The same with text for other programs, which has no colours.
   void deliver_text(const std::string& text, const Json& json);
@@ -58,6 +64,7 @@ class Session {
   ProgressLine line_;
   InterruptWatch interrupt_;
   Progress progress_;
+  std::optional<std::vector<std::string>> notes_;  ///< none: nothing was read
 };
 
 }  // namespace tessera::app

@@ -44,8 +44,9 @@ ExitCode predict_memory(Session& session, const TrainArguments& arguments, const
   shape_only.config.precomputed = false;
   shape_only.options.pattern = {};
   session.stage("planning");
-  const train::TrainingMemory memory = train::predict_memory(
-      train::prepare(dataset, shape_only.config, shape_only.options), plan.config, plan.options);
+  const train::Problem problem = train::prepare(dataset, shape_only.config, shape_only.options);
+  const train::TrainingMemory memory = train::predict_memory(problem, plan.config, plan.options);
+  session.add_notes(problem.notes);
   session.deliver(dry_run_text(dataset, plan, memory),
                   dry_run_json(arguments, dataset, plan, memory));
   return ExitCode::ok;
@@ -95,6 +96,7 @@ ExitCode run_train(Session& session, const Arguments& app, TrainArguments argume
   session.files_are_progress();
   const train::TrainReport report = train::fit(data.dataset, plan.config, plan.options);
   session.results_are_complete();
+  session.add_notes(report.notes);
   save_plans(arguments.planning);
   if (!arguments.plot.empty()) {
     session.stage("drawing");

@@ -189,7 +189,6 @@ std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
   table.add({"model", report.model});
   table.add({"parameters", grouped(report.parameters)});
   table.add({"training", training_line(plan.options)});
-  for (const std::string& note : report.notes) table.add({"note", note});
   table.add({"test " + metric,
              fmt::format("{} at the best validation epoch{}", human_metric(report.test, runs),
                          runs > 1 ? fmt::format(", {} runs", runs) : "")});
@@ -239,7 +238,6 @@ Json train_json(const TrainArguments& arguments, const Dataset& dataset, const T
   }
   json["peak_memory_bytes"] = report.peak_memory_bytes;
   json["config"] = config_json(plan);
-  json["notes"] = report.notes;
   json["runs"] = runs_json(report);
   json["curve"] = curve_json(report);
   if (!arguments.checkpoint.empty()) json["checkpoint"] = arguments.checkpoint;
