@@ -111,9 +111,23 @@ void EdgeLines::for_each_line(const TextChunk& chunk, std::int64_t last, OnField
   }
 }
 
+void EdgeLines::too_few_columns(const char* at, std::int64_t columns) const {
+  throw LineProblem{at, fmt::format("has {} columns instead of {}", columns, layout_.table.columns),
+                    "give all lines the same columns"};
+}
+
 const char* EdgeLines::finish_line(const char* at, const char* end, std::int64_t column) const {
-  if (column + 1 < layout_.table.columns) return line_end(at, end);
   const FieldScanner& fields = layout_.table.fields;
+  // The pass that reads weights looks at the rest.
+  if (layout_.weight > column) return line_end(at, end);
+  // Columns that nothing uses are there all the same.
+  std::string scratch;
+  std::string_view unused;
+  for (++column; column < layout_.table.columns; ++column) {
+    const char* const next = fields.next_field(at, end);
+    if (next == nullptr) too_few_columns(at, column);
+    at = fields.scan(next, end, scratch, unused);
+  }
   const char* after = fields.skip_padding(at, end);
   // A separator at the end of the line is no column.
   if (after != end && *after == fields.separator()) after = fields.skip_padding(after + 1, end);
@@ -155,14 +169,15 @@ const char* scan_plain_pair(const char*, const char*, const FieldScanner&, const
 }  // namespace
 
 template <class Vertices>
-void EdgeLines::parse(const TextChunk& chunk, const Vertices& vertices, bool with_values,
-                      std::vector<Entry>& out) const {
+std::int64_t EdgeLines::parse(const TextChunk& chunk, const Vertices& vertices, bool with_values,
+                              std::vector<Entry>& out) const {
   const FieldScanner& fields = layout_.table.fields;
   const std::int64_t weight = with_values ? layout_.weight : -1;
   const std::int64_t last = std::max({layout_.source, layout_.target, weight});
   const bool begins_with_pair = layout_.source + layout_.target == 1 && weight <= 2;
   const bool source_first = layout_.source == 0;
   std::string scratch;
+  std::int64_t dropped = 0;
   for_each_line(chunk, last, [&](const char* at, const char* end) {
     Entry entry{-1, -1, 1};
     const char* const after =
@@ -193,21 +208,22 @@ void EdgeLines::parse(const TextChunk& chunk, const Vertices& vertices, bool wit
       }
       if (column == last) break;
       const char* const next = fields.next_field(at, end);
-      if (next == nullptr) {
-        throw LineProblem{
-            at, fmt::format("has {} columns instead of {}", column + 1, layout_.table.columns),
-            "give all lines the same columns"};
-      }
+      if (next == nullptr) too_few_columns(at, column + 1);
       at = next;
     }
-    if (entry.row >= 0 && entry.col >= 0) out.push_back(entry);
+    if (entry.row >= 0 && entry.col >= 0) {
+      out.push_back(entry);
+    } else {
+      ++dropped;
+    }
     return at;
   });
+  return dropped;
 }
-template void EdgeLines::parse(const TextChunk&, const NumberedVertices&, bool,
-                               std::vector<Entry>&) const;
-template void EdgeLines::parse(const TextChunk&, const NamedVertices&, bool,
-                               std::vector<Entry>&) const;
+template std::int64_t EdgeLines::parse(const TextChunk&, const NumberedVertices&, bool,
+                                       std::vector<Entry>&) const;
+template std::int64_t EdgeLines::parse(const TextChunk&, const NamedVertices&, bool,
+                                       std::vector<Entry>&) const;
 
 void EdgeLines::collect(const TextChunk& chunk, NameIndex& names) const {
   const FieldScanner& fields = layout_.table.fields;
@@ -226,11 +242,7 @@ void EdgeLines::collect(const TextChunk& chunk, NameIndex& names) const {
       }
       if (column == last) return at;
       const char* const next = fields.next_field(at, end);
-      if (next == nullptr) {
-        throw LineProblem{
-            at, fmt::format("has {} columns instead of {}", column + 1, layout_.table.columns),
-            "give all lines the same columns"};
-      }
+      if (next == nullptr) too_few_columns(at, column + 1);
       at = next;
     }
   });

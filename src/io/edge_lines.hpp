@@ -41,9 +41,10 @@ class EdgeLines {
   EdgeLines(const EdgeListLayout& layout, Nonfinite nonfinite)
       : layout_(layout), nonfinite_(nonfinite) {}
 
+  /// Returns how many edges were dropped, because an end of theirs is unknown.
   template <class Vertices>
-  void parse(const TextChunk& chunk, const Vertices& vertices, bool with_values,
-             std::vector<Entry>& out) const;
+  std::int64_t parse(const TextChunk& chunk, const Vertices& vertices, bool with_values,
+                     std::vector<Entry>& out) const;
 
   /// Adds the ids of a chunk, with their places in the text.
   void collect(const TextChunk& chunk, NameIndex& names) const;
@@ -52,6 +53,7 @@ class EdgeLines {
   const char* read_weight(const char* at, const char* end, std::string& scratch,
                           float& weight) const;
   const char* finish_line(const char* at, const char* end, std::int64_t column) const;
+  [[noreturn]] void too_few_columns(const char* at, std::int64_t columns) const;
   template <class OnField>
   void for_each_line(const TextChunk& chunk, std::int64_t last, OnField&& on_line) const;
 

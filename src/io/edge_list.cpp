@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/edge_list.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "io/dataset_arrays.hpp"
 #include "io/edge_lines.hpp"
 #include "io/node_table.hpp"
+#include "io/reading_notes.hpp"
 
 namespace tessera::io {
 namespace {
@@ -49,6 +52,42 @@ Graph build(TextSource& source, std::int64_t begin, std::int64_t vertices, bool 
       options);
 }
 
+/// What was found out about the text because nobody said it.
+void note_layout(const EdgeListLayout& layout, const EdgeListOptions& said, Dataset& dataset) {
+  const TableLayout& table = layout.table;
+  std::vector<std::string> found;
+  if (!said.header) {
+    found.push_back(table.has_header() ? fmt::format("the first line is a header ({})",
+                                                     fmt::join(table.header, ", "))
+                                       : "the first line is an edge, no header");
+  }
+  if (said.ids == IdKind::automatic) {
+    found.push_back(layout.names ? fmt::format("ids are names, as '{}' is no whole number",
+                                               layout.first_name.substr(0, 40))
+                                 : "ids are numbers of vertices");
+  }
+  if (!found.empty()) dataset.notes.push_back(fmt::format("{}", fmt::join(found, "; ")));
+  std::vector<std::string> unused;
+  for (std::int64_t column = 0; column < table.columns; ++column) {
+    if (column == layout.source || column == layout.target || column == layout.weight) continue;
+    unused.push_back(table.has_header() ? table.header[static_cast<std::size_t>(column)]
+                                        : std::to_string(column + 1));
+  }
+  if (unused.empty()) return;
+  dataset.notes.push_back(fmt::format("nothing uses the column{} {}", unused.size() == 1 ? "" : "s",
+                                      fmt::join(unused, ", ")));
+}
+
+/// A list that counts from 1 has a vertex 0 that nothing leads to or from.
+void note_unused_zero(const EdgeListOptions& said, Dataset& dataset) {
+  const Graph& graph = dataset.graph;
+  if (said.base != 0 || graph.num_edges() == 0 || graph.degree(0) > 0) return;
+  const SharedArray<VertexId>& sources = graph.col_indices();
+  if (std::find(sources.begin(), sources.end(), 0) != sources.end()) return;
+  dataset.notes.emplace_back(
+      "no edge has vertex 0: give --base 1 if the list counts vertices from 1");
+}
+
 /// A first line whose ids are both unknown is a header, whatever its words.
 bool is_header(const EdgeListLayout& layout, const NameIndex& ids) {
   if (layout.table.has_header()) return false;
@@ -63,7 +102,7 @@ Dataset read_with_nodes(const std::string& path, const ReadOptions& options) {
   std::int64_t begin = 0;
   const std::string_view head = first_block(source, begin);
   EdgeListOptions by_name = options.edges;
-  by_name.ids = IdKind::names;
+  by_name.ids = IdKind::names;  // They are looked up as texts, whatever they are.
   EdgeListLayout layout = find_edge_list_layout(head, by_name, path);
   if (!options.edges.header && layout.table.sample.size() > 1 && is_header(layout, *table.ids)) {
     by_name.header = true;
@@ -75,12 +114,21 @@ Dataset read_with_nodes(const std::string& path, const ReadOptions& options) {
                                options.nodes.unknown == UnknownIds::drop};
   Dataset dataset = std::move(table.dataset);
   dataset.name = stem_of(path);
+  std::atomic<std::int64_t> dropped = 0;
   dataset.graph = build(
       source, begin, table.ids->size(), layout.weight >= 0, dataset.edges_stored, options,
       [&](VertexId vertex) { return in_quotes(dataset.vertex_names, vertex); },
       [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
-        lines.parse(chunk, vertices, with_values, out);
+        dropped += lines.parse(chunk, vertices, with_values, out);
       });
+  by_name.header = options.edges.header;
+  note_layout(layout, by_name, dataset);
+  dropped = dropped / times_read;
+  if (dropped > 0) {
+    dataset.notes.push_back(fmt::format("{} dropped, as an end is not in the table of vertices",
+                                        counted(dropped, "edge was", "edges were")));
+  }
+  note_merged_edges(dataset.edges_stored, options.duplicates, dataset);
   dataset.validate(options.nonfinite);
   return dataset;
 }
@@ -145,6 +193,9 @@ Dataset read_edge_list(const std::string& path, const ReadOptions& options) {
           lines.parse(chunk, vertices, with_values, out);
         });
   }
+  note_layout(layout, options.edges, dataset);
+  if (!layout.names) note_unused_zero(options.edges, dataset);
+  note_merged_edges(dataset.edges_stored, options.duplicates, dataset);
   dataset.validate(options.nonfinite);
   return dataset;
 }

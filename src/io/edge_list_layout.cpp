@@ -59,16 +59,21 @@ std::int64_t weight_column(const EdgeListLayout& layout, const EdgeListOptions& 
   return 3 - layout.source - layout.target;
 }
 
-bool have_names(const EdgeListLayout& layout, IdKind ids) {
-  if (ids != IdKind::automatic) return ids == IdKind::names;
-  for (const std::vector<std::string>& row : layout.table.sample) {
-    for (const std::int64_t column : {layout.source, layout.target}) {
-      if (column >= std::ssize(row)) continue;
+/// The first id that is a name; empty where ids are numbers. They are names where most ids of a
+/// column are no whole numbers: a few among numbers are mistakes, which reading the lines reports.
+std::string find_name(const EdgeListLayout& layout) {
+  for (const std::int64_t column : {layout.source, layout.target}) {
+    std::vector<std::string> texts;
+    std::size_t ids = 0;
+    for (const std::vector<std::string>& row : layout.table.sample) {
+      if (column >= std::ssize(row) || row[static_cast<std::size_t>(column)].empty()) continue;
       const std::string& id = row[static_cast<std::size_t>(column)];
-      if (!id.empty() && !is_integer(id)) return true;
+      ++ids;
+      if (!is_integer(id)) texts.push_back(id);
     }
+    if (2 * texts.size() > ids) return texts.front();
   }
-  return false;
+  return {};
 }
 
 /// True for "0 1 0" and "3;4": what a wrong separator, or a decimal comma, leaves of a line.
@@ -130,7 +135,8 @@ EdgeListLayout find_edge_list_layout(std::string_view head, const EdgeListOption
     throw Error(ErrorCode::bad_data, "one column cannot be two of source, target and weight", path,
                 "give --source, --target and --weight different columns");
   }
-  layout.names = have_names(layout, options.ids);
+  if (options.ids == IdKind::automatic) layout.first_name = find_name(layout);
+  layout.names = options.ids == IdKind::names || !layout.first_name.empty();
   if (layout.names && options.ids == IdKind::automatic && options.separator == 0) {
     require_single_ids(layout, path);
   }

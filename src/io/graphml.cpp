@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -14,19 +14,15 @@
 #include "tessera/core/error.hpp"
 
 #include "io/dataset_arrays.hpp"
+#include "io/graphml_keys.hpp"
 #include "io/name_index.hpp"
+#include "io/reading_notes.hpp"
 #include "io/table_columns.hpp"
 #include "io/text.hpp"
 #include "io/xml_pull.hpp"
 
 namespace tessera::io {
 namespace {
-
-/// An attribute of vertices: its value for each of them, empty where it has none.
-struct Attribute {
-  std::string name;
-  std::vector<std::string> values;
-};
 
 /// What the file says, vertices by number.
 struct Contents {
@@ -37,7 +33,8 @@ struct Contents {
   std::vector<float> weights;
   bool weighted = false;
   std::map<std::string, Attribute> attributes;  ///< of vertices, by key
-  std::map<std::string, std::string> edge_keys;
+  std::vector<std::string> edge_unused;         ///< attributes of edges that are no weights
+  bool has_edgedefault = true;
 };
 
 class GraphmlParser {
@@ -51,7 +48,7 @@ class GraphmlParser {
         case XmlPull::Event::close: close(contents); break;
         case XmlPull::Event::end:
           if (graphs_ == 0) fail("holds no graph", "give a file with a <graph> in <graphml>");
-          return;
+          return settle_weights(contents);
       }
     }
   }
@@ -65,6 +62,14 @@ class GraphmlParser {
     if (value == nullptr) fail(fmt::format("<{}> has no '{}'", xml_.name(), attribute));
     return *value;
   }
+  /// The attribute, which must be one of two words; the first where there is none.
+  bool is_second(const char* attribute, std::string_view first, std::string_view second) const {
+    const std::string* const value = xml_.attribute(attribute);
+    if (value == nullptr || *value == first) return false;
+    if (*value == second) return true;
+    fail(fmt::format("{} is '{}'", attribute, value->substr(0, shown_bytes)),
+         fmt::format("use {} or {}", first, second));
+  }
 
   void open(Contents& contents) {
     const std::string_view name = xml_.name();
@@ -72,81 +77,178 @@ class GraphmlParser {
       open_key(contents);
     } else if (name == "graph") {
       if (graphs_++ > 0) fail("holds more than one graph", "keep one graph per file");
-      const std::string* const direction = xml_.attribute("edgedefault");
-      directed_by_default_ = direction == nullptr || *direction != "undirected";
+      contents.has_edgedefault = xml_.attribute("edgedefault") != nullptr;
+      directed_by_default_ = !is_second("edgedefault", "directed", "undirected");
     } else if (name == "node") {
       if (!contents.ids.add(require("id"), contents.vertices)) {
-        fail(fmt::format("vertex '{}' occurs more than once", require("id").substr(0, 40)));
+        fail(
+            fmt::format("vertex '{}' occurs more than once", require("id").substr(0, shown_bytes)));
       }
       ++contents.vertices;
       inside_ = Inside::node;
     } else if (name == "edge") {
-      contents.sources.push_back(require("source"));
-      contents.targets.push_back(require("target"));
-      const std::string* const directed = xml_.attribute("directed");
-      contents.directed.push_back(directed == nullptr ? directed_by_default_ : *directed == "true");
-      contents.weights.push_back(1);
-      inside_ = Inside::edge;
+      open_edge(contents);
+    } else if (name == "port") {
+      inside_ = Inside::nothing;  // What is said of places on a vertex says nothing of the vertex.
     } else if (name == "data") {
-      const std::string* const key = xml_.attribute("key");
-      key_ = key == nullptr ? std::string() : *key;
+      key_ = require("key");
     } else if (name == "hyperedge") {
       fail("holds edges of more than two vertices", "replace them by edges");
     }
   }
 
+  void open_edge(Contents& contents) {
+    contents.sources.push_back(require("source"));
+    contents.targets.push_back(require("target"));
+    contents.directed.push_back(xml_.attribute("directed") == nullptr
+                                    ? directed_by_default_
+                                    : is_second("directed", "false", "true"));
+    contents.weights.push_back(1);
+    inside_ = Inside::edge;
+    has_weight_ = false;
+  }
+
   void open_key(Contents& contents) {
-    const std::string* const name = xml_.attribute("attr.name");
-    const std::string& id = require("id");
-    const std::string* const kind = xml_.attribute("for");
-    const std::string shown = name == nullptr ? id : *name;
-    if (kind == nullptr || *kind == "node" || *kind == "all") contents.attributes[id] = {shown, {}};
-    if (kind == nullptr || *kind == "edge" || *kind == "all") contents.edge_keys[id] = shown;
+    key_ = require("id");
+    if (!keys_.insert(key_).second) {
+      fail(fmt::format("key '{}' is declared more than once", key_.substr(0, shown_bytes)));
+    }
+    const auto text_of = [&](const char* attribute, const std::string& otherwise) {
+      const std::string* const value = xml_.attribute(attribute);
+      return value == nullptr ? otherwise : *value;
+    };
+    const Attribute attribute{text_of("attr.name", key_), text_of("attr.type", ""), {}, {}};
+    const std::string kind = text_of("for", "all");
+    if (kind == "node" || kind == "all") contents.attributes[key_] = attribute;
+    if (kind != "edge" && kind != "all") return;
+    edge_keys_.insert(key_);
+    if (attribute.name != "weight") {
+      // A key for everything is one of vertices first.
+      if (kind == "edge") contents.edge_unused.push_back(attribute.name);
+    } else if (!weight_key_.empty()) {
+      fail("two attributes of edges are called weight", "rename one of them");
+    } else {
+      weight_key_ = key_;
+    }
   }
 
   void close(Contents& contents) {
     const std::string_view name = xml_.name();
+    if (name == "edge" && !has_weight_ && first_without_ == nullptr) first_without_ = xml_.at();
+    if (name == "edge" && !has_weight_) without_weight_.push_back(contents.weights.size() - 1);
     if (name == "node" || name == "edge") inside_ = Inside::nothing;
-    if (name != "data") return;
-    const std::string& text = xml_.text();
+    if (name == "port") inside_ = Inside::node;
+    if (name == "default") close_default(contents);
+    if (name != "data" || inside_ == Inside::nothing) return;
+    if (!keys_.contains(key_)) {
+      fail(fmt::format("no <key> declares '{}'", key_.substr(0, shown_bytes)),
+           "declare every key before the graph");
+    }
     if (inside_ == Inside::node) {
       const auto found = contents.attributes.find(key_);
-      if (found == contents.attributes.end()) return;
-      auto& values = found->second.values;
-      values.resize(static_cast<std::size_t>(contents.vertices));
-      values.back() = trimmed(text);
-    } else if (inside_ == Inside::edge) {
-      const auto found = contents.edge_keys.find(key_);
-      if (found != contents.edge_keys.end() && found->second == "weight") take_weight(contents);
+      if (found == contents.attributes.end()) wrong_kind("vertices");
+      if (!found->second.set_last(contents.vertices, vertex_value(found->second))) given_twice();
+    } else {
+      if (!edge_keys_.contains(key_)) wrong_kind("edges");
+      if (key_ != weight_key_) return;
+      if (has_weight_) given_twice();
+      contents.weights.back() = read_weight();
+      contents.weighted = has_weight_ = true;
     }
   }
 
-  void take_weight(Contents& contents) {
-    const auto value = parse_real(trimmed(xml_.text()));
-    if (!value) fail(fmt::format("weight '{}' is no number", trimmed(xml_.text()).substr(0, 40)));
+  void close_default(Contents& contents) {
+    const auto found = contents.attributes.find(key_);
+    if (found != contents.attributes.end()) {
+      found->second.default_value = vertex_value(found->second);
+    }
+    if (key_ == weight_key_) default_weight_ = read_weight();
+  }
+
+  [[noreturn]] void wrong_kind(const char* items) const {
+    fail(fmt::format("key '{}' is declared for something else than {}", key_.substr(0, shown_bytes),
+                     items),
+         "declare it for them, or for all");
+  }
+  [[noreturn]] void given_twice() const {
+    fail(fmt::format("key '{}' has two values for one item", key_.substr(0, shown_bytes)),
+         "keep one of them");
+  }
+
+  /// Numbers are finite, as in tables of vertices.
+  std::string vertex_value(const Attribute& attribute) const {
+    const auto value = value_of_type(xml_.text(), attribute.type);
+    const bool is_real = attribute.type == "float" || attribute.type == "double";
+    const bool infinite =
+        is_real && value && !is_missing(*value) && !std::isfinite(*parse_any_real(*value));
+    if (value && !infinite) return *value;
+    fail(fmt::format("'{}' of '{}' is no {}{}", xml_.text().substr(0, shown_bytes),
+                     attribute.name.substr(0, shown_bytes), infinite ? "finite " : "",
+                     attribute.type),
+         "give it that, or change attr.type");
+  }
+
+  float read_weight() const {
+    const std::string text = value_of_type(xml_.text(), "").value_or("");
+    const auto value = parse_real(text);
+    if (!value) fail(fmt::format("weight '{}' is no number", text.substr(0, shown_bytes)));
     if (nonfinite_ == Nonfinite::reject && !std::isfinite(*value)) {
       fail("a weight is not finite", "give finite weights, or use --nonfinite allow");
     }
-    contents.weights.back() = *value;
-    contents.weighted = true;
+    return *value;
   }
 
-  static std::string trimmed(const std::string& text) {
-    const auto first = text.find_first_not_of(" \t\r\n");
-    if (first == std::string::npos) return {};
-    return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+  /// Edges without a weight of their own have the default.
+  void settle_weights(Contents& contents) const {
+    if (default_weight_) {
+      contents.weighted = true;
+      for (const std::size_t edge : without_weight_) contents.weights[edge] = *default_weight_;
+    } else if (contents.weighted && first_without_ != nullptr) {
+      throw LineProblem{first_without_, "an edge has no weight, but others have",
+                        "give every edge a weight, or its <key> a <default>"};
+    }
   }
 
+  static constexpr std::size_t shown_bytes = 40;
   enum class Inside { nothing, node, edge };
   XmlPull xml_;
   Nonfinite nonfinite_;
   Inside inside_ = Inside::nothing;
-  std::string key_;
+  std::string key_;  ///< of the <key> or <data> that is open
+  std::set<std::string, std::less<>> keys_, edge_keys_;
+  std::string weight_key_;
+  std::optional<float> default_weight_;
+  std::vector<std::size_t> without_weight_;
+  const char* first_without_ = nullptr;
+  bool has_weight_ = false;  ///< the edge that is open
   bool directed_by_default_ = true;
   int graphs_ = 0;
 };
 
-Graph graph_of(const Contents& contents, const std::string& path, const ReadOptions& options) {
+/// What the file did not say, or said in vain.
+void note_contents_of(const Contents& contents, Dataset& dataset) {
+  const auto directed = std::count(contents.directed.begin(), contents.directed.end(), true);
+  const auto undirected = std::ssize(contents.directed) - directed;
+  if (!contents.has_edgedefault) {
+    dataset.notes.emplace_back("<graph> has no edgedefault: edges that do not say it are directed");
+  }
+  if (undirected > 0 && directed > 0) {
+    dataset.notes.push_back(fmt::format("{} directed, {} undirected and read as two, one each way",
+                                        counted(directed, "edge is", "edges are"), undirected));
+  } else if (undirected > 0) {
+    dataset.notes.emplace_back("edges are undirected: each is read as two, one each way");
+  } else if (directed > 0) {
+    dataset.notes.emplace_back("edges are directed");
+  }
+  if (!contents.edge_unused.empty()) {
+    dataset.notes.push_back(fmt::format("nothing uses the attribute{} {} of edges",
+                                        contents.edge_unused.size() == 1 ? "" : "s",
+                                        fmt::join(contents.edge_unused, ", ")));
+  }
+}
+
+void build_graph(const Contents& contents, const std::string& path, const ReadOptions& options,
+                 Dataset& dataset) {
   std::vector<VertexId> sources, targets;
   std::vector<float> weights;
   const auto number_of = [&](const std::string& id) {
@@ -168,9 +270,10 @@ Graph graph_of(const Contents& contents, const std::string& path, const ReadOpti
   }
   BuildOptions build{options.duplicates, false, options.progress};
   build.nonfinite = options.nonfinite;
-  return naming_file(path, [&] {
+  dataset.graph = naming_file(path, [&] {
     return from_edges(static_cast<VertexId>(contents.vertices), sources, targets, weights, build);
   });
+  note_merged_edges(std::ssize(sources), options.duplicates, dataset);
 }
 
 }  // namespace
@@ -194,13 +297,14 @@ Dataset read_graphml(const std::string& path, const ReadOptions& options) {
   });
   Dataset dataset;
   dataset.name = stem_of(path);
-  dataset.graph = graph_of(contents, path, options);
+  build_graph(contents, path, options, dataset);
   dataset.edges_stored = std::ssize(contents.sources);
   dataset.vertex_names = contents.ids.names();
+  note_contents_of(contents, dataset);
   std::vector<TextColumn> columns;
   for (auto& [key, attribute] : contents.attributes) {
-    attribute.values.resize(static_cast<std::size_t>(contents.vertices));
-    columns.push_back({attribute.name, std::move(attribute.values)});
+    columns.push_back({attribute.name, attribute.filled(contents.vertices)});
+    attribute.values.clear();
   }
   return naming_file(path, [&] {
     add_columns(std::move(columns), dataset);

@@ -11,6 +11,7 @@
 #include "io/dataset_arrays.hpp"
 #include "io/file.hpp"
 #include "io/matrix_market_header.hpp"
+#include "io/reading_notes.hpp"
 #include "io/scan.hpp"
 #include "io/text_edges.hpp"
 
@@ -141,6 +142,9 @@ Dataset read_matrix_market(const std::string& path, const ReadOptions& options) 
                        mirror_of(header.symmetry), "row", "column", from_one, parser, check_count},
                       options);
   dataset.edges_stored = header.entries;
+  if (header.symmetry == MatrixSymmetry::general) {
+    note_merged_edges(header.entries, options.duplicates, dataset);
+  }
   return dataset;
 }
 

@@ -16,6 +16,7 @@
 #include "io/deflate.hpp"
 #include "io/file.hpp"
 #include "io/formats.hpp"
+#include "io/reading_notes.hpp"
 #include "io/text.hpp"
 
 namespace tessera::io {
@@ -154,7 +155,9 @@ Dataset open(const std::string& source, const ReadOptions& options) {
         fmt::format("a table of vertices belongs to an edge list, but this is a {}", format.name),
         source, "leave out --nodes, or give the edges as text");
   }
-  return format.read(source, options);
+  Dataset dataset = format.read(source, options);
+  note_contents(dataset);
+  return dataset;
 }
 
 std::vector<std::string> format_names() {

@@ -32,6 +32,9 @@ struct TextEdges {
   FunctionRef<void(std::int64_t entries)> counted;
 };
 
+/// How often `build_from_text` has every line parsed.
+inline constexpr std::int64_t times_read = 2;
+
 /// Reads the text twice: once to count, once to put every edge into its place. Memory is that of
 /// the graph and a block of text.
 Graph build_from_text(TextSource& source, const TextEdges& edges, const ReadOptions& options);

@@ -142,7 +142,59 @@ TEST_F(EdgeList, WordsBetweenBlanksAreEdgesWhereSomebodySaysSo) {
   EXPECT_EQ(dataset.graph.num_edges(), 2);
   EXPECT_EQ(dataset.vertex_names.size(), 3);
   // Numbers past 64 bits are names, and no prose.
-  EXPECT_EQ(read("0 1\n2 9223372036854775808\n").vertex_names[3], "9223372036854775808");
+  EXPECT_EQ(read("0 9223372036854775809\n2 9223372036854775808\n").vertex_names[3],
+            "9223372036854775808");
+}
+
+TEST_F(EdgeList, FewTextsAmongNumbersAreMistakesInWhateverLine) {
+  for (const char* wrong : {"1O", "1.0", "1e3", "0x10", "9223372036854775808"}) {
+    SCOPED_TRACE(wrong);
+    for (const int line : {1, 2, 60, 100}) {
+      std::string text;
+      for (int i = 1; i <= 120; ++i) {
+        text += i == line ? fmt::format("{},{}\n", wrong, i) : fmt::format("{},{}\n", i, i + 1);
+      }
+      EXPECT_THAT(error_of(text), AllOf(HasSubstr(fmt::format("line {}: '{}'", line, wrong)),
+                                        HasSubstr("--ids names")));
+    }
+    EXPECT_THAT(error_of(fmt::format("from,to\n0,1\n{},1\n", wrong)), HasSubstr("line 3"));
+    io::ReadOptions names;
+    names.edges.ids = io::IdKind::names;
+    EXPECT_EQ(read(fmt::format("0,1\n{},1\n", wrong), names).vertex_names[2], wrong);
+  }
+  // One column of texts is enough: readers and the books they read.
+  EXPECT_EQ(read("1,ulysses\n2,emma\n").vertex_names[1], "ulysses");
+}
+
+TEST_F(EdgeList, NotesSayWhatWasFoundOut) {
+  const auto notes = [&](const std::string& text, const io::ReadOptions& options = {}) {
+    return read(text, options).notes;
+  };
+  EXPECT_THAT(notes("0 1\n1 2\n"),
+              ElementsAre("the first line is an edge, no header; ids are numbers of vertices"));
+  EXPECT_THAT(notes("from,to\n1,x1\n2,x2\n"),
+              ElementsAre("the first line is a header (from, to); ids are names, as 'x1' is no "
+                          "whole number"));
+  io::ReadOptions said;
+  said.edges.header = true;
+  said.edges.ids = io::IdKind::numbers;
+  EXPECT_THAT(notes("from,to,day\n0,1,mon\n1,2,tue\n", said),
+              ElementsAre("nothing uses the column day"));
+  EXPECT_THAT(notes("a,b\n1,2\n2,3\n", said), ElementsAre(HasSubstr("--base 1")));
+  said.edges.header = false;
+  said.duplicates = Duplicates::sum;
+  EXPECT_THAT(notes("0,1\n0,1\n0,1\n", said),
+              ElementsAre("2 edges are listed again: weights were added up"));
+}
+
+TEST_F(EdgeList, ColumnsThatNothingUsesAreThereInEveryLine) {
+  EXPECT_EQ(read("from,to,day\n0,1,mon\n1,2,\n").graph.num_edges(), 2);
+  EXPECT_THAT(error_of("from,to,day\n0,1,mon\n1,2\n"),
+              AllOf(HasSubstr("line 3"), HasSubstr("2 columns instead of 3")));
+  EXPECT_THAT(error_of("from,to,day\n0,1,mon,tue\n1,2,tue\n"), HasSubstr("columns"));
+  EXPECT_THAT(error_of("from,to,day\n0,1,mon\n1,2,tue,wed\n"),
+              AllOf(HasSubstr("line 3"), HasSubstr("more than 3")));
+  EXPECT_THAT(error_of("from,weight,to,day\n0,1,1,mon\n1,1,2\n"), HasSubstr("line 3"));
 }
 
 TEST_F(EdgeList, TheSameForAnyNumberOfThreads) {
