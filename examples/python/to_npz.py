@@ -55,8 +55,21 @@ def with_masks(arrays, get, names):
             arrays[ours] = array(mask).astype(bool)
 
 
+def with_others(arrays, others):
+    """Keeps what Tessera has no use for, as far as it is arrays, and says what it leaves out."""
+    for name, value in others.items():
+        if name in arrays or value is None:
+            continue
+        found = array(value)
+        if found.dtype.kind in "biuf":
+            arrays[name] = found
+        else:
+            print(f"to_npz.py: left out: {name}, which is no array of numbers", file=sys.stderr)
+
+
 def from_pyg(data):
-    """A torch_geometric.data.Data: edge_index, edge_weight, x, y and the masks."""
+    """A torch_geometric.data.Data: edge_index, edge_weight, x, y and the masks. Other arrays, such as
+    edge_attr, are kept as they are."""
     def get(name):
         return getattr(data, name, None)
     num_nodes = int(data.num_nodes)
@@ -67,11 +80,15 @@ def from_pyg(data):
         arrays["x"] = array(data.x).astype(np.float32)
     with_labels(arrays, get("y"), num_nodes)
     with_masks(arrays, get, {name: name for name in ("train_mask", "val_mask", "test_mask")})
+    names = getattr(data, "keys", vars(data))
+    names = names() if callable(names) else names
+    with_others(arrays, {name: get(name) for name in names})
     return arrays
 
 
 def from_dgl(graph, features="feat", labels="label", weights=None):
-    """A homogeneous DGLGraph; features, labels and masks are in ndata, weights in edata."""
+    """A homogeneous DGLGraph; features, labels and masks are in ndata, weights in edata. What else is there is
+    kept, that of edges with edge_ before its name."""
     sources, targets = graph.edges()
     num_nodes = int(graph.num_nodes())
     arrays = {"edge_index": np.stack([array(sources), array(targets)]).astype(np.int64),
@@ -83,6 +100,8 @@ def from_dgl(graph, features="feat", labels="label", weights=None):
     with_labels(arrays, graph.ndata[labels] if labels in graph.ndata else None, num_nodes)
     with_masks(arrays, lambda name: graph.ndata[name] if name in graph.ndata else None,
                {name: name for name in ("train_mask", "val_mask", "test_mask")})
+    with_others(arrays, {name: graph.ndata[name] for name in graph.ndata if name not in (features, labels)})
+    with_others(arrays, {f"edge_{name}": graph.edata[name] for name in graph.edata if name != weights})
     return arrays
 
 
@@ -94,12 +113,15 @@ def names_as_arrays(name, texts):
 
 def from_networkx(graph, features=(), label=None, weight=None):
     """A networkx graph. Vertices keep their names; an undirected edge becomes two. `features` are the
-    names of numeric attributes, `label` that of the class, `weight` that of an edge's weight."""
+    names of numeric attributes, `label` that of the class, `weight` that of an edge's weight, which every edge
+    must have."""
     nodes = list(graph.nodes)
     number = {node: i for i, node in enumerate(nodes)}
     edges = []
     for source, target, attributes in graph.edges(data=True):
-        value = 1.0 if weight is None else float(attributes.get(weight, 1.0))
+        if weight is not None and weight not in attributes:
+            raise ValueError(f"the edge from {source!r} to {target!r} has no '{weight}'")
+        value = 1.0 if weight is None else float(attributes[weight])
         edges.append((number[source], number[target], value))
         if not graph.is_directed() and source != target:
             edges.append((number[target], number[source], value))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The script that turns objects of Python's graph libraries into archives, with stand-ins for the objects."""
+import contextlib
+import io
 import sys
 import types
 import unittest
@@ -56,8 +58,13 @@ class ToNpz(cli.CliTest):
         data = types.SimpleNamespace(
             num_nodes=4, edge_index=Tensor([[0, 1, 2], [1, 2, 3]]), x=Tensor(np.ones((4, 2))),
             y=Tensor([[0], [1], [1], [0]]), train_mask=Tensor([True, True, False, False]),
-            test_mask=Tensor([False, False, True, True]))
-        info = self.info(to_npz.from_pyg(data))
+            test_mask=Tensor([False, False, True, True]), edge_attr=Tensor(np.ones((3, 2))), names=["a", "b"])
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            info = self.info(to_npz.from_pyg(data))
+        self.assertEqual(said.getvalue(), "to_npz.py: left out: names, which is no array of numbers\n")
+        self.assertEqual(info["extras"], ["edge_attr"])
+        self.assertIn("nothing uses the array edge_attr", info["notes"])
         self.assertEqual((info["vertices"], info["edges"], info["features"], info["classes"]), (4, 3, 2, 2))
         self.assertEqual((info["train"], info["test"]), (2, 2))
 
@@ -66,19 +73,22 @@ class ToNpz(cli.CliTest):
         graph = types.SimpleNamespace(
             edges=lambda: (Tensor([0, 1]), Tensor([1, 2])), num_nodes=lambda: 5,
             ndata={"feat": Tensor(np.zeros((5, 3))), "label": Tensor([0., 1., float("nan"), 0., 1.])},
-            edata={"w": Tensor([0.5, 2])})
+            edata={"w": Tensor([0.5, 2]), "kind": Tensor([3, 4])})
         info = self.info(to_npz.from_dgl(graph, weights="w"))
+        self.assertEqual(info["extras"], ["edge_kind"])
         self.assertEqual((info["vertices"], info["edges"], info["features"], info["labelled"]), (5, 2, 3, 4))
         self.assertTrue(info["weighted"])
 
     def test_networkx(self):
         import to_npz
         nodes = {"ann": {"age": 3, "club": "x"}, "bob": {"age": 4, "club": "y"}, "eve": {"age": 5}}
-        graph = Networkx(nodes, [("ann", "bob", {}), ("bob", "eve", {"weight": 2})])
+        graph = Networkx(nodes, [("ann", "bob", {"weight": 1}), ("bob", "eve", {"weight": 2})])
         arrays = to_npz.from_networkx(graph, features=["age"], label="club", weight="weight")
         info = self.info(arrays)
         self.assertEqual((info["vertices"], info["edges"], info["labelled"]), (3, 4, 2))
         self.assertEqual(bytes(arrays["vertex_name"]), b"annbobeve")
+        with self.assertRaisesRegex(ValueError, "from 'ann' to 'bob' has no 'weight'"):
+            to_npz.from_networkx(Networkx(nodes, [("ann", "bob", {})]), weight="weight")
         empty = to_npz.from_networkx(Networkx({"a": {}}, [], directed=True))
         self.assertEqual(self.info(empty)["edges"], 0)
 
