@@ -29,6 +29,7 @@ std::vector<std::string> apply_steps(Session& session, const ConvertOptions& opt
   std::vector<std::string> done;
   const auto step = [&](const char* name, auto&& change) {
     session.stage(name);
+    drop_edge_arrays(session, dataset);
     dataset.graph = change(dataset.graph);
     done.emplace_back(name);
   };

@@ -2,13 +2,13 @@
 #include "describe.hpp"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "numbers.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/core/printable.hpp"
+#include "tessera/data/classes.hpp"
 
 namespace tessera::app {
 namespace {
@@ -53,20 +53,12 @@ void add_features(const Features& features, DatasetSummary& summary) {
   }
 }
 
-// Labels need not start at 0 or be without gaps, so this may be less than the highest plus one.
-std::int64_t count_distinct(const ClassLabels& labels) {
-  std::unordered_set<std::int64_t> seen;
-  for (const std::int64_t label : labels) {
-    if (label >= 0) seen.insert(label);
-  }
-  return static_cast<std::int64_t>(seen.size());
-}
-
 void add_labels(const Labels& labels, DatasetSummary& summary) {
   if (const auto* classes = std::get_if<ClassLabels>(&labels)) {
-    summary.classes = count_distinct(*classes);
-    summary.labelled =
-        count_where(classes->size(), [&](std::int64_t i) { return (*classes)[i] >= 0; });
+    const std::vector<std::int64_t> values = class_values(classes->span());
+    summary.classes = std::ssize(values);
+    summary.labelled = count_where(
+        classes->size(), [&](std::int64_t i) { return class_of((*classes)[i], values) >= 0; });
     summary.memory_bytes += bytes_of(*classes);
   } else if (const auto* several = std::get_if<MultiLabels>(&labels)) {
     const Matrix<float>& matrix = **several;
@@ -86,7 +78,12 @@ DatasetSummary summarise(const Dataset& dataset) {
   summary.memory_bytes = bytes_of(dataset.graph) + bytes_of(dataset.train) +
                          bytes_of(dataset.validation) + bytes_of(dataset.test) +
                          bytes_of(dataset.graph_ids) + bytes_of(dataset.graph_labels);
+  for (const VertexSplit& split : dataset.splits) {
+    summary.memory_bytes +=
+        bytes_of(split.train) + bytes_of(split.validation) + bytes_of(split.test);
+  }
   for (const auto& [name, extra] : dataset.extras) summary.memory_bytes += bytes_of(extra.bytes);
+  summary.graph_classes = std::ssize(class_values(dataset.graph_labels.span()));
   add_features(dataset.features, summary);
   add_labels(dataset.labels, summary);
   return summary;

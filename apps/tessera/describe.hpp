@@ -14,9 +14,10 @@ namespace tessera::app {
 struct DatasetSummary {
   std::string feature_kind = "none";  ///< none, dense or sparse
   std::int64_t feature_nonzeros = 0;
-  std::int64_t classes = 0;       ///< different labels in use, or the width of a multi-label matrix
-  std::int64_t labelled = 0;      ///< vertices with a class, or with at least one label of several
-  std::int64_t memory_bytes = 0;  ///< all arrays together
+  std::int64_t classes = 0;  ///< different labels in use, or the width of a multi-label matrix
+  std::int64_t graph_classes = 0;  ///< of the graphs of a union
+  std::int64_t labelled = 0;       ///< vertices with a class, or with at least one label of several
+  std::int64_t memory_bytes = 0;   ///< all arrays together
 };
 
 DatasetSummary summarise(const Dataset& dataset);

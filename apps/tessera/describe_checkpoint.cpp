@@ -36,8 +36,10 @@ std::string checkpoint_text(const train::Checkpoint& checkpoint, const std::stri
   if (best.run >= 0) {
     table.add({"weights", fmt::format("of run {}, epoch {}", best.run + 1, best.epoch)});
     table.add({train::to_string(checkpoint.metric),
-               fmt::format("{:.2f} % validation, {:.2f} % test{}", best.evaluation.validation * 100,
-                           best.evaluation.test * 100,
+               fmt::format("{:.2f} % validation, {}{}", best.evaluation.validation * 100,
+                           checkpoint.split.test.empty()
+                               ? "no test part"
+                               : fmt::format("{:.2f} % test", best.evaluation.test * 100),
                            train::quantised_after_training(checkpoint) ? ", with all bits" : "")});
   }
   const std::int64_t full = train::weight_bytes(checkpoint, {});
@@ -76,7 +78,7 @@ Json checkpoint_json(const train::Checkpoint& checkpoint, const std::string& pat
     json["best"] = {{"run", best.run + 1},
                     {"epoch", best.epoch},
                     {"validation", best.evaluation.validation},
-                    {"test", best.evaluation.test}};
+                    {"test", checkpoint.split.test.empty() ? Json() : Json(best.evaluation.test)}};
   }
   if (!checkpoint.model.bits.empty()) {
     json["bits"] = {{"layers", checkpoint.model.bits},

@@ -21,6 +21,14 @@ namespace {
 
 Json null_if_negative(std::int64_t count) { return count < 0 ? Json() : Json(count); }
 
+bool has_split(const Dataset& dataset) {
+  return !dataset.train.empty() || !dataset.validation.empty() || !dataset.test.empty();
+}
+
+std::int64_t num_splits(const Dataset& dataset) {
+  return dataset.splits.empty() ? (has_split(dataset) ? 1 : 0) : std::ssize(dataset.splits);
+}
+
 Json to_json(const LoadedData& data, const GraphStats& stats, const DatasetSummary& summary) {
   const Dataset& dataset = data.dataset;
   Json extras = Json::array();
@@ -52,13 +60,15 @@ Json to_json(const LoadedData& data, const GraphStats& stats, const DatasetSumma
       {"feature_kind", summary.feature_kind},
       {"feature_nonzeros", summary.feature_nonzeros},
       {"classes", summary.classes},
-      {"label_width", dataset.num_classes()},
+      {"label_width", summary.classes},
       {"multi_label", dataset.is_multi_label()},
       {"labelled", summary.labelled},
       {"train", dataset.train.size()},
       {"validation", dataset.validation.size()},
       {"test", dataset.test.size()},
+      {"splits", num_splits(dataset)},
       {"graphs", dataset.num_graphs()},
+      {"graph_classes", summary.graph_classes},
       {"extras", extras},
       {"memory_bytes", summary.memory_bytes},
       {"load_seconds", data.seconds},
@@ -106,13 +116,19 @@ void add_vertex_data(const Dataset& dataset, const DatasetSummary& summary, Tabl
                fmt::format("{}{}, {} vertices labelled", grouped(summary.classes),
                            dataset.is_multi_label() ? " at once" : "", grouped(summary.labelled))});
   }
-  if (!dataset.train.empty() || !dataset.validation.empty() || !dataset.test.empty()) {
+  if (has_split(dataset)) {
+    const std::int64_t splits = num_splits(dataset);
     table.add(
-        {"split", fmt::format("{} train, {} validation, {} test", grouped(dataset.train.size()),
-                              grouped(dataset.validation.size()), grouped(dataset.test.size()))});
+        {"split", fmt::format("{} train, {} validation, {} test{}", grouped(dataset.train.size()),
+                              grouped(dataset.validation.size()), grouped(dataset.test.size()),
+                              splits > 1 ? fmt::format(", the first of {}", splits) : "")});
   }
   if (!dataset.graph_ids.empty()) {
-    table.add({"union of", fmt::format("{} graphs", grouped(dataset.num_graphs()))});
+    table.add(
+        {"union of", fmt::format("{} graphs{}", grouped(dataset.num_graphs()),
+                                 summary.graph_classes > 0
+                                     ? fmt::format(", {} classes", grouped(summary.graph_classes))
+                                     : "")});
   }
   if (!dataset.extras.empty()) {
     std::string names;

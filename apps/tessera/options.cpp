@@ -252,6 +252,20 @@ void require_savable(const OutputOptions& options) {
   if (!options.path.empty()) io::require_known_ending(options.path);
 }
 
+void drop_edge_arrays(Session& session, Dataset& dataset) {
+  std::vector<std::string> dropped;
+  std::erase_if(dataset.extras, [&](const auto& named) {
+    const auto& [name, extra] = named;
+    const bool of_edges = name.starts_with("edge_") && !extra.shape.empty() &&
+                          extra.shape[0] == dataset.graph.num_edges();
+    if (of_edges) dropped.push_back(name);
+    return of_edges;
+  });
+  if (dropped.empty()) return;
+  session.add_notes({fmt::format("{} left out: the edges are no longer those of the file",
+                                 fmt::join(dropped, ", "))});
+}
+
 void save(Session& session, const OutputOptions& options, const Dataset& dataset) {
   if (options.path.empty()) return;
   session.stage("writing");

@@ -59,7 +59,8 @@ struct LoadedData {
   double seconds = 0;
 };
 
-/// Opens what was named, and hands the session its notes. `--seed` reaches a `generate:` source that names no seed of its own.
+/// Opens what was named, and hands the session its notes. `--seed` reaches a `generate:` source
+/// that names no seed of its own.
 LoadedData load(Session& session, const DataOptions& options);
 
 /// The description of a random graph ("rmat?scale=17") with this seed, in place of any it names.
@@ -75,6 +76,9 @@ void add_dataset_output_options(Arguments& app, OutputOptions& options);
 
 /// Finds what would stop `save` before the work starts. No path means no output, and passes.
 void require_savable(const OutputOptions& options);
+
+/// Leaves out arrays with a row per edge that nothing uses: the edges are about to change. Says so.
+void drop_edge_arrays(Session& session, Dataset& dataset);
 
 /// Writes the data set where a path was given.
 void save(Session& session, const OutputOptions& options, const Dataset& dataset);

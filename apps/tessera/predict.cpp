@@ -22,6 +22,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/memory.hpp"
 #include "tessera/core/printable.hpp"
+#include "tessera/data/classes.hpp"
 #include "tessera/graph/partition.hpp"
 #include "tessera/train/bit_batches.hpp"
 #include "train_options.hpp"
@@ -76,14 +77,6 @@ std::vector<std::int64_t> true_labels(const Dataset& dataset, bool graph_task) {
   return {labels->begin(), labels->end()};
 }
 
-std::vector<std::int64_t> all_labelled(const std::vector<std::int64_t>& labels) {
-  std::vector<std::int64_t> items;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] >= 0) items.push_back(static_cast<std::int64_t>(i));
-  }
-  return items;
-}
-
 std::optional<Quality> assess(const Dataset& dataset, const train::Checkpoint& checkpoint,
                               const train::Prediction& prediction) {
   std::vector<std::int64_t> test = train::test_items(checkpoint, dataset);
@@ -105,7 +98,8 @@ std::optional<Quality> assess(const Dataset& dataset, const train::Checkpoint& c
     return quality;
   }
   const std::vector<std::int64_t> labels = true_labels(dataset, prediction.graph_task);
-  const std::vector<std::int64_t> items = has_test ? test : all_labelled(labels);
+  const std::vector<std::int64_t> items =
+      has_test ? test : labelled_items(labels, class_values(labels));
   if (labels.size() != prediction.classes.size() || items.empty()) return {};
   for (const std::int64_t item : items) {
     const auto i = static_cast<std::size_t>(item);

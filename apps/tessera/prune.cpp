@@ -32,6 +32,7 @@ ExitCode prune(Session& session, const PruneOptions& options) {
   const Stopwatch watch;
   const reorder::NmPruned pruned = prune_nm(dataset.graph, pattern);
   const double seconds = watch.seconds();
+  drop_edge_arrays(session, dataset);
   dataset.graph = pruned.graph;
   save(session, options.output, dataset);
 

@@ -113,7 +113,8 @@ ExitCode run_reorder(Session& session, const ReorderOptions& options) {
   require_savable(options.output);
   if (options.is_nm()) check_nm_command(options.nm);
   picture::require_picture_ending(options.picture, "--picture");
-  const LoadedData data = load(session, options.data);
+  LoadedData data = load(session, options.data);
+  drop_edge_arrays(session, data.dataset);
   const Dataset& dataset = data.dataset;
   session.stage("ordering");
   const Stopwatch watch;

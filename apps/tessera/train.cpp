@@ -70,6 +70,7 @@ double full_test_of(const std::string& path, const Dataset& dataset, const Train
   if (!have_same_layers(baseline.model, plan.config)) {
     reject("the baseline is of another model, or has other layers");
   }
+  if (baseline.split.test.empty()) reject("the split of the baseline has no test part");
   if (train::test_items(baseline, dataset).empty()) {
     reject("the baseline was not trained on this graph");
   }

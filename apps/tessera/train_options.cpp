@@ -159,6 +159,11 @@ void add_task_options(Arguments& app, TrainArguments& a) {
                  "(default 0.6,0.2,0.2)")
       ->type_name("A,B,C")
       ->group(group);
+  app.add_option("--split-index", a.split_index,
+                 "data with several splits: use number K of them, from 0 (default: the first, and "
+                 "with --runs one after the other)")
+      ->type_name("K")
+      ->group(group);
   app.add_option("--folds", a.folds,
                  "cross-validation with K folds: each run is tested on another fold")
       ->type_name("K")
@@ -262,6 +267,7 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
   options.metric = train::parse_metric(a.metric);
   options.normalise = train::parse_normalise(a.normalise);
   if (!a.split.empty()) options.split = parse_split(a.split);
+  options.split_index = a.split_index;
   options.folds = a.folds;
   options.runs = a.runs.value_or(std::max<std::int64_t>(a.folds, 1));
   options.parallel_runs = a.parallel_runs;

@@ -32,6 +32,7 @@ struct TrainArguments {
   std::string partition_file, method = "auto", pattern = "off";
 
   std::string task = "auto", metric = "auto", normalise = "auto", split;
+  std::optional<std::int64_t> split_index;
   std::int64_t folds = 0;
   std::optional<std::int64_t> runs;  ///< 1, or one for each fold
   bool parallel_runs = false;

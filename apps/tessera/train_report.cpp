@@ -142,9 +142,10 @@ Json runs_json(const train::TrainReport& report) {
                     {"best_epoch", run.best_epoch},
                     {"train", run.best.train},
                     {"validation", run.best.validation},
-                    {"test", run.best.test},
+                    {"test", report.tested ? Json(run.best.test) : Json()},
                     {"validation_loss", run.best.validation_loss},
                     {"stopped_early", run.stopped_early}});
+    if (run.split) runs.back()["split"] = *run.split;
   }
   return runs;
 }
@@ -156,7 +157,7 @@ Json curve_json(const train::TrainReport& report) {
     if (record.evaluated) {
       point["train"] = record.evaluation.train;
       point["validation"] = record.evaluation.validation;
-      point["test"] = record.evaluation.test;
+      if (report.tested) point["test"] = record.evaluation.test;
       point["validation_loss"] = record.evaluation.validation_loss;
     }
     curve.push_back(std::move(point));
@@ -189,10 +190,14 @@ std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
   table.add({"model", report.model});
   table.add({"parameters", grouped(report.parameters)});
   table.add({"training", training_line(plan.options)});
-  table.add({"test " + metric,
-             fmt::format("{} at the best validation epoch{}", human_metric(report.test, runs),
-                         runs > 1 ? fmt::format(", {} runs", runs) : "")});
-  table.add({"validation", human_metric(report.validation, runs)});
+  const std::string at = fmt::format(" at the best validation epoch{}",
+                                     runs > 1 ? fmt::format(", {} runs", runs) : "");
+  if (report.tested) {
+    table.add({"test " + metric, human_metric(report.test, runs) + at});
+    table.add({"validation", human_metric(report.validation, runs)});
+  } else {
+    table.add({"validation " + metric, human_metric(report.validation, runs) + at});
+  }
   if (report.lost) {
     table.add({"lost", fmt::format("{:.2f} points of {} against {}", *report.lost * 100, metric,
                                    arguments.baseline.empty() ? "all bits" : arguments.baseline)});
@@ -219,8 +224,8 @@ Json train_json(const TrainArguments& arguments, const Dataset& dataset, const T
   json["layers"] = report.model;
   json["parameters"] = report.parameters;
   json["test"] = {{"metric", train::to_string(report.metric)},
-                  {"mean", report.test.mean},
-                  {"std", deviation_json(report, report.test)},
+                  {"mean", report.tested ? Json(report.test.mean) : Json()},
+                  {"std", report.tested ? deviation_json(report, report.test) : Json()},
                   {"runs", report.runs.size()}};
   json["validation"] = {{"mean", report.validation.mean},
                         {"std", deviation_json(report, report.validation)}};

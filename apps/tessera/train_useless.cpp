@@ -66,6 +66,8 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
        {"--graphs-per-batch", options.batching != train::Batching::graphs,
         "without batches of graphs", "use --batch graphs"},
        {"--split", a.folds > 0, "with --folds", ""},
+       {"--split-index", a.folds > 0, "with --folds", ""},
+       {"--split-index", dataset.splits.empty(), "where the data has one split at most", ""},
        {"--split", has_split, "where the data has a split", "use --folds"},
        {"--checkpoint-every", a.checkpoint.empty(), "without --checkpoint",
         "name a file with --checkpoint"},

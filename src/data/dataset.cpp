@@ -10,6 +10,7 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/data/classes.hpp"
 
 #include "graph/requirements.hpp"
 
@@ -146,6 +147,20 @@ void validate_split(const std::vector<SplitPart>& parts, std::int64_t vertices) 
   }
 }
 
+void validate_splits(const Dataset& dataset, std::int64_t vertices) {
+  const auto validate_one = [&](const VertexSplit& split) {
+    validate_split({{"train", split.train}, {"validation", split.validation}, {"test", split.test}},
+                   vertices);
+  };
+  const VertexSplit first{dataset.train, dataset.validation, dataset.test};
+  validate_one(first);
+  for (const VertexSplit& split : dataset.splits) validate_one(split);
+  if (!dataset.splits.empty() && dataset.splits.front() != first) {
+    reject("splits", "the first of several splits is not train, validation and test",
+           "make them the same, or leave out the others");
+  }
+}
+
 /// Graphs of a union do not touch: they are pooled, batched and judged one by one.
 void validate_union_edges(const Dataset& dataset) {
   const Graph& graph = dataset.graph;
@@ -252,7 +267,7 @@ void Dataset::validate(Nonfinite weights) const {
   } else if (const auto* multi = std::get_if<MultiLabels>(&labels)) {
     validate_multi_labels(*multi, vertices);
   }
-  validate_split({{"train", train}, {"validation", validation}, {"test", test}}, vertices);
+  validate_splits(*this, vertices);
   validate_union(*this, vertices);
   validate_names(*this);
 }
@@ -260,9 +275,10 @@ void Dataset::validate(Nonfinite weights) const {
 bool operator==(const Dataset& a, const Dataset& b) {
   return a.graph == b.graph && same_content(a.features, b.features) &&
          same_content(a.labels, b.labels) && a.train == b.train && a.validation == b.validation &&
-         a.test == b.test && a.graph_ids == b.graph_ids && a.graph_labels == b.graph_labels &&
-         a.vertex_names == b.vertex_names && a.class_names == b.class_names &&
-         a.feature_names == b.feature_names && a.extras == b.extras;
+         a.test == b.test && a.splits == b.splits && a.graph_ids == b.graph_ids &&
+         a.graph_labels == b.graph_labels && a.vertex_names == b.vertex_names &&
+         a.class_names == b.class_names && a.feature_names == b.feature_names &&
+         a.extras == b.extras;
 }
 
 std::ostream& operator<<(std::ostream& out, const Dataset& dataset) {
@@ -271,12 +287,16 @@ std::ostream& operator<<(std::ostream& out, const Dataset& dataset) {
     const bool dense = std::holds_alternative<DenseFeatures>(dataset.features);
     out << ", " << dataset.num_features() << (dense ? " dense" : " sparse") << " features";
   }
-  if (const std::int64_t classes = dataset.num_classes(); classes > 0) {
+  const auto* const labels = std::get_if<ClassLabels>(&dataset.labels);
+  const std::int64_t classes =
+      labels == nullptr ? dataset.num_classes() : std::ssize(class_values(labels->span()));
+  if (classes > 0) {
     out << ", " << classes << " classes" << (dataset.is_multi_label() ? " (multi-label)" : "");
   }
   if (!dataset.train.empty() || !dataset.validation.empty() || !dataset.test.empty()) {
     out << ", split " << dataset.train.size() << " / " << dataset.validation.size() << " / "
         << dataset.test.size();
+    if (!dataset.splits.empty()) out << ", the first of " << dataset.splits.size();
   }
   if (dataset.num_graphs() > 1) out << ", " << dataset.num_graphs() << " graphs";
   return out;

@@ -203,6 +203,7 @@ SharedArray<T> read_flat(ArrayReader& array) {
   return read_elements<T>(array);
 }
 template SharedArray<std::int32_t> read_flat(ArrayReader&);
+template SharedArray<std::int64_t> read_flat(ArrayReader&);
 
 std::int64_t read_integer(ArrayReader& array) {
   if (array.num_elements() != 1 || array.shape().size() > 1) {

@@ -94,6 +94,7 @@ extern template SharedArray<float> read_vector(ArrayReader&);
 template <class T>
 SharedArray<T> read_flat(ArrayReader& array);
 extern template SharedArray<std::int32_t> read_flat(ArrayReader&);
+extern template SharedArray<std::int64_t> read_flat(ArrayReader&);
 
 /// A single integer: no dimensions, or one element.
 std::int64_t read_integer(ArrayReader& array);

@@ -57,7 +57,7 @@ void take_section(const Section& section, ArrayReader& array, OwnParts& own, Dat
   } else if (section.name.starts_with(extra_prefix)) {
     const std::string name = section.name.substr(extra_prefix.size());
     require_plain_name(name, array.where(), ErrorCode::bad_data);
-    take_extra(parts, name, array);
+    take_other(parts, name, array);
   } else if (section.name == checkpoint_section) {
     throw Error(ErrorCode::bad_data, "is a checkpoint of a training run, not a data set",
                 array.where(), "name the data, and give this file as --checkpoint");

@@ -2,6 +2,7 @@
 #include "io/dataset_arrays.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -40,6 +41,27 @@ template <auto Member>
 std::optional<ExtraArray> give_dataset_vector(const Dataset& dataset) {
   if ((dataset.*Member).empty()) return {};
   return stored(dataset.*Member);
+}
+
+/// Several splits are written as masks.
+template <auto Member>
+std::optional<ExtraArray> give_only_split(const Dataset& dataset) {
+  return dataset.splits.empty() ? give_dataset_vector<Member>(dataset) : std::nullopt;
+}
+
+template <auto Member>
+std::optional<ExtraArray> give_masks(const Dataset& dataset) {
+  return mask_of_splits(dataset, Member);
+}
+
+void take_mask_called(std::string_view name, DatasetParts& parts, ArrayReader& array) {
+  SplitMask mask = read_split_mask(name, array);
+  const std::scoped_lock lock(parts.mutex);
+  keep_split_mask(parts.split_masks, std::move(mask));
+}
+
+void take_mask(DatasetParts& parts, ArrayReader& array) {
+  take_mask_called(array.name(), parts, array);
 }
 
 template <class T>
@@ -95,11 +117,32 @@ std::optional<ExtraArray> give_name_ends(const Dataset& dataset) {
   return unless_empty((dataset.*Member).ends());
 }
 
+bool is_one_column(const ArrayReader& array) {
+  return array.shape().size() == 2 && array.shape()[1] == 1;
+}
+
+/// Class numbers in a vector, or in one column.
+SharedArray<std::int64_t> read_classes(ArrayReader& array) {
+  if (!is_one_column(array)) return read_vector<std::int64_t>(array);
+  if (array.kind() != 'f') return read_flat<std::int64_t>(array);
+  const std::shared_ptr<const Matrix<float>> column = read_matrix(array);
+  Buffer<std::int64_t> classes(column->rows());
+  for (std::int64_t i = 0; i < classes.size(); ++i) {
+    const float value = column->data()[i];
+    constexpr float largest_exact = 1 << 24;
+    if (value != std::floor(value) || std::abs(value) >= largest_exact) {
+      array.reject(fmt::format("label {} of item {} is no class number", value, i));
+    }
+    classes[i] = static_cast<std::int64_t>(value);
+  }
+  return classes;
+}
+
 void take_labels(DatasetParts& parts, ArrayReader& array) {
-  if (array.shape().size() == 2) {
+  if (array.shape().size() == 2 && !is_one_column(array)) {
     parts.dataset.labels = read_matrix(array);
   } else {
-    parts.dataset.labels = read_vector<std::int64_t>(array);
+    parts.dataset.labels = read_classes(array);
   }
 }
 
@@ -145,13 +188,16 @@ const ArrayKind kinds[] = {
        return stored(std::int64_t{sparse_features(d)->num_cols()});
      }},
     {"y", take_labels, give_labels},
-    {"train_idx", take_dataset_vector<&Dataset::train>, give_dataset_vector<&Dataset::train>},
-    {"val_idx", take_dataset_vector<&Dataset::validation>,
-     give_dataset_vector<&Dataset::validation>},
-    {"test_idx", take_dataset_vector<&Dataset::test>, give_dataset_vector<&Dataset::test>},
+    {"train_idx", take_dataset_vector<&Dataset::train>, give_only_split<&Dataset::train>},
+    {"val_idx", take_dataset_vector<&Dataset::validation>, give_only_split<&Dataset::validation>},
+    {"test_idx", take_dataset_vector<&Dataset::test>, give_only_split<&Dataset::test>},
+    {"train_mask", take_mask, give_masks<&VertexSplit::train>},
+    {"val_mask", take_mask, give_masks<&VertexSplit::validation>},
+    {"test_mask", take_mask, give_masks<&VertexSplit::test>},
     {"graph_id", take_dataset_vector<&Dataset::graph_ids>,
      give_dataset_vector<&Dataset::graph_ids>},
-    {"graph_label", take_dataset_vector<&Dataset::graph_labels>,
+    {"graph_label",
+     [](DatasetParts& p, ArrayReader& a) { p.dataset.graph_labels = read_classes(a); },
      give_dataset_vector<&Dataset::graph_labels>},
     {"vertex_name", take_name_bytes<&DatasetParts::vertex_names>,
      give_name_bytes<&Dataset::vertex_names>},
@@ -252,68 +298,7 @@ SparseFeatures assemble_features(const DatasetParts& parts, VertexId vertices,
   return {vertices, width, parts.feature_offsets, parts.feature_indices, parts.feature_values};
 }
 
-/// The three parts of a split, each as indices or as a mask.
-struct SplitPart {
-  const char* mask_name;
-  const char* indices_name;
-  SharedArray<std::int32_t> DatasetParts::*mask;
-  SharedArray<std::int64_t> Dataset::*indices;
-};
-constexpr SplitPart split_parts[] = {
-    {"train_mask", "train_idx", &DatasetParts::train_mask, &Dataset::train},
-    {"val_mask", "val_idx", &DatasetParts::validation_mask, &Dataset::validation},
-    {"test_mask", "test_idx", &DatasetParts::test_mask, &Dataset::test}};
-
-const SplitPart* find_split_part(std::string_view name) noexcept {
-  const auto* const found =
-      std::find_if(std::begin(split_parts), std::end(split_parts),
-                   [&](const SplitPart& part) { return name == part.mask_name; });
-  return found == std::end(split_parts) ? nullptr : found;
-}
-
-std::vector<std::int64_t> marked(const SharedArray<std::int32_t>& mask, const char* name) {
-  std::vector<std::int64_t> indices;
-  for (std::int64_t i = 0; i < mask.size(); ++i) {
-    if (mask[i] == 1) indices.push_back(i);
-    if (mask[i] == 0 || mask[i] == 1) continue;
-    throw Error(ErrorCode::bad_data, fmt::format("{} is no truth value", mask[i]),
-                fmt::format("{}[{}]", name, i), "use 0 and 1, or False and True");
-  }
-  return indices;
-}
-
-/// Masks become indices. Where a file has both, they must say the same.
-void apply_mask(const SplitPart& part, const DatasetParts& parts, Dataset& dataset) {
-  const SharedArray<std::int32_t>& mask = parts.*part.mask;
-  if (mask.empty()) return;
-  const std::int64_t vertices = dataset.graph.num_rows();
-  if (mask.size() != vertices) {
-    throw Error(ErrorCode::bad_data,
-                fmt::format("has {} entries for {} vertices", mask.size(), vertices),
-                part.mask_name, "give one truth value per vertex");
-  }
-  std::vector<std::int64_t> indices = marked(mask, part.mask_name);
-  SharedArray<std::int64_t>& given = dataset.*part.indices;
-  if (given.empty()) {
-    given = std::move(indices);
-    return;
-  }
-  std::vector<std::int64_t> sorted(given.begin(), given.end());
-  std::sort(sorted.begin(), sorted.end());
-  if (sorted == indices) return;
-  throw Error(ErrorCode::bad_data, fmt::format("differs from {}", part.indices_name),
-              part.mask_name, "keep one of the two");
-}
-
 }  // namespace
-
-bool is_split_mask(const ArrayReader& array) noexcept {
-  return array.shape().size() == 1 && find_split_part(array.name()) != nullptr;
-}
-
-void take_split_mask(DatasetParts& parts, ArrayReader& array) {
-  parts.*find_split_part(array.name())->mask = read_vector<std::int32_t>(array);
-}
 
 bool is_dataset_array(std::string_view name) noexcept { return find_kind(name) != nullptr; }
 
@@ -321,9 +306,10 @@ void take_dataset_array(DatasetParts& parts, ArrayReader& array) {
   find_kind(array.name())->take(parts, array);
 }
 
-void take_extra(DatasetParts& parts, const std::string& name, ArrayReader& array) {
+void take_other(DatasetParts& parts, const std::string& name, ArrayReader& array) {
+  if (is_split_mask(name)) return take_mask_called(name, parts, array);
   ExtraArray extra = read_as_is(array);
-  const std::scoped_lock lock(parts.extras_mutex);
+  const std::scoped_lock lock(parts.mutex);
   parts.dataset.extras.emplace(name, std::move(extra));
 }
 
@@ -339,7 +325,7 @@ Dataset assemble(DatasetParts&& parts, Graph graph, const std::string& path,
     if (has_sparse_features(parts)) {
       dataset.features = assemble_features(parts, dataset.graph.num_rows(), options);
     }
-    for (const SplitPart& part : split_parts) apply_mask(part, parts, dataset);
+    apply_split_masks(parts.split_masks, dataset);
     const auto names = [](const NameArrays& arrays) { return Names(arrays.ends, arrays.bytes); };
     dataset.vertex_names = names(parts.vertex_names);
     dataset.class_names = names(parts.class_names);

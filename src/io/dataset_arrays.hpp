@@ -12,6 +12,7 @@
 #include "tessera/io/open.hpp"
 
 #include "io/array.hpp"
+#include "io/split_masks.hpp"
 
 /// A data set as named arrays. Formats differ in how they hold the edges; the names of everything
 /// else, and what is read from and written to each, stand in one table behind these functions.
@@ -28,9 +29,8 @@ struct DatasetParts {
   SharedArray<float> feature_values;
   std::int64_t feature_width = -1;
   std::int64_t file_bytes =
-      0;  ///< of the file, unpacked: features must be paid for as vertices are
-  /// A truth value per vertex: another way to write the split.
-  SharedArray<std::int32_t> train_mask, validation_mask, test_mask;
+      0;                   ///< of the file, unpacked: features must be paid for as vertices are
+  SplitMasks split_masks;  ///< another way to write the split
 
   /// Names are kept as their bytes and where each ends.
   struct NameArrays {
@@ -39,8 +39,8 @@ struct DatasetParts {
   };
   NameArrays vertex_names, class_names, feature_names;
 
-  /// Guards the extras: arrays of one file may be read by several threads.
-  std::mutex extras_mutex;
+  /// Guards masks and extras: arrays of one file may be read by several threads.
+  std::mutex mutex;
 };
 
 /// True for the names in the table.
@@ -49,15 +49,8 @@ bool is_dataset_array(std::string_view name) noexcept;
 /// Reads an array of the table.
 void take_dataset_array(DatasetParts& parts, ArrayReader& array);
 
-/// True for `train_mask`, `val_mask` and `test_mask` with one value per vertex. Those of several
-/// splits side by side are extras.
-bool is_split_mask(const ArrayReader& array) noexcept;
-
-/// Reads one of them.
-void take_split_mask(DatasetParts& parts, ArrayReader& array);
-
-/// Reads an array Tessera has no use for.
-void take_extra(DatasetParts& parts, const std::string& name, ArrayReader& array);
+/// Reads an array that is not in the table: a mask of the split, or what Tessera has no use for.
+void take_other(DatasetParts& parts, const std::string& name, ArrayReader& array);
 
 /// Joins the parts and a graph, which has its structure and values, and validates the whole.
 Dataset assemble(DatasetParts&& parts, Graph graph, const std::string& path,

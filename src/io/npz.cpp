@@ -17,6 +17,7 @@
 #include "io/npy.hpp"
 #include "io/npz_arrays.hpp"
 #include "io/npz_edges.hpp"
+#include "io/reading_notes.hpp"
 
 namespace tessera::io {
 namespace {
@@ -72,10 +73,8 @@ void read_arrays(const OpenNpz& npz, EdgeArrays& edges, DatasetParts& parts,
       kind->take(edges, array);
     } else if (is_dataset_array(array.name())) {
       take_dataset_array(parts, array);
-    } else if (is_split_mask(array)) {
-      take_split_mask(parts, array);
     } else {
-      take_extra(parts, array.name(), array);
+      take_other(parts, array.name(), array);
     }
   });
 }
@@ -86,12 +85,44 @@ std::int64_t vertices_with_data(const DatasetParts& parts) {
     return (*dense)->rows();
   }
   if (!parts.feature_offsets.empty()) return parts.feature_offsets.size() - 1;
+  if (const auto* several = std::get_if<MultiLabels>(&parts.dataset.labels)) {
+    return (*several)->rows();
+  }
   const auto* labels = std::get_if<ClassLabels>(&parts.dataset.labels);
   return labels == nullptr ? 0 : labels->size();
 }
 
+/// True for what a file says of its edges and nothing uses: `edge_attr`, `edge_type` and the like,
+/// with a row per edge.
+bool is_of_edges(const std::string& name, const ExtraArray& extra, EdgeOffset edges) {
+  return name.starts_with("edge_") && !extra.shape.empty() && extra.shape[0] == edges && edges > 0;
+}
+
+bool has_arrays_of_edges(const Dataset& dataset, EdgeOffset edges) {
+  return std::any_of(dataset.extras.begin(), dataset.extras.end(), [&](const auto& named) {
+    return is_of_edges(named.first, named.second, edges);
+  });
+}
+
+/// Puts the rows of such arrays into the order of the graph's edges, which is the one that is
+/// written. Of edges that were merged the first row stays.
+void sort_arrays_of_edges(const Graph& graph, EdgeOffset edges, Dataset& dataset) {
+  const SharedArray<EdgeOffset>& places = graph.edge_ids();
+  for (auto& [name, extra] : dataset.extras) {
+    if (!is_of_edges(name, extra, edges)) continue;
+    const std::int64_t row_bytes = extra.bytes.size() / edges;
+    Buffer<std::byte> sorted(graph.num_edges() * row_bytes);
+    for (EdgeOffset k = edges - 1; k >= 0; --k) {
+      std::copy_n(extra.bytes.data() + k * row_bytes, row_bytes,
+                  sorted.data() + places[k] * row_bytes);
+    }
+    extra.shape[0] = graph.num_edges();
+    extra.bytes = std::move(sorted);
+  }
+}
+
 Graph build_graph(const EdgeArrays& edges, const SharedArray<float>& values, const OpenNpz& npz,
-                  const ReadOptions& options) {
+                  bool keep_edge_ids, const ReadOptions& options) {
   const std::string& path = npz.file.path();
   const std::int64_t claimed_rows = edges.num_rows >= 0 ? edges.num_rows : edges.num_nodes;
   const std::int64_t claimed_cols = edges.num_cols >= 0 ? edges.num_cols : edges.num_nodes;
@@ -115,7 +146,7 @@ Graph build_graph(const EdgeArrays& edges, const SharedArray<float>& values, con
     throw Error(ErrorCode::bad_data, fmt::format("{} values for {} edges", values.size(), count),
                 path + ": 'value.npy'", damaged_file_fix);
   }
-  BuildOptions build{options.duplicates, false, options.progress};
+  BuildOptions build{options.duplicates, keep_edge_ids, options.progress};
   build.nonfinite = options.nonfinite;
   return naming_file(path, [&] {
     if (!edges.src_li.empty()) return from_edges(rows, edges.src_li, edges.dst_li, values, build);
@@ -167,10 +198,18 @@ Dataset read_npz(const std::string& path, const ReadOptions& options) {
                 "keep one of 'value' and 'edge_weight' (SciPy's 'data')");
   }
   if (parts.values.empty()) parts.values = edges.weights;
-  parts.dataset.edges_stored = std::max(edges.row.size(), edges.src_li.size());
-  Graph graph = build_graph(edges, parts.values, npz, options);
+  const EdgeOffset listed = std::max(edges.row.size(), edges.src_li.size());
+  parts.dataset.edges_stored = listed;
+  const bool sorts = has_arrays_of_edges(parts.dataset, listed);
+  Graph graph = build_graph(edges, parts.values, npz, sorts, options);
   edges = {};
-  return assemble(std::move(parts), std::move(graph), path, options);
+  if (sorts) {
+    sort_arrays_of_edges(graph, listed, parts.dataset);
+    graph = graph.with_edge_ids({});
+  }
+  Dataset dataset = assemble(std::move(parts), std::move(graph), path, options);
+  note_merged_edges(listed, options.duplicates, dataset);
+  return dataset;
 }
 
 void write_npz(const Dataset& dataset, const std::string& path, const Progress& progress) {

@@ -38,6 +38,8 @@ void take_edge_index(EdgeArrays& edges, ArrayReader& array) {
   if (shape.size() != 2 || (shape[0] != 2 && shape[1] != 2)) {
     array.reject("must have the shape (2, edges)");
   }
+  edges.has_edge_index = true;
+  if (array.num_elements() == 0) return;  // Without edges it may be of any type.
   SharedArray<VertexId> flat = read_flat<VertexId>(array);
   if (shape[0] == 2) {
     edges.edge_index = std::move(flat);
@@ -173,16 +175,18 @@ bool is_own_edge_array(std::string_view name) {
 
 void settle(EdgeArrays& edges, std::int64_t vertices_with_data, const std::string& path) {
   if (!edges.format.empty()) settle_scipy(edges, path);
-  if (edges.edge_index.empty()) return;
+  if (!edges.has_edge_index) return;
   const std::int64_t count = edges.edge_index.size() / 2;
   const auto owner = std::make_shared<const SharedArray<VertexId>>(edges.edge_index);
   edges.src_li = {owner, owner->data(), count};
   edges.dst_li = {owner, owner->data() + count, count};
   if (edges.num_nodes >= 0) return;
-  edges.num_nodes =
-      vertices_with_data > 0
-          ? vertices_with_data
-          : std::int64_t{*std::max_element(edges.edge_index.begin(), edges.edge_index.end())} + 1;
+  if (vertices_with_data > 0) {
+    edges.num_nodes = vertices_with_data;
+  } else if (count > 0) {
+    const auto* const highest = std::max_element(edges.edge_index.begin(), edges.edge_index.end());
+    edges.num_nodes = std::int64_t{*highest} + 1;
+  }
 }
 
 }  // namespace tessera::io

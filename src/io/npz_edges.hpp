@@ -20,6 +20,7 @@ struct EdgeArrays {
   SharedArray<VertexId> row, col;        ///< targets and sources
   SharedArray<VertexId> src_li, dst_li;  ///< the same as an edge list
   SharedArray<VertexId> edge_index;      ///< sources, then targets
+  bool has_edge_index = false;           ///< it may be empty
   SharedArray<float> weights;            ///< of a matrix of SciPy's, or `edge_weight`
   std::string format;                    ///< SciPy's: "csr", "csc" or "coo"
   SharedArray<std::int64_t> shape;

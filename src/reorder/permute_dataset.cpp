@@ -146,6 +146,11 @@ Dataset permuted(const Dataset& dataset, const Permutation& permutation) {
   result.train = renumbered(dataset.train, old_to_new);
   result.validation = renumbered(dataset.validation, old_to_new);
   result.test = renumbered(dataset.test, old_to_new);
+  for (VertexSplit& split : result.splits) {
+    for (SharedArray<std::int64_t>* part : {&split.train, &split.validation, &split.test}) {
+      *part = renumbered(*part, old_to_new);
+    }
+  }
   result.graph_ids = moved_values(dataset.graph_ids, new_to_old);
   result.vertex_names = moved_names(dataset.vertex_names, new_to_old);
   for (auto& [name, extra] : result.extras) extra = moved_extra(extra, new_to_old);

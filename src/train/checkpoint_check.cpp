@@ -74,8 +74,11 @@ class CheckpointCheck {
     }
     const bool rising =
         std::adjacent_find(names.begin(), names.end(), std::greater_equal<>()) == names.end();
-    if (!rising || (!names.empty() && names.front() < 0))
+    // -1 is the name of a class beside 1 alone.
+    const bool is_class_minus = names == std::vector<std::int64_t>{-1, 1};
+    if (!rising || (!names.empty() && names.front() < 0 && !is_class_minus)) {
       reject("the names of classes do not rise");
+    }
     for (const auto* part : {&c_.split.train, &c_.split.validation, &c_.split.test}) {
       const auto first = std::min_element(part->begin(), part->end());
       if (first != part->end() && *first < 0) reject(fmt::format("the split has item {}", *first));

@@ -39,11 +39,17 @@ std::uint64_t hash_of_labels(const Problem& problem) {
   return hash_of(std::span<const std::int64_t>(problem.class_values), hash);
 }
 
-std::uint64_t hash_of_split(const Split& split) {
-  std::uint64_t hash = start;
+std::uint64_t hash_of_split(const Split& split, std::uint64_t hash = start) {
   for (const auto* part : {&split.train, &split.validation, &split.test}) {
     hash = hash_of(std::span<const std::int64_t>(*part), hash);
   }
+  return hash;
+}
+
+std::uint64_t hash_of_splits(const Problem& problem) {
+  if (problem.splits.empty()) return hash_of_split(problem.split);
+  std::uint64_t hash = start;
+  for (const Split& split : problem.splits) hash = hash_of_split(split, hash);
   return hash;
 }
 
@@ -58,7 +64,7 @@ std::vector<Setting> data_fingerprint(const Problem& problem) {
   add("weights", hash_of_weights(problem.graph));
   add("features", hash_of_features(problem.features));
   add("labels", hash_of_labels(problem));
-  add("split", hash_of_split(problem.split));
+  add("split", hash_of_splits(problem));
   if (problem.graph_task) add("graphs", hash_of(problem.graph_ids.span(), start));
   return settings;
 }

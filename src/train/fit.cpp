@@ -51,8 +51,11 @@ bool may_grow(const std::string& name) {
   return name == "training.epochs" || name == "training.runs";
 }
 
-/// What is learned is kept in fp32, so that a training can go on in another precision.
-bool may_change(const std::string& name) { return name == "training.precision"; }
+/// What is learned is kept in fp32, so that a training can go on in another precision. Which splits
+/// are used, the data's fingerprint says.
+bool may_change(const std::string& name) {
+  return name == "training.precision" || name == "training.split_index";
+}
 
 void require_same(const SettingsReader& then, const std::vector<Setting>& now,
                   const std::string& path) {
@@ -132,6 +135,7 @@ class Fit {
 
   TrainReport run() {
     report_.metric = problem_.metric;
+    report_.tested = !problem_.split.test.empty();
     report_.notes = problem_.notes;
     if (options_.placement.precision == Precision::tf32 &&
         options_.placement.device().kind == DeviceKind::cpu) {
@@ -215,8 +219,13 @@ class Fit {
   }
 
   Split split_of(std::int64_t run) const {
+    if (!problem_.splits.empty()) return problem_.splits[split_number(run)];
     if (options_.folds == 0) return problem_.split;
     return fold_split(problem_.labels, options_.folds, run % options_.folds, options_.seed);
+  }
+
+  std::size_t split_number(std::int64_t run) const {
+    return static_cast<std::size_t>(run) % problem_.splits.size();
   }
 
   /// The state that a checkpoint has of a run, or null.
@@ -366,6 +375,8 @@ class Fit {
     run.best_epoch = position.best_epoch;
     run.best = position.best;
     run.stopped_early = out_of_patience(position);
+    if (!problem_.splits.empty()) run.split = static_cast<std::int64_t>(split_number(number));
+    if (options_.split_index) run.split = options_.split_index;
     run.curve = std::move(curve);
   }
 

@@ -4,18 +4,19 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/sgc.hpp"
 
 #include "train/data_fingerprint.hpp"
 #include "train/features.hpp"
 #include "train/host.hpp"
+#include "train/items.hpp"
 #include "train/pattern_order.hpp"
 #include "train/standardise.hpp"
 
@@ -84,54 +85,6 @@ void propagate_beforehand(const nn::ModelConfig& config, const TrainOptions& opt
       fmt::format("features propagated {} {} beforehand", hops, hops == 1 ? "hop" : "hops"));
 }
 
-void take_vertex_labels(const Dataset& dataset, Problem& problem) {
-  problem.num_items = dataset.graph.num_rows();
-  problem.outputs = dataset.num_classes();
-  if (dataset.is_multi_label()) {
-    problem.targets = std::get<MultiLabels>(dataset.labels);
-    if (problem.outputs == 0) {
-      reject("the label matrix has no columns", dataset.name, "use data with labels");
-    }
-    return;
-  }
-  const auto* const labels = std::get_if<ClassLabels>(&dataset.labels);
-  if (labels == nullptr || problem.outputs == 0) {
-    reject("the data set has no labels", dataset.name, "use data with labels to train on");
-  }
-  problem.labels.assign(labels->begin(), labels->end());
-  problem.class_names = dataset.class_names;
-}
-
-void take_graph_labels(const Dataset& dataset, Problem& problem) {
-  if (dataset.graph_ids.empty() || dataset.graph_labels.empty()) {
-    reject("the data set has no labels for graphs", dataset.name,
-           "use a union of graphs with labels, or classify vertices (--task node)");
-  }
-  problem.num_items = dataset.num_graphs();
-  problem.graph_ids = dataset.graph_ids;
-  const std::set<std::int64_t> values(dataset.graph_labels.begin(), dataset.graph_labels.end());
-  std::copy_if(values.begin(), values.end(), std::back_inserter(problem.class_values),
-               [](std::int64_t value) { return value >= 0; });
-  problem.outputs = std::ssize(problem.class_values);
-  for (const std::int64_t value : dataset.graph_labels) {
-    const auto place =
-        std::lower_bound(problem.class_values.begin(), problem.class_values.end(), value);
-    problem.labels.push_back(value < 0 ? -1 : place - problem.class_values.begin());
-  }
-}
-
-void require_two_classes(const Problem& problem) {
-  if (problem.multi_label()) return;
-  std::int64_t first = -1;
-  for (const std::int64_t label : problem.labels) {
-    if (label < 0) continue;
-    if (first >= 0 && label != first) return;
-    first = label;
-  }
-  reject(first < 0 ? "no item has a label" : fmt::format("all labels are {}", first), problem.name,
-         "use data with at least two classes");
-}
-
 Metric chosen_metric(const Problem& problem, Metric asked) {
   if (asked == Metric::automatic) {
     return problem.multi_label() ? Metric::micro_f1 : Metric::accuracy;
@@ -148,51 +101,23 @@ Metric chosen_metric(const Problem& problem, Metric asked) {
   return asked;
 }
 
-std::vector<std::int64_t> labelled_items(const Problem& problem) {
-  std::vector<std::int64_t> items;
-  for (std::int64_t item = 0; item < problem.num_items; ++item) {
-    if (problem.multi_label() || problem.labels[index_of(item)] >= 0) items.push_back(item);
-  }
-  return items;
-}
-
-void require_usable(const Problem& problem, const char* name,
-                    const std::vector<std::int64_t>& part) {
-  if (part.empty()) {
-    reject(fmt::format("the {} part of the split is empty", name), problem.name,
-           "give it vertices, or remove the split to have one drawn");
-  }
-  if (problem.multi_label()) return;
-  for (const std::int64_t item : part) {
-    if (problem.labels[index_of(item)] < 0) {
-      reject(fmt::format("{} {} of the {} part has no label",
-                         problem.graph_task ? "graph" : "vertex", item, name),
-             problem.name, "take it out of the split, or label it");
-    }
-  }
-}
-
-void make_split(const Dataset& dataset, const TrainOptions& options, Problem& problem) {
-  const bool has_split =
-      !dataset.train.empty() || !dataset.validation.empty() || !dataset.test.empty();
-  if (options.folds > 0) {
-    if (problem.multi_label()) reject("folds of several labels per item", "folds", "use a split");
-    problem.split = fold_split(problem.labels, options.folds, 0, options.seed);
-    problem.notes.push_back(fmt::format("{}-fold cross-validation, one fold a run", options.folds));
-  } else if (has_split && !problem.graph_task) {
-    const auto copied = [](const SharedArray<std::int64_t>& part) {
-      return std::vector<std::int64_t>(part.begin(), part.end());
-    };
-    problem.split = {copied(dataset.train), copied(dataset.validation), copied(dataset.test)};
-  } else {
-    problem.split = random_split(labelled_items(problem), options.split, options.seed);
-    problem.notes.push_back(fmt::format("no split in the data: {}, {}, {} drawn with seed {}",
-                                        options.split.train, options.split.validation,
-                                        options.split.test, options.seed));
-  }
-  require_usable(problem, "training", problem.split.train);
-  require_usable(problem, "validation", problem.split.validation);
-  require_usable(problem, "test", problem.split.test);
+/// Whether some edge has no edge back. Of very many rows some stand for all.
+bool is_directed(const Graph& graph) {
+  constexpr EdgeOffset edges_to_look_at = 1 << 24;
+  const std::int64_t stride = std::max<std::int64_t>(1, graph.num_edges() / edges_to_look_at);
+  return parallel_reduce(
+      graph.num_rows() / stride, std::int64_t{1} << 10, false,
+      [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t k = begin; k < end; ++k) {
+          const auto row = static_cast<VertexId>(k * stride);
+          for (const VertexId source : graph.neighbours(row)) {
+            const auto back = graph.neighbours(source);
+            if (!std::binary_search(back.begin(), back.end(), row)) return true;
+          }
+        }
+        return false;
+      },
+      [](bool a, bool b) { return a || b; });
 }
 
 void require_fit(const nn::ModelConfig& config, bool graph_task) {
@@ -295,6 +220,11 @@ Problem start(const Dataset& dataset, const nn::ModelConfig& config, bool graph_
   if (dataset.num_features() == 0) add_missing_features(dataset, problem);
   require_finite(problem.features);
   note_weights(config, problem);
+  if (is_directed(problem.graph)) {
+    problem.notes.emplace_back(
+        "the graph is directed: messages follow its edges one way only; 'tessera convert "
+        "--symmetrise' makes them go both ways");
+  }
   return problem;
 }
 
@@ -376,8 +306,7 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
   validate(options);
   reject_useless_pattern(config, options);
   Problem problem = start(dataset, config, is_graph_task(dataset, options.task));
-  problem.graph_task ? take_graph_labels(dataset, problem) : take_vertex_labels(dataset, problem);
-  require_two_classes(problem);
+  take_labels(dataset, problem);
   problem.metric = chosen_metric(problem, options.metric);
   make_split(dataset, options, problem);
   problem.fingerprint = data_fingerprint(problem);

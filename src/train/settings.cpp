@@ -142,6 +142,8 @@ std::vector<Setting> settings_of(const TrainOptions& options) {
   add("training.normalise", options.normalise);
   add("training.split",
       fmt::format("{},{},{}", options.split.train, options.split.validation, options.split.test));
+  add("training.split_index",
+      options.split_index ? text_of(*options.split_index) : std::string(none));
   add("training.folds", options.folds);
   add("training.batching", options.batching);
   add("training.parts", options.parts);
@@ -174,6 +176,7 @@ SettingsReader::SettingsReader(std::vector<Setting> settings, std::string where)
       {"training.evaluate_every", "1"},
       {"model.bits", "all"},
       {"training.pattern", "off"},
+      {"training.split_index", none},
       {"training.normalise", normalise == "on" ? "rows" : normalise}};
   for (const Setting& setting : added) {
     if (by_name_.emplace(setting.name, setting.value).second) settings_.push_back(setting);

@@ -175,7 +175,7 @@ struct Trainer::State {
       const Matrix<float> logits = to_host(*evaluated, place.stream);
       evaluation.train = roc_auc_of(logits, batch, split.train);
       evaluation.validation = roc_auc_of(logits, batch, split.validation);
-      evaluation.test = roc_auc_of(logits, batch, split.test);
+      if (!split.test.empty()) evaluation.test = roc_auc_of(logits, batch, split.test);
     }
     // Not before a step, which may make buffers grow.
     if (may_record && batches.is_full() && !batch.recorded_step.empty() &&

@@ -71,6 +71,10 @@ class Keys(cli.CliTest):
         yield "train", ["train", KARATE, *SHORT, "--evaluate-every", "2", "--runs", "2"]
         yield "train", ["train", KARATE, *SHORT, "--bits", "8", "-c", at("trained_few.tsr"), "--baseline", at("model.tsr")]
         yield "train", ["train", KARATE, *SHORT, "--dry-run"]
+        (self.folder / "splits.npz").write_bytes(cli.graph_npz(
+            4, [(0, 1), (1, 0)], y=cli.npy([0, 1, 0, 1], "q"), train_mask=cli.npy([1, 0, 1, 0, 0, 1, 0, 0], "i", (4, 2)),
+            val_mask=cli.npy([0, 1, 0, 0, 0, 0, 1, 0], "i", (4, 2))))
+        yield "train", ["train", at("splits.npz"), "--epochs", "2"]
         yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "-o", at("classes.txt")]
         yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "--bits", "4", "--quantised", at("few.tsr")]
         self.succeed("train", "embedded:citation", "--epochs", "3", "-c", at("citation.tsr"))

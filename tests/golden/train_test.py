@@ -197,8 +197,8 @@ class Impossible(cli.CliTest):
 
     def test_split(self):
         path = self.write(y=cli.npy([0, 1, 0, 1, -1], "q"), train_idx=cli.npy([0], "q"),
-                          val_idx=cli.npy([1], "q"))
-        self.assertIn("test part of the split is empty", self.reason(cli.USAGE, "train", path))
+                          test_idx=cli.npy([1], "q"))
+        self.assertIn("validation part of the split is empty", self.reason(cli.USAGE, "train", path))
         path = self.write(y=cli.npy([0, 1, 0, 1, -1], "q"), train_idx=cli.npy([0], "q"),
                           val_idx=cli.npy([1], "q"), test_idx=cli.npy([4], "q"))
         self.assertIn("vertex 4", self.reason(cli.USAGE, "train", path))

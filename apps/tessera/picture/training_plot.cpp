@@ -132,13 +132,14 @@ Picture training_plot(const std::string& title, const train::TrainReport& report
                                   report.runs.size() > 1 ? 0.5 : 1,
                                   true});
   }
+  const train::Summary& score = report.tested ? report.test : report.validation;
+  const char* const part = report.tested ? "test" : "validation";
   const std::string best =
       report.runs.size() == 1
-          ? fmt::format("dashed: best on validation, epoch {}, test {} {:.2f} %",
-                        report.runs[0].best_epoch, metric, 100 * report.test.mean)
-          : fmt::format("dashed: best on validation of each of {} runs; test {} {:.2f} +- {:.2f} %",
-                        report.runs.size(), metric, 100 * report.test.mean,
-                        100 * report.test.deviation);
+          ? fmt::format("dashed: best on validation, epoch {}, {} {} {:.2f} %",
+                        report.runs[0].best_epoch, part, metric, 100 * score.mean)
+          : fmt::format("dashed: best on validation of each of {} runs; {} {} {:.2f} +- {:.2f} %",
+                        report.runs.size(), part, metric, 100 * score.mean, 100 * score.deviation);
   picture.shapes.push_back(Text{{70, 628}, best, Anchor::start, 11});
   return picture;
 }

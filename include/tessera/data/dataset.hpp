@@ -44,6 +44,13 @@ struct ExtraArray {
   friend bool operator==(const ExtraArray&, const ExtraArray&) = default;
 };
 
+/// Which vertices are for training, for choosing an epoch and for the test.
+struct VertexSplit {
+  SharedArray<std::int64_t> train, validation, test;
+
+  friend bool operator==(const VertexSplit&, const VertexSplit&) = default;
+};
+
 /// A graph with what is known of its vertices.
 struct Dataset {
   std::string name;
@@ -64,9 +71,12 @@ struct Dataset {
   /// What reading it guessed, dropped, merged or filled in, one sentence each, for people. Every
   /// report shows them. Ignored by `==`, like `name`.
   std::vector<std::string> notes = {};
+  /// Of data with several public splits all of them; the first is `train`, `validation` and `test`.
+  std::vector<VertexSplit> splits = {};
 
   std::int64_t num_features() const;
-  /// Labels in use: highest class + 1, or the width of a multi-label matrix; 0 without labels.
+  /// Highest class + 1, or the width of a multi-label matrix; 0 without labels. How many classes
+  /// are in use, `class_values` says (tessera/data/classes.hpp).
   std::int64_t num_classes() const;
   /// Graphs in the union; 1 when there are no graph ids.
   std::int64_t num_graphs() const;

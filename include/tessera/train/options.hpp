@@ -63,6 +63,9 @@ struct TrainOptions {
   Normalise normalise = Normalise::automatic;
   /// For data without a split of its own.
   SplitShares split;
+  /// Of data with several splits: the number of the one to use, from 0. Absent: the first run uses
+  /// the first, the next run the next, and so on in turns.
+  std::optional<std::int64_t> split_index = {};
   /// Cross-validation: run r is tested on fold r of so many; 0: off. See `fold_split`.
   std::int64_t folds = 0;
 

@@ -28,6 +28,8 @@ struct Problem {
   std::vector<std::int64_t> class_values;
   Names class_names;  ///< as the data set has them, by class value
   Split split;
+  /// Of data with several splits: run r uses number r of these, in turns. Empty: all use `split`.
+  std::vector<Split> splits;
   Metric metric = Metric::accuracy;
   Normalisation normalisation;  ///< that `features` went through
   /// How far they reached above and below 0 before they were rounded; empty: they were not.
@@ -55,6 +57,7 @@ bool is_graph_task(const Dataset& dataset, Task task);
 
 /// Every request that cannot work is an error here, before anything is trained: no labels, one
 /// class only, an empty part of the split, an unlabelled item in it, features that are not finite.
+/// A split may be without a test part; then nothing is tested.
 ///
 /// Data without features gets some: one per vertex for vertices; for graphs, vertex labels or else
 /// degrees. A model with `precomputed` gets its features propagated.

@@ -43,7 +43,8 @@ struct FirstStep {
   double total() const { return start + upload + build + plan + step + capture; }
 };
 
-/// The metric on the three parts of the split, and the loss on the validation part.
+/// The metric on the three parts of the split, and the loss on the validation part. A part without
+/// items has 0.
 struct Evaluation {
   double train = 0;
   double validation = 0;
@@ -71,7 +72,8 @@ struct RunReport {
   std::int64_t best_epoch = 0;
   Evaluation best;  ///< at the epoch that is best on the validation items
   bool stopped_early = false;
-  std::vector<EpochRecord> curve;  ///< every epoch
+  std::optional<std::int64_t> split = {};  ///< its number, of data with several
+  std::vector<EpochRecord> curve;          ///< every epoch
 };
 
 /// The mean over runs and their standard deviation (of a sample: n - 1; 0 for a single run).
@@ -85,6 +87,7 @@ struct TrainReport {
   std::int64_t parameters = 0;
   Metric metric = Metric::accuracy;
   std::vector<RunReport> runs;
+  bool tested = true;  ///< false: the split has no test part, and all that is said of a test is 0
   Summary test;
   Summary validation;
   double step_ms = 0;       ///< median: the batches, forward, backward and optimiser of a step

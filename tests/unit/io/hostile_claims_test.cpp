@@ -136,15 +136,6 @@ TEST_F(HostileArrays, NpzMasksAreTheSplit) {
   EXPECT_TRUE(dataset.extras.empty());
 }
 
-TEST_F(HostileArrays, NpzMasksOfSeveralSplitsAreKept) {
-  ASSERT_EQ(npz_outcome({{"train_mask",
-                          test::extra_array<std::uint8_t>("|b1", {3, 2}, {1, 0, 0, 1, 0, 0})}}),
-            "no error");
-  const Dataset dataset = io::read_npz(file_);
-  EXPECT_TRUE(dataset.train.empty());
-  EXPECT_TRUE(dataset.extras.contains("train_mask"));
-}
-
 TEST_F(HostileArrays, NpzSparseFeatures) {
   const Arrays features{{"x_indptr", vector_of<std::int64_t>({0, 2, 2, 3})},
                         {"x_indices", vector_of<std::int32_t>({4, 1, 2})},

@@ -37,6 +37,46 @@ std::vector<double> numbers_of(const TrainReport& report) {
   return numbers;
 }
 
+TEST(Splits, runs_go_through_them_in_turns) {
+  Dataset dataset = learnable_vertices();
+  dataset.splits = {{dataset.train, dataset.validation, dataset.test},
+                    {dataset.validation, dataset.test, dataset.train}};
+  TrainOptions options = short_training(5);
+  options.runs = 3;
+  const nn::ModelConfig model = small_model(nn::ModelKind::gcn);
+  const TrainReport all = fit(dataset, model, options);
+  ASSERT_EQ(all.runs.size(), 3u);
+  EXPECT_EQ(all.runs[0].split, 0);
+  EXPECT_EQ(all.runs[1].split, 1);
+  EXPECT_EQ(all.runs[2].split, 0);
+  // A run is the one that its split and its seed alone make.
+  options.runs = 1;
+  options.seed += 1;
+  options.split_index = 1;
+  const TrainReport second = fit(dataset, model, options);
+  EXPECT_EQ(second.runs[0].split, 1);
+  EXPECT_EQ(second.runs[0].best, all.runs[1].best);
+}
+
+TEST(Splits, without_a_test_part_nothing_is_tested) {
+  Dataset dataset = learnable_vertices();
+  dataset.test = SharedArray<std::int64_t>();
+  for (const Metric metric : {Metric::accuracy, Metric::roc_auc}) {
+    if (metric == Metric::roc_auc) {
+      std::vector<std::int64_t> two;
+      for (const std::int64_t label : std::get<ClassLabels>(dataset.labels))
+        two.push_back(label % 2);
+      dataset.labels = ClassLabels(std::move(two));
+    }
+    TrainOptions options = short_training(20);
+    options.metric = metric;
+    const TrainReport report = fit(dataset, small_model(nn::ModelKind::gcn), options);
+    EXPECT_FALSE(report.tested);
+    EXPECT_EQ(report.test.mean, 0);
+    EXPECT_GT(report.validation.mean, 0.5);
+  }
+}
+
 class EveryModel : public ::testing::TestWithParam<nn::ModelKind> {};
 
 TEST_P(EveryModel, learns_the_communities) {

@@ -126,6 +126,94 @@ TEST(Prepare, graph_labels_are_numbered_from_zero) {
   EXPECT_EQ(problem.labels[1], 1);
 }
 
+TEST(Prepare, classes_are_the_numbers_in_use) {
+  Dataset dataset = learnable_vertices();
+  const ClassLabels labels = std::get<ClassLabels>(dataset.labels);
+  const auto relabelled = [&](const std::vector<std::int64_t>& values) {
+    std::vector<std::int64_t> changed;
+    for (const std::int64_t label : labels) {
+      changed.push_back(values[static_cast<std::size_t>(label)]);
+    }
+    dataset.labels = ClassLabels(std::move(changed));
+    return prepare(dataset, gcn, short_training());
+  };
+  const Problem wide = relabelled({5, 1'000'000, 7});
+  EXPECT_EQ(wide.outputs, 3);
+  EXPECT_EQ(wide.class_values, (std::vector<std::int64_t>{5, 7, 1'000'000}));
+  EXPECT_NE(wide.notes[0].find("5, 7, 1000000"), std::string::npos);
+  const Problem signs = relabelled({-1, 1, 1});
+  EXPECT_EQ(signs.outputs, 2);
+  EXPECT_EQ(signs.class_values, (std::vector<std::int64_t>{-1, 1}));
+  const Problem plain = relabelled({2, 0, 1});
+  EXPECT_EQ(plain.outputs, 3);
+  EXPECT_TRUE(plain.class_values.empty());
+  EXPECT_TRUE(plain.notes.empty());
+}
+
+TEST(Prepare, graphs_of_minus_one_and_one_are_two_classes) {
+  Dataset graphs = learnable_graphs();
+  std::vector<std::int64_t> signs;
+  for (const std::int64_t label : graphs.graph_labels) signs.push_back(label == 1 ? -1 : 1);
+  graphs.graph_labels = signs;
+  const Problem problem = prepare(graphs, small_model(nn::ModelKind::gin, true), short_training());
+  EXPECT_EQ(problem.outputs, 2);
+  EXPECT_EQ(problem.class_values, (std::vector<std::int64_t>{-1, 1}));
+}
+
+TEST(Prepare, says_that_a_graph_is_directed) {
+  Dataset dataset = learnable_vertices();
+  std::vector<VertexId> sources, targets;
+  for (VertexId v = 0; v < 120; ++v) {
+    sources.push_back(v);
+    targets.push_back((v + 1) % 120);
+  }
+  dataset.graph = from_edges(120, sources, targets);
+  const Problem problem = prepare(dataset, gcn, short_training());
+  ASSERT_EQ(problem.notes.size(), 1u);
+  EXPECT_NE(problem.notes[0].find("--symmetrise"), std::string::npos);
+}
+
+TEST(Prepare, a_split_may_be_without_a_test_part) {
+  Dataset dataset = learnable_vertices();
+  dataset.test = SharedArray<std::int64_t>();
+  const Problem problem = prepare(dataset, gcn, short_training());
+  EXPECT_TRUE(problem.split.test.empty());
+  EXPECT_EQ(problem.notes,
+            std::vector<std::string>{"the split has no test part: nothing is tested"});
+}
+
+/// The learnable vertices with three splits, in which the parts change places.
+Dataset with_three_splits() {
+  Dataset dataset = learnable_vertices();
+  dataset.splits = {{dataset.train, dataset.validation, dataset.test},
+                    {dataset.validation, dataset.test, dataset.train},
+                    {dataset.test, dataset.train, dataset.validation}};
+  return dataset;
+}
+
+TEST(Prepare, several_splits_are_for_several_runs) {
+  const Dataset dataset = with_three_splits();
+  TrainOptions options = short_training();
+  const Problem first = prepare(dataset, gcn, options);
+  EXPECT_EQ(first.splits.size(), 3u);
+  EXPECT_EQ(first.split, first.splits[0]);
+  EXPECT_NE(first.notes[0].find("split 0 of 3"), std::string::npos);
+  options.runs = 2;
+  EXPECT_NE(prepare(dataset, gcn, options).notes[0].find("2 of 3 splits"), std::string::npos);
+  options.split_index = 2;
+  const Problem last = prepare(dataset, gcn, options);
+  EXPECT_TRUE(last.splits.empty());
+  EXPECT_EQ(last.split, first.splits[2]);
+  EXPECT_NE(last.notes[0].find("split 2 of 3"), std::string::npos);
+  options.split_index = 3;
+  expect_impossible({"split 3", "0 to 2"}, dataset, options);
+  options.split_index = 1;
+  expect_impossible({"split 1"}, learnable_vertices(), options);
+  options.folds = 3;
+  options.split_index = 0;
+  expect_impossible({"none of the data is used"}, dataset, options);
+}
+
 TEST(Prepare, precomputed_features_are_propagated) {
   nn::ModelConfig sgc = small_model(nn::ModelKind::sgc);
   sgc.precomputed = true;
