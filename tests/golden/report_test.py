@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/report.py: every report runs on a CPU, from an empty folder, on a graph that is as small as it takes; pages are what
+their records say; what is missing is said in one line. What needs a GPU, PyG or hours has a small stand-in here."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+from unittest import mock
+from xml.etree import ElementTree
+
+import cli
+
+sys.path.insert(0, str(cli.SOURCE / "tools"))
+
+from reports import _cores, _hygnn_lines, attention_peers, bits, common, nm_cuda, summary  # noqa: E402
+
+REPORT = cli.SOURCE / "tools" / "report.py"
+SMALL = "embedded:citation"
+
+
+def report(*words, folder, **environment):
+    return subprocess.run([sys.executable, "-B", str(REPORT), *map(str, words)], cwd=folder, capture_output=True, text=True,
+                          timeout=cli.SECONDS, env={**os.environ, "TESSERA_DATA": "", **environment})
+
+
+class Reports(cli.CliTest):
+    """Each works in a folder of its own, and writes to one that is not there yet."""
+
+    def setUp(self):
+        super().setUp()
+        self.out = self.folder / "new" / "folder"
+
+    def run_report(self, *words, code=0):
+        done = report(*words, "--output", self.out, folder=self.folder)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        return done
+
+    def measure(self, name, *words):
+        self.run_report(name, "--program", cli.PROGRAM, "--commit", "one", *words)
+        return json.loads((self.out / f"{name}.json").read_text()), (self.out / f"{name}.md").read_text()
+
+    def assert_parts(self, name, parts, *words):
+        record, page = self.measure(name, *words)
+        self.assertEqual(list(record["parts"]), parts)
+        self.assertTrue(all(record["parts"].values()), record["parts"])
+        self.assertIn("## Make it again", page)
+        return record, page
+
+    def test_tc_gnn(self):
+        _, page = self.assert_parts("tc_gnn", ["share", "widths", "blocks"], "--quick", SMALL)
+        for part in ("Figure 8", "Figure 10", "Table 6"):
+            self.assertIn(part, page)
+
+    def test_tiles(self):
+        _, page = self.assert_parts("tiles", ["tiles"], SMALL, "twin:cora")
+        self.assertIn("| cora |", page)
+
+    def test_fusegnn(self):
+        _, page = self.assert_parts("fusegnn", ["steps", "sums"], "--quick", SMALL)
+        for part in ("Figure 4", "Figure 9", "Figure 10", "Figure 11", "Figure 12"):
+            self.assertIn(part, page)
+        self.assertRegex(page, r"\| citation, gat \| [\d.]+ \| [\d.]+ \|")
+
+    def test_hygnn(self):
+        _, page = self.assert_parts("hygnn", ["windows", "widths", "steps", "pictures"], "--quick", "--source", SMALL)
+        for part in ("Figure 14", "Figure 15", "Table 4", "Figures 11 and 12"):
+            self.assertIn(part, page)
+
+    def test_nm_reordering(self):
+        record, page = self.assert_parts("nm_reordering", ["orders", "windows"], "--quick")
+        self.assertEqual(len(record["parts"]["windows"]), 3)
+        self.assertRegex(page, r"\| 1:2:4, paper \| \d of \d")
+
+    def test_nm_cuda(self):
+        _, page = self.assert_parts("nm_cuda", ["models", "batches", "accuracy"], "--quick")
+        for part in ("Tables 3 and 4", "Table 5", "Table 6"):
+            self.assertIn(part, page)
+
+    def test_qgtc_measures_nothing_twice(self):
+        first, page = self.assert_parts("qgtc", ["batches", "products", "sizes", "reuse"], "--quick")
+        for part in ("Figure 7 a and b", "Figure 7 c, Table 3", "Figure 8", "Figure 9", "Figure 10"):
+            self.assertIn(part, page)
+        self.assertEqual(self.measure("qgtc", "--quick")[0], first)
+        # What another commit measured is dropped, not mixed.
+        done = self.run_report("qgtc", "--program", cli.PROGRAM, "--commit", "two", "--quick", "--parts", "reuse")
+        self.assertIn("is of one on cpu: it is measured anew", done.stderr)
+        self.assertEqual(list(json.loads((self.out / "qgtc.json").read_text())["parts"]), ["reuse"])
+
+    def test_bits(self):
+        _, page = self.assert_parts("bits", ["training"], "--quick", SMALL)
+        self.assertRegex(page, r"\| embedded citation \| 2 \| [\d.]+ ± [\d.]+ \|")
+        ElementTree.parse(self.out / "bits.svg")
+
+    def test_accuracy(self):
+        _, page = self.assert_parts("accuracy", ["gcn", "sgc"], "--quick", "--parts", "sgc,gcn")
+        self.assertRegex(page, r"\| gcn \| [\d.]+ ± [\d.]+ \|")
+
+    def test_plan_loss(self):
+        _, page = self.assert_parts("plan_loss", ["plans"], "--source", SMALL, "--features", "16", "--precisions", "fp32")
+        self.assertRegex(page, r"\| spmm \| fp32 \| new \| embedded citation")
+
+    def test_steps(self):
+        _, page = self.assert_parts("steps", ["steps"], "--quick", SMALL)
+        self.assertRegex(page, r"\| citation \| [\d.]+ .s \|")
+
+    def test_kernels_and_cpu(self):
+        peers = self.folder / "peers.json"
+        peers.write_text(json.dumps({"others": [{"op": "spmm", "graph": "citation", "kind": "fp32", "peer": "p", "type": "fp32", "us": 1e9}]}))
+        _, page = self.assert_parts("kernels", ["spmm", "sddmm", "others"], "--quick", SMALL, "--peers", peers)
+        self.assertIn("spmm in fp32: ", page)
+        _, page = self.assert_parts("cpu", ["tessera"], "--quick", SMALL, "--features", "8", "--threads", "1")
+        self.assertIn("| citation | 8 | – |", page)
+
+    def test_attention_peers(self):
+        peers, data = self.folder / "peers.csv", self.folder / "data" / "small"
+        data.mkdir(parents=True)
+        self.succeed("convert", SMALL, "-o", data / "small.npz")
+        peers.write_text("op,graph,heads,width_per_head,dtype,direction,peer,kernel_us,result\n"
+                         "gat,small,2,8,fp32,fwd,slow,9e9,right\ngat_loops,small,2,8,tf32,fwd+bwd,other,9e9,right\n"
+                         "gat,small,2,8,fp32,fwd,wrong,1,wrong\n")
+        _, page = self.assert_parts("attention_peers", ["attention"], "--quick", "--peers", peers, "--data", data.parent)
+        self.assertIn("mean of 2 cases", page)
+        self.assertIn("9000000000 slow", page)
+
+    def test_python_and_summary_with_a_stand_in_for_torch(self):
+        python = self.folder / "python"
+        python.write_text(f"#!{sys.executable}\nimport json, pathlib, sys\n"
+                          "out = pathlib.Path(sys.argv[sys.argv.index('--json') + 1])\n"
+                          "one = {'model': 'gcn', 'pyg_ms': 8e9, 'tessera_ms': 1e9, 'loss_difference': 1e-7, 'versions': 'torch 0'}\n"
+                          "both = {'pyg': {'median_ms': 6.0}, 'tessera': {'median_ms': 2.0}, 'graph': 'cora', 'model': 'GCN',\n"
+                          "        'precision': 'fp32', 'mode': 'eager', 'versions': 'torch 0'}\n"
+                          "graphs = [pathlib.Path(word).stem for word in sys.argv if word.endswith('.npz')]\n"
+                          "out.write_text(json.dumps([{**one, 'graph': graph} for graph in graphs] or [both]))\n")
+        python.chmod(0o755)
+        _, page = self.assert_parts("python", ["epochs"], "--quick", "--pyg", python)
+        self.assertIn("3.0 times as fast in the mean of 1 cases", page)
+        other = {"machine": "m", "versions": "v", "cases": []}  # of a GPU, measured before
+        (self.out / "summary.json").write_text(json.dumps({"commit": "one", "device": "cpu and cuda", "parts": {"cuda": other}}))
+        self.run_report("measure", "--program", cli.PROGRAM, "--commit", "one", "--quick", "--pyg", python)
+        record = json.loads((self.out / "summary.json").read_text())
+        self.assertEqual(record["parts"]["cuda"], other)
+        self.assertEqual([one["way"] for one in record["parts"]["cpu"]["cases"]], ["python", "program"])
+        readme = self.folder / "README.md"
+        readme.write_text("# A page\n\n<!-- results: of before -->\nold\n<!-- /results -->\n\nThe rest.\n")
+        self.run_report("summary", "--from", self.out / "summary.json", "--readme", readme)
+        self.assertIn("| a PyG model after `tessera.accelerate` | CPU | ", readme.read_text())
+        self.assertIn("**8.0 x** | 8.0 x (GCN, 500 vertices) |", readme.read_text())
+        self.assertTrue(readme.read_text().endswith("<!-- /results -->\n\nThe rest.\n"))
+        self.assertNotIn("old", readme.read_text())
+        ElementTree.parse(self.out / "summary.svg")
+
+    def test_reports_are_listed_and_explained(self):
+        listed = report("--list", folder=self.folder).stdout.splitlines()
+        tested = re.findall(r"(?:assert_parts|measure|run_report)\(\"(\w+)\"", pathlib.Path(__file__).read_text())
+        for line in listed:
+            name, about = line.split(maxsplit=1)
+            with self.subTest(name=name):
+                done = report(name, "--help", folder=self.folder)
+                self.assertEqual(done.returncode, 0)
+                self.assertIn(about, done.stdout)
+                self.assertIn(name, tested)
+        done = report("none", folder=self.folder)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("there is no report 'none'; there are accuracy, ", done.stderr)
+
+    def test_what_is_missing_is_one_line(self):
+        file = self.folder / "file"
+        file.write_text("{")
+        own = ["--program", cli.PROGRAM, "--commit", "one"]
+        for words, said in (
+                (["tc_gnn", *own, "--device", "cuda", SMALL], "there is no GPU that this build of the program can use"),
+                (["tc_gnn", *own], "real graphs are missing: --data FOLDER, or TESSERA_DATA,"),
+                (["tc_gnn", *own, "--parts", "none", SMALL], "there is no part 'none'; there are share, "),
+                (["fusegnn", "--program", self.folder / "none", "--commit", "one"], "there is no program"),
+                (["python", *own], "--pyg names no Python; it must have torch, PyG and tessera"),
+                (["measure", *own, "--quick", "--pyg", self.folder / "none"], "it must have torch, PyG and tessera"),
+                (["attention_peers", *own, "--peers", self.folder / "none"], "there is no table of other kernels' times"),
+                (["plan_loss", *own], "no graph is named"),
+                (["nm_reordering", *own, self.folder], "has no matrices"),
+                (["steps", "--from", self.folder / "none.json"], "there is no record"),
+                (["steps", "--from", file], "is no record"),
+                (["summary", "--from", self.folder / "none.json"], "there is no record")):
+            with self.subTest(words=words):
+                if words[1:3] == own[:2] and "--device" in words and self.json("doctor")["gpu"]["devices"]:
+                    continue
+                done = self.run_report(*words, code=1)
+                last = done.stderr.strip().splitlines()[-1]
+                self.assertRegex(last, rf"^report.py {words[0]}: error: ")
+                self.assertIn(said, last)
+
+    def test_a_folder_that_cannot_be_written_is_found_first(self):
+        file = self.folder / "file"
+        file.write_text("")
+        done = report("steps", "--program", self.folder / "none", "--output", file / "below", folder=self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("error: cannot write to", done.stderr)
+
+    def test_what_was_measured_in_time_counts(self):
+        with mock.patch("sys.stderr"):
+            options = mock.Mock(device="cpu", program=sys.executable, seconds=20.0)
+            run = common.Run(options, self.folder)
+            for code in ("import json; w({'machine': 'm', 'records': [1]}); import time; time.sleep(60)", "w({'records': [1]}); 1 / 0"):
+                script = self.folder / "slow.py"
+                script.write_text("import json, sys\ndef w(what): open(sys.argv[-1], 'w').write(json.dumps(what))\n" + code)
+                run.deadline = common.time.monotonic() + 5
+                self.assertEqual(run.records([sys.executable, script]), [1])
+            script.write_text("import sys\nopen(sys.argv[-1], 'w').write('[1')")
+            self.assertEqual(run.records([sys.executable, script]), [])
+
+    def test_files_are_replaced_as_a_whole(self):
+        path = self.folder / "rows.json"
+        common.write(path, "[1]\n")
+        with mock.patch("os.replace", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            common.write(path, "[2, 3]\n")
+        self.assertEqual(common.load(path), [1])
+
+
+class Figures(unittest.TestCase):
+    """Numbers that pages are made of."""
+
+    def test_hybrid_plans_stand_beside_plans_of_one_kind(self):
+        def record(graph, **times):
+            return {"graph": graph, "op": "spmm", "details": "features 128, fp32, sum, pattern",
+                    "candidates": [{"kernel": f"spmm/cuda/{name}", "predicted_us": predicted, "measured_us": measured}
+                                   for name, (predicted, measured) in times.items()]}
+
+        both = record("both", rows_8x1x4=(30, 40), rows_1x1x4=(35, 20), tall_64=(50, 50), nm_split_256=(25, 32))
+        one = record("one", rows_8x1x4=(10, 10), tall_64=(20, 5), hybrid_64=(15, 0))
+        windows = [{"graph": "both", "tensor_edges": [0.5, 0.6]}, {"graph": "one", "tensor_edges": [0.0, 0.0]}]
+        lines = "\n".join(_hygnn_lines.hybrid_section([both, one], windows))
+        # The rows that the costs prefer count, not the fastest; and so does the plan.
+        self.assertIn("| both | 128, fp32 | nm_split_256 | 20.0 | 50.0 | 32.0 |  | 32.0 | 1.25 |", lines)
+        self.assertIn("| one | 128, fp32 | rows_8x1x4 | 10.0 | 5.0 |  |  | 10.0 | 0.50 |", lines)
+        self.assertIn("at least 5 % of the edges: 1, geometric mean 1.250, worst 1.25.", lines)
+
+    def test_an_order_that_is_slower_counts_as_none(self):
+        def order(graph, moved, ordered):
+            return {"graph": graph, "shuffled": False, "precision": "bf16", "before_us": 20.0, "moved_us": moved, "ordered_us": ordered}
+
+        lines = "\n".join(_hygnn_lines.layout_section([order("a", 25.0, 30.0), order("b", 25.0, 5.0)]))
+        self.assertIn("| a | as it came | bf16 | 20.0 | 25.0 | 30.0 | 1.00 |", lines)
+        self.assertIn("As they came, bf16: geometric mean 2.000 over 2 graphs, least 1.00.", lines)
+
+    def test_backward_is_what_a_layer_takes_after_its_forward_pass(self):
+        steps = [{"graph": "a", "op": op, "ms": ms} for op, ms in (("step_gcn", 1.5), ("layer_gcn_forward", 0.25), ("layer_gcn", 0.75))]
+        self.assertIn("| a | 0.250 | 0.500 | 1.500 |  |  |  |", "\n".join(_hygnn_lines.step_section(steps)))
+
+    def test_the_papers_model_is_asked_about_what_it_has_not_seen(self):
+        # Tensor cores are twice as fast below half sparsity; the costs take CUDA cores everywhere.
+        cases = [((sparsity, 64.0), [2.0, 1.0] if sparsity < 0.5 else [1.0, 2.0], [1.0, 3.0]) for sparsity in (0.1, 0.2, 0.3, 0.6, 0.7, 0.8, 0.9)]
+        losses = _cores.regrets(cases)
+        self.assertEqual(losses["logistic regression"], [1.0] * 7)
+        self.assertEqual(losses["costs"], [2.0] * 3 + [1.0] * 4)
+
+    def test_windows_are_drawn_by_columns_and_sparsity(self):
+        def suits(window):
+            return window[0] < 1 - window[1] / 100
+
+        for sparsity, columns in _cores.boundary(suits, 50):
+            self.assertAlmostEqual(sparsity, 1 - columns / 100, places=6)
+        drawn = _cores.picture("a graph", {"before": [(0.99, 40)], "after LOA": [(0.6, 20), (0.5, 10), (0.95, 50)]}, suits)
+        self.assertIn("before: 0 % of 1 windows", drawn)
+        self.assertIn("after LOA: 67 % of 3 windows", drawn)
+        self.assertEqual((drawn.count("<circle"), drawn.count("<polyline")), (4, 2))
+
+    def test_public_attention_is_compared_form_by_form(self):
+        def peer(op, dtype, direction, us, heads=8, width=8, result="right"):
+            return {"op": op, "graph": "a", "heads": str(heads), "width_per_head": str(width), "dtype": dtype, "direction": direction,
+                    "peer": "p", "kernel_us": str(us), "result": result}
+
+        def own(op, us, heads=8, features=64, precision="fp32", graph="a", **more):
+            return {"op": op, "graph": graph, "heads": heads, "features": features, "precision": precision, "kernel": "k", "median_us": us, **more}
+
+        found = {"peers": [peer("gat", "fp32", "fwd", 90), peer("gat001", "tf32", "fwd", 60), peer("gat", "fp32", "fwd", 1, result="wrong"),
+                           peer("agnn", "tf32", "fwd", 30, 1, 32), peer("gat_loops", "fp32", "fwd+bwd", 40, 1, 64), peer("dot", "fp16", "fwd", 20, 1, 64),
+                           peer("layer_gat", "fp32", "fwd", 15)],
+                 "records": [own("attention_gat", 40, chain_us=30), own("attention_cosine", 10, 1, 32), own("attention_gat_step", 50, 1, graph="a-loops"),
+                             own("attention_dot", 10, 1, precision="bf16"), own("layer_gat_forward", 5), own("spmm", 1)]}
+        cases = attention_peers.cases_of({"parts": {"attention": found}})
+        ratios = {attention_peers.says(key): theirs / ours for key, (ours, theirs, _) in cases.items()}
+        self.assertEqual(ratios, {"gat 8 x 8, fp32, fwd, a": 2, "cosine 1 x 32, fp32, fwd, a": 3, "gat_loops 1 x 64, fp32, fwd+bwd, a": 0.8,
+                                  "dot 1 x 64, bf16, fwd, a": 2, "layer_gat 8 x 8, fp32, fwd, a": 3})
+
+    def test_pictures_without_losses_and_of_one_matrix(self):
+        ElementTree.fromstring(bits.picture({"easy": {"all": {"tests": [1.0, 1.0]}, "8": {"tests": [1.0, 1.0]}}}))
+        drawn = nm_cuda.picture({("a", "bf16", 128): {"plan": {"alone": 3.0, "chain": None}, "cuSPARSE": {"alone": 9.0, "chain": None}}})
+        titles = [title.text for title in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}title")]
+        self.assertEqual(titles, ["a, 128: 3.00"])
+
+    def test_the_worst_case_stands_beside_the_mean(self):
+        def case(way, size, vertices, pyg, ours):
+            return {"way": way, "size": size, "graph": "g", "vertices": vertices, "edges": 4 * vertices, "model": "gcn", "pyg_ms": pyg, "ours_ms": ours}
+
+        record = {"commit": "abc", "parts": {"cuda": {"machine": "a GPU", "versions": "torch 0", "cases": [
+            case("program", "small", 2708, 4.0, 1.0), case("program", "small", 19717, 1.0, 1.0), case("python", "large", 400000, 9.0, 1.0)]}}}
+        self.assertEqual(summary.table(record).splitlines()[2:], [
+            "| `tessera train` | GPU | 10.8 k to 78.9 k | 2 | **2.0 x** | 1.0 x (GCN, 19.7 k vertices) |",
+            "| a PyG model after `tessera.accelerate` | GPU | 1.6 M | 1 | **9.0 x** | 9.0 x (GCN, 400 k vertices) |"])
+
+
+if __name__ == "__main__":
+    unittest.main()
