@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/fusegnn_report.py sets beside tessera: GCN and GAT of two layers in PyG, without dropout.
+"""What tools/report.py fusegnn sets beside tessera: GCN and GAT of two layers in PyG, without dropout.
 
     fusegnn_torch.py --device cuda --hidden 16,64 --json pyg.json cora.npz pubmed.npz
     ncu --profile-from-start off --metrics dram__bytes_read.sum fusegnn_torch.py --device cuda --aggregate 256 cora.npz

@@ -3,7 +3,7 @@
 """Training epochs of PyG models, plain and accelerated, side by side.
 
     python bench/python/epochs.py --device cpu --cases cora/eager/fp32 arxiv/compiled/bf16 \
-        --models GCN SAGE GIN GAT GATv2 --json docs/results/python_cpu.json
+        --models GCN SAGE GIN GAT GATv2 --json epochs.json
 
 Graphs are random ones of the size and mean degree of the data sets they are named after. An epoch is
 forward, loss, backward and Adam. On a GPU, epochs are timed in blocks of five (one, if an epoch takes more

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Peak memory of training on a CPU (Linux), plain PyG and accelerated, each in a process of its own.
 
-    python bench/python/memory.py --graph arxiv --json docs/results/python_cpu_memory.json
+    python bench/python/memory.py --graph arxiv --json memory.json
 
 What three epochs in fp32 take at most, above what the process has once the data are there.
 """

@@ -28,7 +28,7 @@ class Readme(unittest.TestCase):
             self.assertTrue((cli.SOURCE / page).exists(), page)
 
     def test_results_are_those_of_the_records(self):
-        checked = subprocess.run([sys.executable, "-B", cli.SOURCE / "tools" / "readme_results.py", "--check"],
+        checked = subprocess.run([sys.executable, "-B", cli.SOURCE / "tools" / "report.py", "summary", "--check"],
                                  stderr=subprocess.PIPE)
         self.assertEqual((checked.returncode, checked.stderr.decode()), (0, ""))
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/report.py: every report runs on a CPU, from an empty folder, on a graph that is as small as it takes; pages are what
 their records say; what is missing is said in one line. What needs a GPU, PyG or hours has a small stand-in here."""
+import gzip
+import importlib
 import json
 import os
 import pathlib
@@ -15,15 +17,24 @@ import cli
 
 sys.path.insert(0, str(cli.SOURCE / "tools"))
 
+import report as tool  # noqa: E402
 from reports import _cores, _hygnn_lines, attention_peers, bits, common, nm_cuda, summary  # noqa: E402
 
 REPORT = cli.SOURCE / "tools" / "report.py"
+RESULTS = cli.SOURCE / "docs" / "results"
+# The record of each page that is not called like its report, and the report of each that is not called like its page.
+RECORDS = {"plan_loss": "plan_loss_fresh", "steps": "cuda_steps"}
+REPORTS = {"accuracy_gpu": "accuracy"}
 SMALL = "embedded:citation"
 
 
 def report(*words, folder, **environment):
     return subprocess.run([sys.executable, "-B", str(REPORT), *map(str, words)], cwd=folder, capture_output=True, text=True,
                           timeout=cli.SECONDS, env={**os.environ, "TESSERA_DATA": "", **environment})
+
+
+def names():
+    return [line.split()[0] for line in report("--list", folder=".").stdout.splitlines()]
 
 
 class Reports(cli.CliTest):
@@ -300,6 +311,62 @@ class Figures(unittest.TestCase):
         self.assertEqual(summary.table(record).splitlines()[2:], [
             "| `tessera train` | GPU | 10.8 k to 78.9 k | 2 | **2.0 x** | 1.0 x (GCN, 19.7 k vertices) |",
             "| a PyG model after `tessera.accelerate` | GPU | 1.6 M | 1 | **9.0 x** | 9.0 x (GCN, 400 k vertices) |"])
+
+
+class Results(unittest.TestCase):
+    """docs/results: pages are what records say, and nothing lies about."""
+
+    def test_pages_are_what_their_records_say(self):
+        with cli.tempfile.TemporaryDirectory() as folder:
+            known = names()
+            pages = [page.stem for page in RESULTS.glob("*.md") if REPORTS.get(page.stem, page.stem) in known]
+            self.assertGreater(len(pages), 12)
+            for page in pages:
+                with self.subTest(page=page):
+                    record = RESULTS / f"{RECORDS.get(page, page)}.json"
+                    done = report(REPORTS.get(page, page), "--from", record, "--output", folder, folder=folder)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    for file in re.findall(r"wrote (.*)", done.stdout):
+                        kept = RESULTS / pathlib.Path(file).name
+                        self.assertTrue(kept.exists(), f"{kept} is missing")
+                        self.assertEqual(pathlib.Path(file).read_text(), kept.read_text(), f"{kept} is not what {record} says")
+
+    def test_commands_of_pages_exist(self):
+        seen = 0
+        for page in [*cli.SOURCE.glob("*.md"), *cli.SOURCE.glob("docs/**/*.md")]:
+            for name, rest in re.findall(r"tools/report\.py ([a-z]\w*)((?: +(?:\\\n *)?[^\s`|]+)*)", page.read_text()):
+                with self.subTest(page=page.name, command=f"{name}{rest}"):
+                    self.assertIn(name, tool.NAMES)
+                    known = tool.parser_of(name, importlib.import_module(f"reports.{name}"))._option_string_actions
+                    for option in re.findall(r"(?<=\s)--[a-z][a-z-]*", rest):
+                        self.assertIn(option, known)
+                    seen += 1
+        self.assertGreater(seen, 15)
+
+    def test_every_record_is_behind_a_page(self):
+        text = "".join(page.read_text() for page in RESULTS.glob("*.md"))
+        for record in [*RESULTS.glob("*.json"), *RESULTS.glob("*.json.gz"), *RESULTS.glob("*.svg")]:
+            self.assertTrue(record.name in text or record.name.startswith("summary."), f"no page names {record.name}")
+            if record.suffix == ".gz":
+                json.loads(gzip.decompress(record.read_bytes()))
+
+    def test_there_are_few_files_and_short_lines(self):
+        kept_for_later = set(re.findall(r"\]\((\w+\.json\.gz)\)", (RESULTS / "records.md").read_text()))
+        counted = [path for path in RESULTS.iterdir() if path.name not in kept_for_later]
+        self.assertLessEqual(len(counted), 40)
+        self.assertLessEqual(sum(path.stat().st_size for path in counted), 1_500_000)
+        for page in RESULTS.glob("*.md"):
+            for line in page.read_text().splitlines():
+                self.assertTrue(len(line) <= 110 or line.startswith("|"), f"{page.name}: {line}")
+
+    def test_commits_are_mixed_in_three_pages_at_most(self):
+        mixed = [path.name for path in [*RESULTS.glob("*.json"), *RESULTS.glob("*.json.gz")] if "commits" in common_keys(path)]
+        self.assertLessEqual(len(mixed), 3, mixed)
+
+
+def common_keys(path):
+    record = common.load(path)
+    return record.keys() if isinstance(record, dict) else []
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ SpmmProblem in_row_order(const SpmmProblem& problem) {
   return ordered;
 }
 
-/// From docs/results/layout.md: the densest graphs take least for an edge, and bisection takes
+/// By measured orders: the densest graphs take least for an edge, and bisection takes
 /// nearly half of it. Few rows keep few threads busy: cora takes a tenth of a second on 16.
 double predicted_order_seconds(const Graph& graph) {
   constexpr double seconds_per_edge = 5.5e-6;
