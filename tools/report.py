@@ -52,7 +52,7 @@ def measured(name, report, options):
         options.commit = common.commit_here()
     stem = report.record_name(options) if hasattr(report, "record_name") else name
     output = options.output / f"{stem}.json"
-    record = common.started(output, options.commit, getattr(report, "DEVICES", options.device))
+    record = common.started(output, options.commit, getattr(report, "DEVICES", options.device), options.quick)
     chosen = common.chosen_parts(report.PARTS, options)
     with tempfile.TemporaryDirectory() as folder:
         run = common.Run(options, folder)
@@ -64,10 +64,21 @@ def measured(name, report, options):
             if found is not None:
                 record["parts"][part] = found
                 record["machine"] = record.get("machine") or run.machine
-                common.write(output, common.text_of(record))
+                common.write_record(output, record)
     if not record["parts"]:
         raise common.Missing("nothing was measured; the lines above say why")
     return record
+
+
+def pages_of(name, report, record, options):
+    try:
+        if options.record and "parts" in record and not set(record["parts"]) & set(report.PARTS):
+            raise KeyError("parts")
+        return report.pages(record)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        if not options.record:
+            raise
+        raise common.Missing(f"{options.record} is no record of this report") from None
 
 
 def main():
@@ -87,7 +98,7 @@ def main():
             report.run(options)
             return 0
         record = common.load(options.record) if options.record else measured(name, report, options)
-        for file, text in report.pages(record).items():
+        for file, text in pages_of(name, report, record, options).items():
             common.write(options.output / file, text)
             print(f"wrote {options.output / file}")
         return 0

@@ -52,7 +52,8 @@ class Reports(cli.CliTest):
 
     def measure(self, name, *words):
         self.run_report(name, "--program", cli.PROGRAM, "--commit", "one", *words)
-        return json.loads((self.out / f"{name}.json").read_text()), (self.out / f"{name}.md").read_text()
+        record = "plan_loss_fresh" if name == "plan_loss" else name
+        return json.loads((self.out / f"{record}.json").read_text()), (self.out / f"{name}.md").read_text()
 
     def assert_parts(self, name, parts, *words):
         record, page = self.measure(name, *words)
@@ -96,7 +97,7 @@ class Reports(cli.CliTest):
         for part in ("Figure 7 a and b", "Figure 7 c, Table 3", "Figure 8", "Figure 9", "Figure 10"):
             self.assertIn(part, page)
         self.assertEqual(self.measure("qgtc", "--quick")[0], first)
-        # What another commit measured is dropped, not mixed.
+        # What another commit measured, or a trial, is dropped, not mixed.
         done = self.run_report("qgtc", "--program", cli.PROGRAM, "--commit", "two", "--quick", "--parts", "reuse")
         self.assertIn("is of one on cpu: it is measured anew", done.stderr)
         self.assertEqual(list(json.loads((self.out / "qgtc.json").read_text())["parts"]), ["reuse"])
@@ -150,7 +151,7 @@ class Reports(cli.CliTest):
         _, page = self.assert_parts("python", ["epochs"], "--quick", "--pyg", python)
         self.assertIn("3.0 times as fast in the mean of 1 cases", page)
         other = {"machine": "m", "versions": "v", "cases": []}  # of a GPU, measured before
-        (self.out / "summary.json").write_text(json.dumps({"commit": "one", "device": "cpu and cuda", "parts": {"cuda": other}}))
+        (self.out / "summary.json").write_text(json.dumps({"commit": "one", "device": "cpu and cuda", "quick": True, "parts": {"cuda": other}}))
         self.run_report("measure", "--program", cli.PROGRAM, "--commit", "one", "--quick", "--pyg", python)
         record = json.loads((self.out / "summary.json").read_text())
         self.assertEqual(record["parts"]["cuda"], other)
@@ -194,6 +195,8 @@ class Reports(cli.CliTest):
                 (["nm_reordering", *own, self.folder], "has no matrices"),
                 (["steps", "--from", self.folder / "none.json"], "there is no record"),
                 (["steps", "--from", file], "is no record"),
+                (["steps", "--from", RESULTS / "check.json"], "is no record of this report"),
+                (["bits", "--from", RESULTS / "cpu.json"], "is no record of this report"),
                 (["summary", "--from", self.folder / "none.json"], "there is no record")):
             with self.subTest(words=words):
                 if words[1:3] == own[:2] and "--device" in words and self.json("doctor")["gpu"]["devices"]:

@@ -84,35 +84,6 @@ def hybrid_section(records, windows):
             yield f"Cases {name}: {len(speeds)}, geometric mean {common.geometric_mean(speeds):.3f}, worst {min(speeds):.2f}.\n"
 
 
-def choice_rows(records):
-    groups = {}
-    for record in records:
-        groups.setdefault((record["op"], plan_loss.precision_of(record["details"])), []).append(record)
-    for (op, precision), members in sorted(groups.items()):
-        found = [loss for record in members if (loss := plan_loss.loss_of(record["candidates"]))]
-        winners, rights = [], 0
-        for record in members:
-            ranked = sorted(best_by_kind(record).values(), key=lambda one: one["measured_us"])
-            if len(ranked) > 1 and ranked[1]["measured_us"] >= 1.1 * ranked[0]["measured_us"]:
-                winners.append(kind_of(ranked[0]["kernel"]))
-                rights += kind_of(min(record["candidates"], key=lambda one: one["predicted_us"])["kernel"]) == winners[-1]
-        if not found:
-            continue
-        losses, long_ones = [one[0] for one in found], [one[0] for one in found if one[2]["measured_us"] >= 20]
-        majority = max((winners.count(kind) for kind in set(winners)), default=0)
-        shares = [f"{100 * count / len(winners):.0f} %" if winners else "" for count in (rights, majority)]
-        yield [op, precision, len(losses), f"{common.geometric_mean(losses):.3f}", f"{max(losses):.2f}",
-               f"{max(long_ones):.2f}" if long_ones else "", len(winners), *shares]
-
-
-def choice_section(records):
-    yield ("A loss is the time of the kernel that the costs take over that of the fastest. \"Right\" is the share of plans whose\n"
-           "kinds of cores differ by more than 10 % where the costs take the faster kind; \"majority\" is what the kind that wins\n"
-           "most often would have.\n")
-    yield from common.table(["op", "precision", "cases", "mean loss", "worst", "worst from 20 us on", "differ", "right",
-                             "majority"], choice_rows(records), 2)
-
-
 def sweep_section(records):
     yield (f"{SWEPT_VERTICES:,} vertices in communities, all edges inside: a window of 64 rows has the columns of its community,\n"
            "and sparsity is the share of places without an edge. Microseconds, and nanoseconds of 1,000 edges in brackets.\n")
@@ -267,12 +238,10 @@ def is_shared(name):
 def all_sections(parts):
     """Every section whose parts were measured."""
     choices, sweep, windows, steps = (parts.get(name, []) for name in ("choices", "sweep", "windows", "steps"))
-    both = choices + sweep
     sections = [
         ("Plans on both kinds against one kind of cores (Figure 10)", choices and hybrid_section(choices, windows)),
-        ("How well cores are chosen", both and choice_section(both)),
         ("Sweep of sparsity (Figure 1, Table 10)", sweep and sweep_section(sweep)),
-        ("The paper's model", both and model_section(sweep, choices)),
+        ("How well cores are chosen, and the paper's model", (choices or sweep) and model_section(sweep, choices)),
         ("Orders of vertices (Figure 13)", parts.get("layout") and layout_section(parts["layout"])),
         ("What LOA does to windows (Figure 14)", windows and window_section(windows)),
         ("What LOA takes (Figure 15)", windows and steps and overhead_section(windows, steps)),

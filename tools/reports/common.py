@@ -76,10 +76,10 @@ def make_folder(folder):
         raise Missing(f"cannot write to {folder}: {problem.strerror}; --output names another folder") from None
 
 
-def write(path, text):
+def write(path, content):
     """The old file stays until the new one is there as a whole."""
     beside = pathlib.Path(f"{path}.part")
-    beside.write_text(text, encoding="utf-8")
+    beside.write_bytes(content if isinstance(content, bytes) else content.encode())
     os.replace(beside, path)
 
 
@@ -108,16 +108,26 @@ def text_of(record):
     return lines(record, 0) + "\n"
 
 
-def started(path, commit, device):
-    """The record of this commit and device to go on with, or a new one."""
-    new = {"commit": commit, "device": device, "date": str(datetime.date.today()), "parts": {}}
-    if not path.exists():
+def write_record(path, record):
+    """Compressed where it was before."""
+    packed = pathlib.Path(f"{path}.gz")
+    if packed.exists():
+        path, data = packed, gzip.compress(text_of(record).encode(), mtime=0)
+    else:
+        data = text_of(record).encode()
+    write(path, data)
+
+
+def started(path, commit, device, quick):
+    """The record of this commit, device and care to go on with, or a new one."""
+    new = {"commit": commit, "device": device, "date": str(datetime.date.today()), **({"quick": True} if quick else {}), "parts": {}}
+    if not path.exists() and not pathlib.Path(f"{path}.gz").exists():
         return new
     found = load(path)
-    same = (found.get("commit"), found.get("device")) == (commit, device)
+    same = [found.get(key) for key in ("commit", "device", "quick")] == [commit, device, quick or None] and "commits" not in found
     if not same:
         print(f"{path} is of {found.get('commit')} on {found.get('device')}: it is measured anew", file=sys.stderr)
-    return found if same and not found.get("commits") else new
+    return found if same else new
 
 
 # Running the program.
@@ -312,7 +322,8 @@ def where(record, part=None):
     commit = record.get("commits", {}).get(part, record["commit"])
     if part is not None:
         return f"`{commit}`"
-    return f"Commit `{commit}`" + "".join(f", {record[key]}" for key in ("date", "machine") if record.get(key)) + "."
+    quick = "A trial (--quick): these figures say nothing. " if record.get("quick") else ""
+    return quick + f"Commit `{commit}`" + "".join(f", {record[key]}" for key in ("date", "machine") if record.get(key)) + "."
 
 
 def commits_note(record):

@@ -54,6 +54,10 @@ def plans_of(run, sources, more=lambda name: {}):
     return records
 
 
+def record_name(_):
+    return "plan_loss_fresh"
+
+
 PARTS = {"plans": lambda run: plans_of(run, sources_of(run))}
 
 

@@ -36,7 +36,7 @@ def one_commit(record):
         return record
     commit = collections.Counter(one["commit"] for one in record["records"]).most_common(1)[0][0]
     found = [one for one in record["records"] if one["commit"] == commit and "op" in one]
-    return {"commit": commit, "machine": record.get("machine"), "parts": {"steps": found}}
+    return {"file": "cuda_steps.json.gz, of which this page shows one commit", "commit": commit, "machine": record.get("machine"), "parts": {"steps": found}}
 
 
 def duration(us):
@@ -64,7 +64,7 @@ def lines(record):
         yield f"## {title}\n"
         yield from common.table(["graph", *head], rows)
     yield "## Make it again\n\n```\ntools/report.py steps --device cuda cora.npz pubmed.npz twin:molecules twin:amazon\n```\n"
-    yield "The record is cuda_steps.json.gz, of which this page shows the commit that most of it is of."
+    yield f"The record is {record.get('file', 'steps.json')}."
 
 
 def pages(record):
