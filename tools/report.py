@@ -12,7 +12,9 @@ for some parts alone (--parts), goes on where it stopped, and what another commi
 """
 import argparse
 import importlib
+import os
 import pathlib
+import platform
 import sys
 import tempfile
 
@@ -63,7 +65,7 @@ def measured(name, report, options):
             found = None if run.is_late(part) else tried(report.PARTS[part], run)
             if found is not None:
                 record["parts"][part] = found
-                record["machine"] = record.get("machine") or run.machine
+                record["machine"] = record.get("machine") or run.machine or f"{os.cpu_count()} cores, {platform.machine()}"
                 common.write_record(output, record)
     if not record["parts"]:
         raise common.Missing("nothing was measured; the lines above say why")

@@ -310,7 +310,9 @@ class Figures(unittest.TestCase):
             return {"way": way, "size": size, "graph": "g", "vertices": vertices, "edges": 4 * vertices, "model": "gcn", "pyg_ms": pyg, "ours_ms": ours}
 
         record = {"commit": "abc", "parts": {"cuda": {"machine": "a GPU", "versions": "torch 0", "cases": [
-            case("program", "small", 2708, 4.0, 1.0), case("program", "small", 19717, 1.0, 1.0), case("python", "large", 400000, 9.0, 1.0)]}}}
+            case("program", "small", 2708, 4.0, 1.0), case("program", "small", 19717, 1.0, 1.0), case("python", "large", 400000, 9.0, 1.0)],
+            "pyg_out_of_memory": ["GAT on reddit"]}}}
+        self.assertIn("Left out, as PyG ran out of memory: GAT on reddit.", summary.below(record).replace("\n", " "))
         self.assertEqual(summary.table(record).splitlines()[2:], [
             "| `tessera train` | GPU | 10.8 k to 78.9 k | 2 | **2.0 x** | 1.0 x (GCN, 19.7 k vertices) |",
             "| a PyG model after `tessera.accelerate` | GPU | 1.6 M | 1 | **9.0 x** | 9.0 x (GCN, 400 k vertices) |"])

@@ -12,7 +12,7 @@ against a reference before it times them; in Python losses after five epochs mus
 
 summary.json has "commit" and "parts": "cpu" and "cuda", each with "machine", "versions" (of torch and PyG) and "cases",
 a list of {"way": "program" or "python", "size": "small" or "large", "graph", "vertices", "edges", "model", "pyg_ms",
-"ours_ms"}: medians in milliseconds.
+"ours_ms"}: medians in milliseconds; "pyg_out_of_memory" names what PyG could not train.
 """
 import sys
 
@@ -56,7 +56,7 @@ def measure(device, run):
     if not epochs:
         raise common.Missing(f"{run.options.pyg} could not train PyG's models: it must have torch, PyG and tessera "
                              "(pip install .); --pyg names another Python")
-    wrong = [one for one in epochs if one["loss_difference"] > LOSSES_AGREE]
+    wrong = [one for one in epochs if (one["loss_difference"] or 0) > LOSSES_AGREE]
     if wrong:
         raise common.Missing(f"losses differ by {wrong[0]['loss_difference']:.1e} ({wrong[0]['model']} on {wrong[0]['graph']}): "
                              "times of wrong results say nothing")
@@ -65,11 +65,12 @@ def measure(device, run):
         steps = run.bench([f"step_{model}" for model in MODELS], [file], "--features", FEATURES, "--hidden", HIDDEN, "--classes",
                           CLASSES, "--heads", HEADS)
         own = {one["op"].removeprefix("step_"): one["median_us"] / 1e3 for one in steps}
-        for one in [one for one in epochs if one["graph"] == file.stem]:
+        for one in [one for one in epochs if one["graph"] == file.stem and one["pyg_ms"]]:
             case = {"size": size, "graph": file.stem, "vertices": vertices, "edges": edges, "model": one["model"], "pyg_ms": one["pyg_ms"]}
-            cases.append({"way": "python", **case, "ours_ms": one["tessera_ms"]})
+            cases += [{"way": "python", **case, "ours_ms": one["tessera_ms"]}] if one["tessera_ms"] else []
             cases += [{"way": "program", **case, "ours_ms": own[one["model"]]}] if one["model"] in own else []
-    return {"machine": run.machine, "versions": epochs[0]["versions"], "cases": cases}
+    too_large = [f"{one['model'].upper()} on {one['graph']}" for one in epochs if not one["pyg_ms"]]
+    return {"machine": run.machine, "versions": epochs[0]["versions"], "cases": cases, "pyg_out_of_memory": too_large}
 
 
 PARTS = {device: lambda run, device=device: measure(device, run) for device in ("cpu", "cuda")}

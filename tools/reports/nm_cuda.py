@@ -233,7 +233,7 @@ def picture(cases):
         for tick in (tick for tick in ticks if low <= tick <= high):
             out += [common.svg_line(left, y(tick), right, y(tick), "#555" if tick == 1 else "#ddd"),
                     common.svg_text(left - 8, y(tick) + 4, f"{tick:g} ×", "end")]
-        for place, width in enumerate(WIDTHS):
+        for place, width in enumerate(sorted({key[2] for key in shown})):
             colour = common.COLOURS[place]
             out += [common.svg_dot(left + (right - left) * (matrices.index(graph) + 0.5) / len(matrices), y(found), colour,
                                    title=f"{graph}, {width}: {found:.2f}")

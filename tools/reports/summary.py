@@ -58,7 +58,10 @@ def table(record):
 
 def below(record):
     """What the figures are of, in a sentence."""
-    machines = "; ".join(f"{DEVICES[device]}: {part['machine']}, {part['versions']}" for device, part in record["parts"].items())
+    parts = record["parts"].items()
+    machines = "; ".join(f"{DEVICES[device]}: {part['machine']}, {part['versions']}" for device, part in parts)
+    too_large = ", ".join(what for _, part in parts for what in part.get("pyg_out_of_memory", []))
+    machines += f". Left out, as PyG ran out of memory: {too_large}" if too_large else ""
     return "\n".join(textwrap.wrap(
         f"GCN, GraphSAGE and GAT of two layers in fp32, medians, results checked first; commit `{record['commit']}`. {machines}. "
         "Make it again: `tools/report.py measure --help`.", 110, break_on_hyphens=False))
