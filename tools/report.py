@@ -34,6 +34,9 @@ def parser_of(name, report):
                         help="write the page of this record, .json or .json.gz, and measure nothing")
     if hasattr(report, "PARTS"):
         common.add_options(parser, report.PARTS)
+    if hasattr(report, "SOURCES"):
+        parser.add_argument("sources", nargs="*", default=report.SOURCES, metavar="SOURCE",
+                            help="what --data of the program takes" + (f" (default: {' '.join(report.SOURCES)})" if report.SOURCES else ""))
     if hasattr(report, "add_options"):
         report.add_options(parser)
     return parser

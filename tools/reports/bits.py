@@ -12,6 +12,7 @@ import statistics
 
 from . import common
 
+SOURCES = []
 GRAPHS = ["cora", "citeseer", "pubmed", "amazon-computers", "coauthor-cs"]
 BITS = ["16", "8", "4", "2"]
 # With rows divided by their sums the paper's GCN learns nothing on it, with all bits either.
@@ -20,7 +21,6 @@ MEMORY = ["feature_bytes", "activation_bytes", "full_feature_bytes", "full_activ
 
 
 def add_options(parser):
-    parser.add_argument("sources", nargs="*", metavar="SOURCE")
     parser.add_argument("--runs", type=int, default=10, help="of each training (default: 10)")
 
 

@@ -7,12 +7,12 @@ Parts: tessera, torch (the fastest of torch's ways, with --pyg).
 """
 from . import common
 
+SOURCES = []
 GRAPHS = ["cora", "pubmed", "amazon-computers", "ego-twitter", "COLLAB"]
 OPS = {"spmm": "Sums over neighbours (spmm)", "sddmm": "Dot products on edges (sddmm)"}
 
 
 def add_options(parser):
-    parser.add_argument("sources", nargs="*", metavar="SOURCE")
     parser.add_argument("--threads", default="0", metavar="LIST", help="0 is all cores (default)")
     parser.add_argument("--features", default="16,32,64,128,256", metavar="LIST", help="default: %(default)s")
 

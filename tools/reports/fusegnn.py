@@ -14,16 +14,13 @@ import sys
 
 from . import common
 
+SOURCES = ["twin:cora", "twin:pubmed"]
 MODELS = ["gcn", "gat"]
 FORMS = ["scatter", "reduce"]
 PHASES = ["batches_us", "forward_us", "loss_us", "backward_us", "optimiser_us", "device_us"]
 PYG_PHASES = ["process_us", "forward_us", "backward_us", "optimiser_us"]
 BYTES = {"read": "dram__bytes_read.sum", "written": "dram__bytes_write.sum", "L2": "lts__t_bytes.sum"}
 OUR_KERNELS = "regex:reduce_rows|sum_tall_windows|sum_short_windows"
-
-
-def add_options(parser):
-    parser.add_argument("sources", nargs="*", default=["twin:cora", "twin:pubmed"], metavar="SOURCE")
 
 
 def hidden_of(run):

@@ -10,6 +10,7 @@ import pathlib
 
 from . import common
 
+SOURCES = []
 GRAPHS = ["cora", "pubmed", "amazon-computers", "soc-Epinions1", "fb100-Cornell5", "tolokers", "ego-twitter", "DD", "cnr-2000",
           "gowalla-lightgcn", "web-NotreDame", "NCI-balanced-union", "COLLAB"]
 TWINS = ["twin:rmat17", "twin:amazon", "twin:molecules", "twin:proteins", "twin:reddit"]
@@ -18,7 +19,6 @@ WIDTH = 128
 
 
 def add_options(parser):
-    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="default: graphs of --data and large twins")
     parser.add_argument("--peers", type=pathlib.Path, metavar="FILE", help="public kernels' times")
 
 

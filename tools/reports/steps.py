@@ -11,12 +11,11 @@ import collections
 
 from . import common
 
+SOURCES = ["twin:cora", "twin:pubmed"]
 MODELS = ["gcn", "gat", "gin", "agnn"]
 
 
 def add_options(parser):
-    parser.add_argument("sources", nargs="*", default=["twin:cora", "twin:pubmed"], metavar="SOURCE",
-                        help="default: twin:cora twin:pubmed")
     parser.add_argument("--hidden", type=int, default=16, help="default: 16")
 
 

@@ -12,6 +12,7 @@ import random
 
 from . import common
 
+SOURCES = []
 GRAPHS = ["cora", "pubmed", "amazon-computers", "COLLAB"]
 EPOCHS = 200
 ON_TILES = ("tall_", "split_", "short_")
@@ -20,10 +21,6 @@ WIDTHS = [16, 32, 64, 128, 256, 512, 1024]
 BLOCKS_PER_WINDOW = [1, 2, 4, 8, 16, 32, 64]
 VERTICES, SIDE = 4096, 16
 BLOCK_WIDTHS = [16, 128]
-
-
-def add_options(parser):
-    parser.add_argument("sources", nargs="*", metavar="SOURCE")
 
 
 def sources_of(run):

@@ -9,12 +9,9 @@ graphs of --data are counted.
 """
 from . import common
 
+SOURCES = []
 GRAPHS = ["cora", "citeseer", "pubmed", "amazon-computers", "DD", "COLLAB", "NCI-balanced-union", "ego-facebook",
           "ego-twitter", "fb100-Cornell5", "soc-Epinions1"]
-
-
-def add_options(parser):
-    parser.add_argument("sources", nargs="*", metavar="SOURCE")
 
 
 def measure(run):
