@@ -220,7 +220,7 @@ class Reports(cli.CliTest):
             for code in ("import json; w({'machine': 'm', 'records': [1]}); import time; time.sleep(60)", "w({'records': [1]}); 1 / 0"):
                 script = self.folder / "slow.py"
                 script.write_text("import json, sys\ndef w(what): open(sys.argv[-1], 'w').write(json.dumps(what))\n" + code)
-                run.deadline = common.time.monotonic() + 5
+                run.deadline = common.time.monotonic() + 8
                 self.assertEqual(run.records([sys.executable, script]), [1])
             script.write_text("import sys\nopen(sys.argv[-1], 'w').write('[1')")
             self.assertEqual(run.records([sys.executable, script]), [])
