@@ -137,12 +137,13 @@ def lines(record):
     yield ("Test accuracy in percent at the best validation epoch, mean ± standard deviation, with the hyperparameters of each\n"
            "paper ([training](../training.md)); in brackets what the paper reports (GraphSAGE: PyG on the same files), and PyG's\n"
            "layers in the same harness.\n")
-    yield f"## Citation graphs\n\nPublic splits, row-normalised features, {max((one['runs'] for one in found if one['model'] != 'gin'), default=0)} runs.\n"
+    runs = max((one["runs"] for one in found if one["model"] != "gin"), default=0)
+    yield f"## Citation graphs\n\nPublic splits, row-normalised features, {runs} runs.\n"
     yield from common.table(["model", *datasets], rows(record, PUBLISHED, datasets))
     if record["parts"].get("gin"):
         yield f"## Unions of graphs\n\n{FOLDS}-fold cross-validation, vertex labels as features.\n"
         yield from common.table(["model", *UNIONS], rows(record, ["gin"], UNIONS))
-    yield "## Make it again\n\n```\ntools/report.py accuracy --data GRAPHS --jobs 16 --pyg python3\n```\n\nThe record, [accuracy.json](accuracy.json), has every run."
+    yield from common.again("accuracy --data GRAPHS --jobs 16 --pyg python3", "The record, [accuracy.json](accuracy.json), has every run.")
 
 
 def mean_of_seeds(reference, seeds):
@@ -173,8 +174,7 @@ def compared_lines(record, reference):
                  for key in ((model, dataset, precision) for precision in precisions)]
         table_rows.append([f"{model}, {dataset}", figures(known[model, dataset]) if (model, dataset) in known else "", *cells])
     yield from common.table(["model, graph", "CPU, fp32", *precisions], table_rows)
-    yield "## Make it again\n\n```\ntools/report.py accuracy --device cuda --precisions fp32,bf16 --data GRAPHS\n```\n"
-    yield "The record, [accuracy_gpu.json](accuracy_gpu.json), has every run."
+    yield from common.again("accuracy --device cuda --precisions fp32,bf16 --data GRAPHS", "The record, [accuracy_gpu.json](accuracy_gpu.json), has every run.")
 
 
 def pages(record):

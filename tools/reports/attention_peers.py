@@ -152,8 +152,8 @@ def lines(record):
             cells.append(f"{number(ours)} / {number(theirs)} {who}: {theirs / ours:.1f} x" if ours else "–")
         rows.append([f"{form} {heads} x {features // heads}, {precision}, {direction}", *cells])
     yield from common.table(["form, heads x width, precision, direction", *graphs], rows, 1 + len(graphs))
-    yield "## Make it again\n\n```\ntools/report.py attention_peers --device cuda --peers PEERS.csv --data GRAPHS\n```\n"
-    yield "The record, [attention_peers.json](attention_peers.json), has the peers' times as well."
+    yield from common.again("attention_peers --device cuda --peers PEERS.csv --data GRAPHS",
+                            "The record, [attention_peers.json](attention_peers.json), has the peers' times as well.")
 
 
 def pages(record):

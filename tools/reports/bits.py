@@ -111,7 +111,7 @@ def lines(record):
     if "amazon-computers" in sets:
         yield ("amazon-computers has its features as they are, 64 hidden features, batch norm, and no weight decay or dropout of\n"
                "features: without, it is learnt from some starts alone.\n")
-    yield "## Make it again\n\n```\ntools/report.py bits --device cuda --data GRAPHS\n```\n\nThe record is [bits.json](bits.json)."
+    yield from common.again("bits --device cuda --data GRAPHS", "The record is [bits.json](bits.json).")
 
 
 def picture(sets):

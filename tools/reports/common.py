@@ -326,6 +326,11 @@ def where(record, part=None):
     return quick + f"Commit `{commit}`" + "".join(f", {record[key]}" for key in ("date", "machine") if record.get(key)) + "."
 
 
+def again(command, note):
+    """The end of a page."""
+    yield f"## Make it again\n\n```\ntools/report.py {command}\n```\n\n{note}"
+
+
 def commits_note(record):
     """Why the parts of a page are of several commits, where they are."""
     if "commits" in record:

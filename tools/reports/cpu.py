@@ -66,7 +66,7 @@ def lines(record):
             yield f"## {title}\n"
             head = [text for count in threads for text in (f"torch, {count} thread{'s' * (count > 1)}", "tessera", "times as fast")]
             yield from common.table(["graph", "features", *head], rows)
-    yield "## Make it again\n\n```\ntools/report.py cpu --data GRAPHS --threads 1,2,16 --pyg python3\n```\n\nThe record is [cpu.json](cpu.json)."
+    yield from common.again("cpu --data GRAPHS --threads 1,2,16 --pyg python3", "The record is [cpu.json](cpu.json).")
 
 
 def pages(record):

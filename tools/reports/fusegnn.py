@@ -187,7 +187,7 @@ def lines(record):
     pays = [int(row[-1]) for row in tables.forms() if row[-1] != "never"]
     if speeds:
         yield (f"Steps are {min(speeds.values()):.0f} to {max(speeds.values()):.0f} times as fast as PyG's where both were "
-               "measured." + (f" Sorting the edges first pays after {min(pays)} to {max(pays)} epochs on the same graph." if pays else "") + "\n")
+               "measured.\n" + (f"Sorting the edges first pays after {min(pays)} to {max(pays)} epochs on the same graph.\n" if pays else ""))
     yield common.where(record) + " Microseconds; every result is checked first. In brackets how many times as long PyG takes.\n"
     if tables.steps:
         yield "## Where the time of a step goes (Figure 4)\n"
@@ -220,9 +220,8 @@ def lines(record):
     if tables.bytes:
         yield "## Bytes moved by an aggregation of 256 features, MB (Table 5)\n"
         yield from common.table(["graph", "kernels", *BYTES], tables.moved())
-    yield "## Make it again\n"
-    yield "```\ntools/report.py fusegnn --device cuda --pyg python3 cora.npz pubmed.npz twin:amazon\n```\n"
-    yield "The record is [fusegnn.json](fusegnn.json)."
+    yield from common.again("fusegnn --device cuda --pyg python3 cora.npz pubmed.npz twin:amazon",
+                            "The record is [fusegnn.json](fusegnn.json).")
 
 
 def pages(record):

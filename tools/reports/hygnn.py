@@ -166,8 +166,8 @@ def lines(record):
         yield "## Windows by columns and sparsity (Figure 5)\n"
         yield ("The line is where the paper's model, fitted to the sweep, changes its mind between both kinds of cores.\n\n"
                f"![windows of {name} before and after LOA](hygnn_windows.svg)\n")
-    yield "## Make it again\n\n```\ntools/report.py hygnn --device cuda --data GRAPHS\n```\n"
-    yield "The record is hygnn.json.gz; `tessera reorder --method loa --report --picture FILE` draws the matrix of any graph."
+    yield from common.again("hygnn --device cuda --data GRAPHS",
+                            "The record is hygnn.json.gz; `tessera reorder --method loa --report --picture FILE` draws any graph.")
 
 
 def pages(record):

@@ -69,8 +69,8 @@ def lines(record):
             yield f"## {title}\n"
             yield from common.table(["graph", "precision", "kernel", "fastest public", "ours us", "in a chain", "of its floor",
                                      "theirs us", "times as fast"], rows, 4)
-    yield "## Make it again\n\n```\ntools/report.py kernels --device cuda --data GRAPHS --peers docs/results/hygnn_goals.json.gz\n```\n"
-    yield "The record is kernels.json.gz. Attention: [attention_peers.md](attention_peers.md)."
+    yield from common.again("kernels --device cuda --data GRAPHS --peers docs/results/hygnn_goals.json.gz",
+                            "The record is kernels.json.gz. Attention: [attention_peers.md](attention_peers.md).")
 
 
 def pages(record):

@@ -314,8 +314,8 @@ def lines(record):
         yield ("Test accuracy over five seeds (mean ± deviation). Ordering is lossless: with dropout, which draws by the number of a\n"
                "row, it trains as if with other seeds. Pruned: `tessera prune` to 1:2:4 in the order of the data.\n")
         yield from common.table(["graph, model", "as it is", "ordered", "pruned", "edges dropped"], accuracy_rows(parts["accuracy"]))
-    yield "## Make it again\n\n```\ntools/report.py nm_cuda MATRICES --device cuda --data GRAPHS --pyg python3\n```\n"
-    yield "The record is nm_cuda.json.gz. Orders by themselves: [nm_reordering.md](nm_reordering.md)."
+    yield from common.again("nm_cuda MATRICES --device cuda --data GRAPHS --pyg python3",
+                            "The record is nm_cuda.json.gz. Orders by themselves: [nm_reordering.md](nm_reordering.md).")
 
 
 def pages(record):

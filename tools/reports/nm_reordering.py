@@ -229,8 +229,7 @@ def lines(record):
                "in the order of the data (geometric means; a sparse product of 32 columns counts as "
                f"{SPARSE_STEP} dense ones of 16):\n")
         yield from common.table(["way", "matrices", "gathers", "less in", "work", "less in"], work_rows(parts["windows"]))
-    yield "## Make it again\n\n```\ntools/report.py nm_reordering MATRICES --data GRAPHS\n```\n"
-    yield "The record, nm_reordering.json.gz, has every matrix."
+    yield from common.again("nm_reordering MATRICES --data GRAPHS", "The record, nm_reordering.json.gz, has every matrix.")
 
 
 def pages(record):

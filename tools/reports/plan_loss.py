@@ -108,8 +108,8 @@ def lines(record):
              f"{default['measured_us']:.1f}", f"{fastest['measured_us']:.1f}"]
             for (loss, default, fastest), one in sorted(losses, key=lambda member: -member[0][0])[:20]]
     yield from common.table(["graph", "plan", "default", "fastest", "loss", "default us", "fastest us"], rows, 4)
-    yield "## Make it again\n\n```\ntools/report.py plan_loss --device cuda --data GRAPHS\n```\n"
-    yield "The record is plan_loss_fresh.json.gz; earlier ones are listed in [records.md](records.md)."
+    yield from common.again("plan_loss --device cuda --data GRAPHS",
+                            "The record is plan_loss_fresh.json.gz; earlier ones are listed in [records.md](records.md).")
 
 
 def pages(record):

@@ -56,7 +56,7 @@ def lines(record):
     rows = [[one["graph"], one["model"], one["precision"], one["mode"], time_text(one["pyg"]), time_text(one["tessera"]),
              f"{speed(one):.2f}" if speed(one) else "–", loss_text(one), memory_text(one)] for one in records]
     yield from common.table(["graph", "model", "precision", "mode", "PyG", "Tessera", "times as fast", "loss", "memory"], rows, 4)
-    yield "## Make it again\n\n```\ntools/report.py python --device cuda --pyg python3\n```\n\nThe record is [python.json](python.json)."
+    yield from common.again("python --device cuda --pyg python3", "The record is [python.json](python.json).")
 
 
 def pages(record):

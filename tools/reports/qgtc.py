@@ -195,8 +195,8 @@ def lines(record):
         yield from size_table(cases)
         yield "## A loaded tile serves all planes (Figure 10)\n\nSo many products of one plane over one product of all planes.\n"
         yield from common.table(["N, D", *map(bits_text, REUSE_BITS)], reuse_rows(cases))
-    yield "## Make it again\n\n```\ntools/report.py qgtc --device cuda --data GRAPHS --pyg python3\n```\n"
-    yield "The record is [qgtc.json](qgtc.json). Table 2, accuracy, is [bits.md](bits.md)."
+    yield from common.again("qgtc --device cuda --data GRAPHS --pyg python3",
+                            "The record is [qgtc.json](qgtc.json). Table 2, accuracy, is [bits.md](bits.md).")
 
 
 def pages(record):

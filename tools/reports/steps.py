@@ -35,7 +35,8 @@ def one_commit(record):
         return record
     commit = collections.Counter(one["commit"] for one in record["records"]).most_common(1)[0][0]
     found = [one for one in record["records"] if one["commit"] == commit and "op" in one]
-    return {"file": "cuda_steps.json.gz, of which this page shows one commit", "commit": commit, "machine": record.get("machine"), "parts": {"steps": found}}
+    return {"file": "cuda_steps.json.gz, of which this page shows one commit", "commit": commit, "machine": record.get("machine"),
+            "parts": {"steps": found}}
 
 
 def duration(us):
@@ -62,8 +63,8 @@ def lines(record):
                           if (graph, f"{kind}_{model}", precision) in found else "–" for model, precision in columns)] for graph in graphs]
         yield f"## {title}\n"
         yield from common.table(["graph", *head], rows)
-    yield "## Make it again\n\n```\ntools/report.py steps --device cuda cora.npz pubmed.npz twin:molecules twin:amazon\n```\n"
-    yield f"The record is {record.get('file', 'steps.json')}."
+    yield from common.again("steps --device cuda cora.npz pubmed.npz twin:molecules twin:amazon",
+                            f"The record is {record.get('file', 'steps.json')}.")
 
 
 def pages(record):

@@ -179,9 +179,8 @@ def lines(record):
         yield (f"{VERTICES} x {VERTICES}, so many random dense blocks of 16 x 16 in each window of 16 rows; giga-operations a\n"
                "second at 16 features, as in the paper, and at 128; fp16 on a GPU. Blocked-ELL is cuSPARSE's, called directly.\n")
         yield from blocks_table(parts["blocks"])
-    yield "## Make it again\n"
-    yield "```\ntools/report.py tc_gnn --device cuda --data GRAPHS --pyg python3\n```\n"
-    yield "Figure 7 is [tiles.md](tiles.md); the record is [tc_gnn.json](tc_gnn.json)."
+    yield from common.again("tc_gnn --device cuda --data GRAPHS --pyg python3",
+                            "Figure 7 is [tiles.md](tiles.md); the record is [tc_gnn.json](tc_gnn.json).")
 
 
 def pages(record):

@@ -53,7 +53,7 @@ def lines(record):
                              lambda one: f"{100 * one['density_after']:.3g} %")
     yield from heights_table(reports, "Bytes beside those of CSR",
                              lambda one: f"{one['tiled_bytes'] / max(1, one['csr_bytes']):.2f} x")
-    yield "## Make it again\n\n```\ntools/report.py tiles --data GRAPHS\n```"
+    yield from common.again("tiles --data GRAPHS", "The record is [tiles.json](tiles.json).")
 
 
 def pages(record):
