@@ -86,10 +86,10 @@ def measure_gin(run):
 @common.needs_pyg
 def measure_pyg(run):
     found = []
-    cases = [(model, DATASETS) for model in PUBLISHED if model != "gatv2"] + [("gin", UNIONS)]
+    cases = [(model, DATASETS) for model in PUBLISHED if model != "gatv2"] + [("gin", UNIONS)] * (not run.options.quick)
     for model, name, source in [(model, name, source) for model, names in cases for name, source in graphs(run, names).items()]:
         report = run.folder / "pyg.json"
-        run.command([run.options.pyg, "-W", "ignore", common.BASELINES / "accuracy_torch.py", "--data", source, "--model", model,
+        run.command([run.options.pyg, "-W", "ignore", common.BASELINES / "accuracy_torch.py", "--data", run.npz(source), "--model", model,
                      "--runs", run.options.pyg_runs, "--folds", FOLDS, "--json", report])
         test = json.loads(report.read_text())["test"]
         found.append({"framework": "pyg", "model": model, "dataset": name, "mean": 100 * test["mean"],

@@ -224,10 +224,10 @@ class Run:
         return parse_store(store.read_text(encoding="utf-8"))
 
     def npz(self, source):
-        """The source as a file that NumPy reads."""
+        """The source as a file that NumPy reads, called as records of the program call it."""
         if str(source).endswith(".npz"):
             return str(source)
-        path = self.folder / (name_of(source).replace(" ", "_") + ".npz")
+        path = self.folder / f"{graph_of(source)}.npz"
         if not path.exists():
             self.command([self.program, "convert", source, "-o", path])
         return str(path)
@@ -275,6 +275,11 @@ def name_of(source):
     if source.endswith((".npz", ".tsr", ".mtx", ".mtx.gz")):
         return pathlib.PurePath(source).name.split(".")[0]
     return source.replace("twin:", "twin ").replace("generate:", "").replace("embedded:", "embedded ")
+
+
+def graph_of(source):
+    """How a record of the program calls it."""
+    return name_of(source).removeprefix("twin ").removeprefix("embedded ")
 
 
 def real_graphs(options, names):

@@ -50,16 +50,8 @@ def measure_sums(run):
 
 @common.needs_pyg
 def measure_pyg(run):
-    names = {common.name_of(file): source for source in run.options.sources for file in [run.npz(source)]}
-    records = run.baseline("fusegnn_torch.py", "--device", run.device, "--hidden", ",".join(map(str, hidden_of(run))),
-                           "--repeats", 8 if run.options.quick else 20, *map(run.npz, run.options.sources))
-    own = {name: graph_of(source) for name, source in names.items()}
-    return [{**one, "graph": own.get(one["graph"], one["graph"])} for one in records]
-
-
-def graph_of(source):
-    """How a record of the program calls it."""
-    return common.name_of(source).removeprefix("twin ").removeprefix("embedded ")
+    return run.baseline("fusegnn_torch.py", "--device", run.device, "--hidden", ",".join(map(str, hidden_of(run))),
+                        "--repeats", 8 if run.options.quick else 20, *map(run.npz, run.options.sources))
 
 
 def profiled(run, command):
@@ -96,7 +88,7 @@ def measure_bytes(run):
             launches = profiled(run, command)
             if launches:
                 sums = {name: sum(one[name] for one in launches) / 1e6 for name in BYTES}
-                found.append({"graph": graph_of(source), "who": who, "kernels": len(launches), **sums})
+                found.append({"graph": common.graph_of(source), "who": who, "kernels": len(launches), **sums})
     return found
 
 

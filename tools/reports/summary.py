@@ -63,7 +63,7 @@ def below(record):
     too_large = ", ".join(what for _, part in parts for what in part.get("pyg_out_of_memory", []))
     machines += f". Left out, as PyG ran out of memory: {too_large}" if too_large else ""
     return "\n".join(textwrap.wrap(
-        f"GCN, GraphSAGE and GAT of two layers in fp32, medians, results checked first; commit `{record['commit']}`. {machines}. "
+        ("A trial (--quick), whose figures say nothing. " if record.get("quick") else "") + f"GCN, GraphSAGE and GAT of two layers in fp32, medians, results checked first; commit `{record['commit']}`. {machines}. "
         "Make it again: `tools/report.py measure --help`.", 110, break_on_hyphens=False))
 
 
