@@ -247,7 +247,7 @@ def all_sections(parts):
         ("What LOA takes (Figure 15)", windows and steps and overhead_section(windows, steps)),
         ("Sums and product in one kernel (Table 3)", parts.get("update") and update_section(parts["update"])),
         ("Widths that fill no warp (Table 4)", parts.get("widths") and width_section(parts["widths"])),
-        ("Training steps (Figures 11 and 12)", steps and step_section(steps)),
+        ("Training steps (Figures 11 and 12, Tables 8 and 9)", steps and step_section(steps)),
         ("Column ids in shared memory (Table 5)", choices and pair_section(
             choices, "spmm", "Kernels by rows that keep column ids in shared memory, and those whose lanes read their own.",
             is_shared, lambda name: name.startswith("rows") and not is_shared(name))),

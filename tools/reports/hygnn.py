@@ -5,7 +5,7 @@
     tools/report.py hygnn --quick --source embedded:citation
 
 Parts: choices (Figure 10, Tables 5 and 6), sweep (Figure 1, Table 10), layout (Figure 13), windows (Figures 14 and 15),
-update (Table 3), widths (Table 4), steps (Figures 11 and 12), pictures (Figure 5). Choices come from plans that time their
+update (Table 3), widths (Table 4), steps (Figures 11 and 12, Tables 8 and 9), pictures (Figure 5). Choices come from plans that time their
 candidates, so that kernels on one kind of cores, on both and the plan's own choice are measured in one process on the same
 operands. --data measures the graphs of a folder, --source others. Parts that are of a GPU are left out on the CPU.
 """
