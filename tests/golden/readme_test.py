@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README's example is the one that is compiled, its table lists the verbs there are, and its results are those of
-the records."""
+"""The README's example is the one that is compiled, and its table lists the verbs there are."""
 import re
-import subprocess
-import sys
 import textwrap
 import unittest
 
@@ -26,11 +23,6 @@ class Readme(unittest.TestCase):
     def test_pages_it_points_to_exist(self):
         for page in re.findall(r"\]\(([^)#:]+)\)", self.readme):
             self.assertTrue((cli.SOURCE / page).exists(), page)
-
-    def test_results_are_those_of_the_records(self):
-        checked = subprocess.run([sys.executable, "-B", cli.SOURCE / "tools" / "report.py", "summary", "--check"],
-                                 stderr=subprocess.PIPE)
-        self.assertEqual((checked.returncode, checked.stderr.decode()), (0, ""))
 
 
 if __name__ == "__main__":

@@ -336,6 +336,10 @@ class Results(unittest.TestCase):
                         self.assertTrue(kept.exists(), f"{kept} is missing")
                         self.assertEqual(pathlib.Path(file).read_text(), kept.read_text(), f"{kept} is not what {record} says")
 
+    def test_readme_shows_what_its_record_says(self):
+        done = report("summary", "--check", folder=cli.SOURCE)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_commands_of_pages_exist(self):
         seen = 0
         for page in [*cli.SOURCE.glob("*.md"), *cli.SOURCE.glob("docs/**/*.md")]:
