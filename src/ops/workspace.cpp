@@ -24,8 +24,8 @@ PlanWorkspace::PlanWorkspace(const WorkspaceNeed& need, const Place& place, bool
     : need_(need), place_(place), own_(owned ? need.total_bytes() : 0, place), uses_(place) {
   if (owned) clear_counters(need_, own_.data(), place_.device, place_.stream);
   if (place_.device.kind == DeviceKind::cpu) return;
-  // Kernels that overlap the one before them read the plan ahead (docs/kernels.md). They overlap
-  // nothing that writes it if something that overlaps nothing lies between.
+  // Kernels that overlap the one before them read the plan ahead (docs/design/kernels.md). They
+  // overlap nothing that writes it if something that overlaps nothing lies between.
   if (own_.empty()) last_ = Buffer<std::byte>(WorkspaceNeed::alignment, place_);
   if (!owned || need_.counter_bytes() == 0) {
     fill_zero(own_.empty() ? last_.data() : own_.data(), WorkspaceNeed::alignment, place_.device,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows docs/add_an_op.md: the op edge_difference of the folder add_an_op is added to the source tree as the page
+"""Follows docs/design/add_an_op.md: the op edge_difference of the folder add_an_op is added to the source tree as the page
 says, compiled as the build compiles, linked with the rest of the library, and tested against its reference."""
 import json
 import os
@@ -13,7 +13,7 @@ import unittest
 SOURCE = pathlib.Path(os.environ["TESSERA_SOURCE"])
 BUILD = pathlib.Path(os.environ["TESSERA_BUILD"])
 OP = pathlib.Path(__file__).parent / "add_an_op"
-PAGE = (SOURCE / "docs" / "add_an_op.md").read_text(encoding="utf-8")
+PAGE = (SOURCE / "docs" / "design" / "add_an_op.md").read_text(encoding="utf-8")
 NAME = "edge_difference"
 
 

@@ -97,7 +97,7 @@ def kernel_number(name: str, on_cuda: bool) -> int:
 def kernels(op: str | None = None) -> list[str]:
     """The kernels of this installation, ``op/device/strategy`` each; ``op`` leaves the others out.
 
-    docs/kernels.md says what each is for.
+    docs/design/kernels.md says what each is for.
 
     Example:
         >>> import tessera

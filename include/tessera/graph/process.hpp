@@ -9,7 +9,7 @@
 
 /// Graph processing: from edges in no order to all that the passes of a model read of a graph. One
 /// phase, which a training that keeps its graph goes through once, and one whose graph is new in
-/// every step goes through in every step. docs/processing.md.
+/// every step goes through in every step. docs/design/processing.md.
 namespace tessera {
 
 /// What a model makes of edges before it multiplies with them.

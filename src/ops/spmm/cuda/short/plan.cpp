@@ -45,8 +45,8 @@ constexpr auto short_keys = collect_keys<ShortKey>([](auto add) {
   }
 });
 
-/// Columns of one piece. The matrix unit cuts off what it adds up (docs/tiles.md, exactness), more
-/// where there are two products for one, and where values fill all bits of a sum.
+/// Columns of one piece. The matrix unit cuts off what it adds up (docs/design/tiles.md,
+/// exactness), more where there are two products for one, and where values fill all bits of a sum.
 constexpr std::int64_t most_columns(ShortEncoding encoding, Precision precision) {
   if (encoding == ShortEncoding::valued_quads) return 1536;
   return bytes_per_element(precision) == 4 ? 2048 : 4096;
