@@ -8,7 +8,7 @@
 #include "tiles/dot_runs.hpp"
 
 /// Edges of short windows for dot products: their bits row by row, so that an edge's place is the
-/// number of bits before it, and where each row's edges begin. docs/formats.md draws it.
+/// number of bits before it, and where each row's edges begin. docs/design/tile_format.md draws it.
 namespace tessera::tiles {
 
 /// Rows of the windows whose edges are written down so.

@@ -10,7 +10,7 @@
 /// The matrix unit computes all products of a tile, and a list says which of them to keep, and
 /// where they belong. A strip is 16 rows of a window, the share of a warp. A strip's edges in a
 /// tile stand row by row, in blocks of 64: word k of a block holds edge k in its low half and edge
-/// k + 32 in its high half, each as row * 64 + column. docs/formats.md draws it.
+/// k + 32 in its high half, each as row * 64 + column. docs/design/tile_format.md draws it.
 namespace tessera::tiles {
 
 /// Rows of the windows that have such lists.

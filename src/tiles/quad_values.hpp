@@ -4,7 +4,8 @@
 #include "tessera/tiles/quad_tiles.hpp"
 
 /// Values of edges beside 2:4 tiles: for each step, 16 rows and lane of a warp eight numbers, two
-/// for each register of the sparse operand (tiles/quad_fragment.hpp). docs/formats.md draws it.
+/// for each register of the sparse operand (tiles/quad_fragment.hpp). docs/design/tile_format.md
+/// draws it.
 namespace tessera::tiles {
 
 /// Where each entry's edge stands in CSR; -1 where there is none. `quads` is that side of the

@@ -8,7 +8,7 @@
 #include "tessera/tiles/tiled_graph.hpp"
 
 /// Values of edges beside the bits of tiles: as many as there are edges, in the order in which the
-/// lanes of a warp need them. docs/formats.md draws it.
+/// lanes of a warp need them. docs/design/tile_format.md draws it.
 namespace tessera::tiles {
 
 /// Entries of 4 bytes that are copied at once.

@@ -35,7 +35,7 @@ MemoryResource& default_memory(Device device);
 
 /// Where something is made: on which device, of which memory, and on which stream the work of
 /// making it is queued. It is released in the order of that stream, too, so the stream must outlive
-/// it. docs/memory.md has the rules.
+/// it. docs/design/memory.md has the rules.
 struct Place {
   Place() = default;
   Place(Device on, MemoryResource* from = nullptr, Stream in_order_of = {})

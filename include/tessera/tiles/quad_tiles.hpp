@@ -14,7 +14,7 @@
 ///
 /// Inside a window of rows the order of the columns is free. Here it is chosen so that they stand
 /// in groups of four, quads, of which every row uses at most two: 2:4. Eight quads are a step (the
-/// k of one sparse matrix instruction), two steps a tile. docs/formats.md draws it.
+/// k of one sparse matrix instruction), two steps a tile. docs/design/tile_format.md draws it.
 namespace tessera::tiles {
 
 inline constexpr std::array<int, 5> quad_heights = {16, 32, 64, 128, 256};

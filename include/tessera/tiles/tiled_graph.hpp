@@ -15,7 +15,7 @@
 /// Rows are taken in windows of `height`. The distinct columns of a window, sorted, stand side by
 /// side: 16 of them are a step (the k of one matrix instruction), 64 a tile. Which row uses which
 /// column is one bit each, in the order in which the lanes of a warp hold the operands of `mma` and
-/// `wgmma`. docs/formats.md draws it.
+/// `wgmma`. docs/design/tile_format.md draws it.
 namespace tessera::tiles {
 
 /// Rows that a window may have.

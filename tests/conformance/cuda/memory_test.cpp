@@ -16,7 +16,8 @@
 
 #include "core/cuda_handles.hpp"
 
-/// Whose memory and whose streams: docs/memory.md, on a GPU, with streams that wait for no other.
+/// Whose memory and whose streams: docs/design/memory.md, on a GPU, with streams that wait for no
+/// other.
 namespace tessera {
 namespace {
 
