@@ -8,12 +8,10 @@
 #include "tessera/reorder/orders.hpp"
 
 int main() {
-  // [readme]
   const tessera::Dataset data = tessera::io::open("embedded:citation");
   const tessera::Graph graph = tessera::gcn_normalised(data.graph);
   const tessera::Permutation order = tessera::reorder::rcm(graph);
   const tessera::Graph reordered = tessera::permuted(graph, order);
   std::cout << data << '\n' << tessera::compute_stats(reordered) << '\n';
-  // [/readme]
   return 0;
 }

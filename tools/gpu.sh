@@ -13,6 +13,7 @@ Steps, in the order given; each also runs alone once the tree is built:
   test       the tests that touch the GPU: the conformance bodies on every CUDA kernel, and more
   sanitize   compute-sanitizer, memcheck and racecheck, on one kernel of every family
   check      tools/check_all.py: every kernel against the reference on the graphs of TESSERA_CHECK_DATA
+  docs       the commands of every page of the documentation, those for a GPU among them; Python where it has tessera
   bench      tessera bench --device cuda: spmm, cuSPARSE beside it, and sddmm, checked and measured
   big        more than 2^31 edges and elements (needs about 60 GiB on the GPU)
   all        build, test, sanitize, bench
@@ -64,7 +65,7 @@ while [ $# -gt 0 ]; do
         -j | --jobs) jobs=$2 ;;
       esac
       shift ;;
-    build | test | sanitize | check | bench | big) steps+=("$1") ;;
+    build | test | sanitize | check | docs | bench | big) steps+=("$1") ;;
     all) steps+=(build test sanitize bench) ;;
     *) fail "no step or option is called '$1'; see --help" ;;
   esac
@@ -241,6 +242,18 @@ step_check() {
   python3 tools/check_all.py --tessera "$build/bin/tessera" --device cuda --jobs "$jobs" --features 1,33,64 \
     --sample 4096 --max-edges 1000000 --seconds "${TESSERA_CHECK_SECONDS:-240}" "${sources[@]}" \
     --out "$out/check_cuda.md"
+}
+
+step_docs() {
+  need_program tessera || return 1
+  TESSERA_PAGES_GPU=1 TESSERA_BIN=$PWD/$build/bin/tessera TESSERA_BUILD=$PWD/$build TESSERA_CXX=${CXX:-c++} \
+    python3 -B tests/scripts/pages_test.py || return 1
+  if python3 -c 'import tessera, torch_geometric, pytest' 2>/dev/null; then
+    (cd tests/python && TESSERA_PROGRAM=$OLDPWD/$build/bin/tessera \
+      python3 -m pytest -q -p no:cacheprovider test_documentation.py)
+  else
+    echo "python3 has no tessera, PyG and pytest: blocks of Python were left out"
+  fi
 }
 
 step_bench() {

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples in docstrings and in examples/python are right."""
+"""The examples in docstrings, on the pages of the documentation and in examples/python are right."""
 
 import doctest
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from test_files import PROGRAM
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
+
+import pages  # noqa: E402
 
 MODULES = ["tessera", "tessera._library", "tessera.bits", "tessera.files", "tessera.functional", "tessera.graph", "tessera.models", "tessera.trained_model",
            "tessera.nn", "tessera.nn.attention", "tessera.nn.convolutions", "tessera.nn.few_bits"]
@@ -30,3 +36,28 @@ def test_the_example_of_one_line():
     losses = [float(line.split("loss ")[1].split(",")[0]) for line in (plain, ours)]
     assert abs(losses[0] - losses[1]) <= 1e-4 * losses[0]
     assert layers == ["conv1 GATConv: attention/cpu/fused", "conv2 GCNConv: spmm/cpu/rows"]
+
+
+def runs_here(block):
+    return block.language == "python" or "torch" in block.marks
+
+
+@pytest.mark.parametrize("page", [page for page in pages.pages() if any(map(runs_here, pages.blocks(page)))],
+                         ids=lambda page: page.name)
+def test_blocks_of_pages(page, tmp_path, monkeypatch):
+    """One after the other, with the commands between them; what was defined stays, as in a session of Python."""
+    blocks = pages.blocks(page)
+    blocks = blocks[:max(i for i, block in enumerate(blocks) if runs_here(block)) + 1]
+    if any(block.language == "sh" and "run by" not in block.marks for block in blocks) and not os.access(PROGRAM, os.X_OK):
+        pytest.skip("the program is not built")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    folder, names = pages.Folder(tmp_path, PROGRAM), {"__name__": page.name}
+    for block in blocks:
+        if block.language != "python":
+            folder.run(block, has_torch=True)
+            continue
+        exec(compile(block.given, block.place, "exec"), names)
+        code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
+        if "gpu" not in block.marks or torch.cuda.is_available():
+            exec(code, names)

@@ -1,36 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Follows docs/design/add_an_op.md: the op edge_difference of the folder add_an_op is added to the source tree as the page
 says, compiled as the build compiles, linked with the rest of the library, and tested against its reference."""
-import json
 import os
 import pathlib
 import re
-import shlex
 import subprocess
 import tempfile
 import unittest
 
-SOURCE = pathlib.Path(os.environ["TESSERA_SOURCE"])
-BUILD = pathlib.Path(os.environ["TESSERA_BUILD"])
+from builds import BUILD, SOURCE, compile_command
+
 OP = pathlib.Path(__file__).parent / "add_an_op"
 PAGE = (SOURCE / "docs" / "design" / "add_an_op.md").read_text(encoding="utf-8")
 NAME = "edge_difference"
-
-
-def build_command(file):
-    """How the build compiles a file, without what it is and where it goes."""
-    commands = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
-    words = shlex.split(next(entry["command"] for entry in commands if entry["file"] == str(SOURCE / file)))
-    plain = []
-    skip = False
-    for word in words:
-        if skip:
-            skip = False
-        elif word in ("-o", "-c", "-include"):
-            skip = True
-        else:
-            plain.append(word)
-    return plain
 
 
 class AddAnOp(unittest.TestCase):
@@ -40,7 +22,7 @@ class AddAnOp(unittest.TestCase):
         return done.stdout
 
     def compile(self, like, file, include, to):
-        self.run_command(*build_command(like), *[f"-I{folder}" for folder in include], "-c", file, "-o", to)
+        self.run_command(*compile_command(like), *[f"-I{folder}" for folder in include], "-c", file, "-o", to)
         return to
 
     def test_the_page_names_every_file_and_no_other(self):
