@@ -348,6 +348,10 @@ std::vector<std::pair<std::string, ExtraArray>> arrays_to_write(const Dataset& d
 std::vector<std::pair<std::string, ExtraArray>> extras_to_write(const Dataset& dataset) {
   for (const auto& [name, extra] : dataset.extras) {
     const std::string where = "extra array '" + name + "'";
+    if (is_split_mask(name)) {
+      throw Error(ErrorCode::invalid_argument, "has the name of a mask of the split", where,
+                  "put the splits into Dataset::splits, or rename it");
+    }
     const ElementType type = parse_element_type(extra.type, where);
     if (array_bytes(extra.shape, type, where) != extra.bytes.size() ||
         type.native_name() != extra.type) {

@@ -160,7 +160,7 @@ bool is_integer(std::string_view text) {
   return scan_integer(text.data(), text.data() + text.size(), value) == text.data() + text.size();
 }
 
-bool is_real(std::string_view text) { return !text.empty() && parse_real(text).has_value(); }
+bool is_real(std::string_view text) { return !text.empty() && parse_any_real(text).has_value(); }
 
 std::string lower_case(std::string_view text) {
   std::string lower(text);

@@ -91,7 +91,7 @@ inline Dataset with_everything() {
   dataset.vertex_names = Names(names);
   dataset.class_names = Names({"red", "green", "blue, light", "unused"});
   dataset.feature_names = Names({"a", "b", "c=1", "c=2", "d"});
-  dataset.extras["train_masks"] = extra_array<std::uint8_t>("|b1", {2, 3}, {1, 0, 1, 0, 0, 1});
+  dataset.extras["truths"] = extra_array<std::uint8_t>("|b1", {2, 3}, {1, 0, 1, 0, 0, 1});
   dataset.extras["local_info"] = extra_array<std::int16_t>("<i2", {3}, {-5, 0, 7});
   dataset.extras["scalar"] = extra_array<double>("<f8", {}, {0.25});
   dataset.extras["nothing"] = extra_array<std::int64_t>("<i8", {0, 3}, {});

@@ -100,6 +100,8 @@ TEST_F(EdgeList, Weights) {
   EXPECT_THAT(error_of("0,1,0.5\n0,2,much\n"), AllOf(HasSubstr("line 2"), HasSubstr("'much'")));
   EXPECT_THAT(error_of("0,1,0.5\n0,2,nan\n"), AllOf(HasSubstr("line 2"), HasSubstr("not finite")));
   EXPECT_THAT(error_of("0,1,1e39\n"), HasSubstr("32-bit float"));
+  // A number that is too large makes no header of its line.
+  EXPECT_THAT(error_of("a,b,1e99\nb,c,1\n"), AllOf(HasSubstr("line 1"), HasSubstr("'1e99'")));
 }
 
 TEST_F(EdgeList, ColumnsByNameOrNumber) {

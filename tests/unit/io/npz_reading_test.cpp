@@ -123,6 +123,10 @@ TEST_F(NpzReading, SeveralSplitsSurviveFormatsAndOrders) {
   EXPECT_THAT(turned.splits[1].train.span(), ElementsAre(2));
   EXPECT_THAT(turned.splits[2].validation.span(), ElementsAre(0));
   EXPECT_EQ(turned.train, turned.splits[0].train);
+  Dataset extra = dataset;
+  extra.extras["train_masks"] = ids({1});
+  EXPECT_THROW(io::save(extra, folder_ / "c.npz"), Error);
+  EXPECT_THROW(io::save(extra, folder_ / "c.tsr"), Error);
   Dataset contradicts = dataset;
   contradicts.train = SharedArray<std::int64_t>(std::vector<std::int64_t>{2});
   EXPECT_THROW(contradicts.validate(), Error);

@@ -154,7 +154,7 @@ TEST_F(HostileCheckpoint, names_of_classes) {
   expect_bad(names({1}), {"names of classes"});
   expect_bad(names({1, 2, 3}), {"names of classes"});
   expect_bad(names({2, 1}), {"names of classes"});
-  expect_bad(names({-1, 1}), {"names of classes"});
+  expect_bad(names({-2, 1}), {"names of classes"});
 }
 
 TEST_F(HostileCheckpoint, curves) {
