@@ -111,9 +111,8 @@ std::shared_ptr<const RowOrder> row_order(const SpmmProblem& problem) {
         order->rows);
     return order;
   };
-  return std::static_pointer_cast<const RowOrder>(
-      detail::GraphAccess::derived(problem.graph, forward ? "rows in order" : "columns in order",
-                                   make, Keeping::for_users));
+  return std::static_pointer_cast<const RowOrder>(detail::GraphAccess::derived(
+      problem.graph, forward ? "rows in order" : "columns in order", make, Keeping::for_users));
 }
 
 SpmmProblem in_row_order(const SpmmProblem& problem) {
