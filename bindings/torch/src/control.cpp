@@ -2,6 +2,7 @@
 // What Python calls through ctypes: no tensors, nothing that torch needs to know.
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "counters.hpp"
@@ -51,9 +52,21 @@ TESSERA_EXPORT std::int64_t tessera_counter(int which) {
   return which == 0 ? counts.runs.load() : which == 1 ? counts.graphs.load() : counts.plans.load();
 }
 
+/// A limit below 0 is the default.
 TESSERA_EXPORT void tessera_set_cache_limits(std::int64_t entries, std::int64_t bytes) {
-  torch_ops::set_cache_limits(entries, bytes);
+  const auto given = [](std::int64_t limit) {
+    return limit < 0 ? std::nullopt : std::optional(limit);
+  };
+  torch_ops::set_cache_limits(given(entries), given(bytes));
 }
+
+/// 0: entries of the cache, 1: bytes.
+TESSERA_EXPORT std::int64_t tessera_cache_use(int which) {
+  const torch_ops::CacheUse use = torch_ops::cache_use();
+  return which == 0 ? use.entries : use.bytes;
+}
+
+TESSERA_EXPORT void tessera_forget_graphs(const void* memory) { torch_ops::forget_graphs(memory); }
 
 /// The names of all kernels, a line each.
 TESSERA_EXPORT const char* tessera_kernels() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include "tensors.hpp"
 #include "tessera/core/memory.hpp"
 
@@ -14,6 +16,11 @@ Place place_of(const Tensor& tensor);
 bool is_capturing(const Place& place);
 /// Waits for all work on the device; where a capture forbids that, for nothing.
 void wait_for(Device device) noexcept;
+
+/// How much memory a device has in all; of the CPU, how much this process may use of it.
+std::int64_t memory_of_device(int index);
+/// Gives back to the system what was freed and is kept for the next request.
+void release_free_memory() noexcept;
 
 /// Makes the device of a tensor the current one.
 class DeviceScope {

@@ -96,6 +96,14 @@ Place place_of(const Tensor& tensor) {
   return {device, &memory_of(device.index), Stream{stream}};
 }
 
+std::int64_t memory_of_device(int index) {
+  cudaDeviceProp properties = {};
+  const bool known = cudaGetDeviceProperties(&properties, index) == cudaSuccess;
+  return known ? static_cast<std::int64_t>(properties.totalGlobalMem) : 0;
+}
+
+void release_free_memory() noexcept {}  // torch's allocator keeps it: torch.cuda.empty_cache()
+
 bool is_capturing(const Place& place) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t error =

@@ -102,6 +102,13 @@ GraphArguments::GraphArguments(Tensor of_index, std::optional<Tensor> of_offsets
   }
 }
 
+GraphArguments GraphArguments::own() const {
+  GraphArguments arguments = *this;
+  arguments.index = call<Tensor>("aten::detach", "", index);
+  if (offsets) arguments.offsets = call<Tensor>("aten::detach", "", *offsets);
+  return arguments;
+}
+
 void Structure::require_no_capture(const Place& place, const char* what) {
   if (!is_capturing(place)) return;
   throw Error(ErrorCode::invalid_argument, std::string("while capturing a CUDA graph: ") + what,
@@ -110,29 +117,26 @@ void Structure::require_no_capture(const Place& place, const char* what) {
 
 void Structure::count_plan() { ++counters().plans; }
 
-Structure::Structure(const GraphArguments& arguments) : arguments_(arguments) {
+Structure::Structure(const GraphArguments& own_arguments) : arguments_(own_arguments) {
+  const GraphArguments& arguments = arguments_;
   const Place place = place_of(arguments.index);
   require_no_capture(place, "this graph was not used before, or its indices changed");
   const VertexId num_targets = checked_count(arguments.targets, "targets");
   const VertexId num_sources = checked_count(arguments.sources, "sources");
-  held_.push_back(call<Tensor>("aten::detach", "", arguments.index));
-  if (arguments.offsets) held_.push_back(call<Tensor>("aten::detach", "", *arguments.offsets));
   ++counters().graphs;
 
   if (arguments.layout == Layout::by_target && arguments.loops == Loops::as_given) {
-    const Tensor index = torch::stable::contiguous(held_[0]);
-    const Tensor offsets = torch::stable::contiguous(held_[1]);
-    held_ = {index, offsets};
+    const Tensor index = torch::stable::contiguous(arguments.index);
+    const Tensor offsets = torch::stable::contiguous(*arguments.offsets);
     BorrowOptions options;
     options.device = place.device;
     options.memory = place.memory;
     options.stream = place.stream;
-    const auto owner = std::make_shared<std::vector<Tensor>>(held_);
+    const auto owner = std::make_shared<std::array<Tensor, 2>>(std::array{index, offsets});
     try {
       graph_ = borrow_csr(num_targets, num_sources,
                           {indices_of(offsets), indices_of(index), {}, owner}, options);
       caller_edges_ = graph_.num_edges();
-      bytes_ = 32 * caller_edges_;
       return;
     } catch (const Error&) {
       // Columns that do not rise, or lie outside: built, or refused, as a list of edges below.
@@ -202,7 +206,6 @@ void Structure::build(const Tensor& targets, const Tensor& sources, const Tensor
       from_coo(static_cast<VertexId>(arguments_.targets), static_cast<VertexId>(arguments_.sources),
                indices_of(targets), indices_of(sources), {}, options);
   const std::int64_t edges = graph_.num_edges();
-  bytes_ = 48 * edges;
   if (edges == 0) {
     if (caller_edges_ > 0) order_ = empty_beside(targets, 0, ScalarType::Long);
     return;

@@ -52,6 +52,9 @@ struct GraphArguments {
 
   GraphArguments(Tensor of_index, std::optional<Tensor> of_offsets, std::int64_t num_targets,
                  std::int64_t num_sources, std::int64_t layout_number, std::int64_t loops_number);
+
+  /// The same memory by tensors that are none of the caller's, whose own can go while these stay.
+  GraphArguments own() const;
 };
 
 /// A plan, and who runs it: on the CPU one at a time.
@@ -67,7 +70,8 @@ using PlanNumbers = std::array<double, 12>;
 /// in which values of edges come and go, and that of the rows, in which kernels see them.
 class Structure {
  public:
-  explicit Structure(const GraphArguments& arguments);
+  /// Of tensors of its own.
+  explicit Structure(const GraphArguments& own_arguments);
   /// torch gives memory back to the stream that took it: what others run with it has to end first.
   ~Structure() {
     if (shared_) wait_for(built_at_.device);
@@ -91,7 +95,6 @@ class Structure {
   /// How many values the caller has for edges: those given, then one for each loop that was added.
   std::int64_t caller_edges() const { return caller_edges_; }
   std::int64_t edges() const { return graph_.num_edges(); }
-  const GraphArguments& arguments() const { return arguments_; }
   std::int64_t targets() const { return arguments_.targets; }
   std::int64_t sources() const { return arguments_.sources; }
 
@@ -115,7 +118,6 @@ class Structure {
     return std::static_pointer_cast<Planned<Plan>>(kept);
   }
 
-  std::int64_t bytes() const { return bytes_; }
   /// Notes who uses it.
   void used_at(const Place& place) {
     if (place.stream.handle != built_at_.stream.handle) shared_ = true;
@@ -136,14 +138,12 @@ class Structure {
   /// What rows are scaled by, and columns where the norm is symmetric.
   std::vector<double> scales(Norm norm, double loop_weight) const;
 
-  std::vector<Tensor> held_;  ///< so that their memory is nobody else's
   GraphArguments arguments_;
   const Place built_at_ = place_of(arguments_.index);
   std::atomic<bool> shared_{false};  ///< by streams
   Graph graph_;
   std::optional<Tensor> order_;  ///< of each edge in rows, its position among the caller's
   std::int64_t caller_edges_ = 0;
-  std::int64_t bytes_ = 0;
   std::atomic<bool> pinned_{false};
   std::recursive_mutex mutex_;  ///< making a plan asks for the graph
   std::map<std::pair<int, double>, Graph> graphs_;
@@ -155,7 +155,16 @@ class Structure {
 /// The structure that the tensors describe: from the cache if they are the same, unchanged.
 std::shared_ptr<Structure> structure_of(const GraphArguments& arguments);
 
-void set_cache_limits(std::int64_t entries, std::int64_t bytes);
+/// By default any number of entries, and a share of the memory of each device.
+void set_cache_limits(std::optional<std::int64_t> entries, std::optional<std::int64_t> bytes);
+/// Drops what was made of indices in this memory, which are gone.
+void forget_graphs(const void* memory);
 void clear_cache();
+
+struct CacheUse {
+  std::int64_t entries = 0;
+  std::int64_t bytes = 0;  ///< estimated
+};
+CacheUse cache_use();
 
 }  // namespace tessera::torch_ops

@@ -22,6 +22,24 @@ ElementType element_type_of(const Tensor& tensor) {
               "use float64, float32, bfloat16 or float16");
 }
 
+std::string type_name(const Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case ScalarType::Double: return "float64";
+    case ScalarType::Float: return "float32";
+    case ScalarType::BFloat16: return "bfloat16";
+    case ScalarType::Half: return "float16";
+    default: return "no float";
+  }
+}
+
+/// Throws unless a tensor has the type of the features.
+void check_type(const Tensor& x, const Tensor& tensor, const std::string& name) {
+  if (tensor.scalar_type() == x.scalar_type()) return;
+  throw Error(ErrorCode::invalid_argument,
+              "features are " + type_name(x) + ", but " + name + " is " + type_name(tensor),
+              "dtype", "give both one type, as by x.to(" + name + ".dtype)");
+}
+
 /// torch's functions for its own compiler, which take no turn through its dispatcher.
 template <std::size_t dimensions>
 Tensor new_tensor(const Tensor& other, const std::array<std::int64_t, dimensions>& sizes,
@@ -65,15 +83,12 @@ void check_matrix(std::int64_t features, const Tensor& x, const Tensor& matrix, 
   }
   if (matrix.size(1) != features) {
     throw Error(ErrorCode::invalid_argument,
-                "a matrix for " + std::to_string(matrix.size(1)) + " features, but there are " +
-                    std::to_string(features),
-                name, "use outputs x features");
+                "there are " + std::to_string(features) + ", but " + name + " takes " +
+                    std::to_string(matrix.size(1)),
+                "features", "use as many as the matrix has columns");
   }
   check_device(x, matrix, name);
-  if (!cast && x.scalar_type() != matrix.scalar_type()) {
-    throw Error(ErrorCode::invalid_argument, "features and weights of different types", "dtype",
-                "move the model or the features, x.to(weight.dtype)");
-  }
+  if (!cast) check_type(x, matrix, name);
 }
 
 void check_vector(std::int64_t size, const Tensor& x, const std::optional<Tensor>& vector,
@@ -88,11 +103,7 @@ void check_vector(std::int64_t size, const Tensor& x, const std::optional<Tensor
                 "give one number for each output");
   }
   check_device(x, *vector, name);
-  if (!cast && vector->scalar_type() != x.scalar_type()) {
-    throw Error(ErrorCode::invalid_argument,
-                std::string("features and ") + name + " of different types", "dtype",
-                std::string("give both one type, ") + name + ".to(x.dtype)");
-  }
+  if (!cast) check_type(x, *vector, name);
 }
 
 void check_device(const Tensor& x, const Tensor& tensor, const char* name) {
@@ -115,8 +126,10 @@ void check_rows(const Tensor& features, std::int64_t vertices, const char* name)
 void check_one_type(const Tensor& first, std::initializer_list<Tensor> others, const char* names) {
   for (const Tensor& other : others) {
     if (other.scalar_type() == first.scalar_type()) continue;
-    throw Error(ErrorCode::invalid_argument, std::string(names) + " of different types", "dtype",
-                "give all of them one type");
+    throw Error(ErrorCode::invalid_argument,
+                std::string(names) + " of different types: " + type_name(first) + " and " +
+                    type_name(other),
+                "dtype", "give all of them one type");
   }
 }
 

@@ -13,7 +13,8 @@ Example:
 from __future__ import annotations
 
 from . import _layer_operators, _operators, bits
-from ._library import clear_cache, counters, has_cuda, kernels, set_cache_limits, trace
+from ._cache import cache_info, clear_cache, set_cache_limits
+from ._library import counters, has_cuda, kernels, trace
 from .functional import attention, attention_weights, edge_softmax, sddmm, spmm
 from .graph import Graph
 
@@ -25,6 +26,7 @@ __all__ = [
     "attention",
     "attention_weights",
     "bits",
+    "cache_info",
     "clear_cache",
     "counters",
     "edge_softmax",

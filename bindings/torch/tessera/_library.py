@@ -23,6 +23,8 @@ def _load(name: str) -> ctypes.CDLL | None:
     library.tessera_end_trace.restype = ctypes.c_char_p
     library.tessera_kernels.restype = ctypes.c_char_p
     library.tessera_set_cache_limits.argtypes = [ctypes.c_int64, ctypes.c_int64]
+    library.tessera_cache_use.restype = ctypes.c_int64
+    library.tessera_forget_graphs.argtypes = [ctypes.c_void_p]
     return library
 
 
@@ -56,9 +58,15 @@ def load() -> None:
         _cpu_is_loaded, _cuda_is_loaded = libraries.cpu is not None, libraries.cuda is not None
 
 
-def _loaded() -> list[ctypes.CDLL]:
+def loaded() -> list[ctypes.CDLL]:
     assert libraries is not None
     return libraries.all()
+
+
+def library_of(on_cuda: bool) -> ctypes.CDLL | None:
+    """The one that serves a device."""
+    assert libraries is not None
+    return libraries.cuda if on_cuda else libraries.cpu
 
 
 def has_cpu() -> bool:
@@ -80,10 +88,8 @@ def has_cuda() -> bool:
 @functools.cache
 def _kernels_of(on_cuda: bool) -> list[str]:
     """Of the library that serves a device."""
-    assert libraries is not None
-    library = libraries.cuda if on_cuda else libraries.cpu
-    names = [] if library is None else library.tessera_kernels().decode().splitlines()
-    return names
+    library = library_of(on_cuda)
+    return [] if library is None else library.tessera_kernels().decode().splitlines()
 
 
 def kernel_number(name: str, on_cuda: bool) -> int:
@@ -118,37 +124,9 @@ def counters() -> dict[str, int]:
     """
     names = ("runs", "graphs", "plans")
     return {
-        name: sum(library.tessera_counter(which) for library in _loaded())
+        name: sum(library.tessera_counter(which) for library in loaded())
         for which, name in enumerate(names)
     }
-
-
-def set_cache_limits(entries: int = 64, bytes: int = 8 << 30) -> None:
-    """Bounds how many graphs are kept for later calls, and how much memory they may take.
-
-    A graph is kept with its plans, its transpose and its copy with self loops. Those that were not
-    used for longest go first. The newest stays, and so do graphs that a CUDA graph captured.
-
-    Example:
-        >>> import tessera
-        >>> tessera.set_cache_limits(entries=8)
-        >>> tessera.set_cache_limits()
-    """
-    if entries < 0 or bytes < 0:
-        raise ValueError(f"limits of {entries} entries and {bytes} bytes: use 0 or more")
-    for library in _loaded():
-        library.tessera_set_cache_limits(entries, bytes)
-
-
-def clear_cache() -> None:
-    """Forgets all graphs. Captured CUDA graphs that used them must not be replayed after this.
-
-    Example:
-        >>> import tessera
-        >>> tessera.clear_cache()
-    """
-    for library in _loaded():
-        library.tessera_clear_cache()
 
 
 class trace:
@@ -165,10 +143,10 @@ class trace:
 
     def __enter__(self) -> list[str]:
         self._kernels: list[str] = []
-        for library in _loaded():
+        for library in loaded():
             library.tessera_begin_trace()
         return self._kernels
 
     def __exit__(self, *_: object) -> None:
-        for library in _loaded():
+        for library in loaded():
             self._kernels += library.tessera_end_trace().decode().splitlines()

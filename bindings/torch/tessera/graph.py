@@ -281,13 +281,20 @@ class Graph:
 
 # What looking at the values of a sparse tensor said, for as long as the tensor lives.
 _sparse_graphs: WeakIdKeyDictionary = WeakIdKeyDictionary()
+# The tensors of its indices, which torch makes anew for each who asks, while operators keep graphs for as long as they live.
+_sparse_indices: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
 
 def _known_sparse(matrix: Tensor) -> Graph:
     if matrix.requires_grad or matrix.is_inference():  # of which torch counts no changes
-        return Graph.from_sparse(matrix)
+        graph = Graph.from_sparse(matrix)
+        if matrix not in _sparse_indices:
+            _sparse_indices[matrix] = graph.index, graph.offsets
+        return graph
     known = _sparse_graphs.get(matrix)
     if known is None or known[0] != matrix._version:
-        known = (matrix._version, Graph.from_sparse(matrix))
-        _sparse_graphs[matrix] = known
+        graph = Graph.from_sparse(matrix)
+        if graph.weight is not None:
+            graph.weight = graph.weight.data  # a view would keep the matrix alive
+        known = _sparse_graphs[matrix] = (matrix._version, graph)
     return known[1]
