@@ -119,6 +119,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_definitions(tessera_options INTERFACE TESSERA_ISA_X86)
 endif()
 set(TESSERA_FLAGS_baseline "")
+if(TESSERA_SPARSE_ONLY AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(TESSERA_FLAGS_baseline -O1)  # users compile this themselves, and few of their CPUs have no AVX2
+endif()
 set(TESSERA_FLAGS_avx2 -mavx2 -mfma -mf16c -mtune=haswell)
 # GCC's own AVX-512 header reads a variable it leaves undefined on purpose (GCC bug 105593).
 set(TESSERA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an installation meets: where torch lies, and a torch that lost the names that are its own."""
 
+import importlib.util
+import io
 import os
 import subprocess
 import sys
@@ -8,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-FIND_TORCH = Path(__file__).parents[2] / "bindings" / "torch" / "find_torch.py"
+BINDINGS = Path(__file__).parents[2] / "bindings" / "torch"
+FIND_TORCH = BINDINGS / "find_torch.py"
+WITH_SOURCES = pytest.mark.skipif(not FIND_TORCH.exists(), reason="the sources are not here")
 NAMES = ["torch._C._get_tracing_state", "torch._C._any_requires_grad", "torch.autograd.forward_ad._current_level",
          "torch._C._are_functorch_transforms_active", "torch._C._get_fp32_precision_getter",
          "torch._C._functorch.is_legacy_batchedtensor", "torch._remove_batch_dim",
@@ -94,7 +98,7 @@ def made_environment(folder):
     return python, elsewhere / "torch", {**environment, "PYTHONPATH": str(overlay), "PYTHONNOUSERSITE": "1"}
 
 
-@pytest.mark.skipif(not FIND_TORCH.exists(), reason="the sources are not here")
+@WITH_SOURCES
 def test_torch_is_found_through_pth_files(tmp_path):
     python, torch_folder, environment = made_environment(tmp_path)
     found = subprocess.run([python, FIND_TORCH], capture_output=True, text=True, env=environment)
@@ -104,10 +108,75 @@ def test_torch_is_found_through_pth_files(tmp_path):
     assert named.stdout == found.stdout
 
 
-@pytest.mark.skipif(not FIND_TORCH.exists(), reason="the sources are not here")
+@WITH_SOURCES
 def test_no_torch_is_one_clear_message(tmp_path):
     python, torch_folder, environment = made_environment(tmp_path)
     (torch_folder / "include" / "torch" / "headeronly").rmdir()
     found = subprocess.run([python, FIND_TORCH], capture_output=True, text=True, env=environment)
     assert found.returncode == 1 and found.stdout == ""
     assert "Install it first (pip install torch), or name its folder: TESSERA_TORCH=" in found.stderr
+
+
+def program(path, text):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def chosen(folder, torch_cuda, nvcc="13.0", gpus=(), **environment):
+    """What a build beside such an nvcc and such GPUs chooses for a torch that says this of itself."""
+    torch_folder = folder / "torch"
+    torch_folder.mkdir(exist_ok=True)
+    (torch_folder / "version.py").write_text(f"from typing import Optional\n__version__ = '2.11.0'\ncuda: Optional[str] = {torch_cuda!r}\n")
+    compiler = program(folder / "bin" / "nvcc", f"echo 'Cuda compilation tools, release {nvcc}, V{nvcc}.88'") if nvcc else ""
+    program(folder / "bin" / "nvidia-smi", "\n".join(f"echo {gpu}" for gpu in gpus) if gpus else "exit 9")
+    path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
+    known = {key: value for key, value in os.environ.items() if not key.startswith("TESSERA_TORCH")}
+    answer = subprocess.run([sys.executable, BINDINGS / "choose_cuda.py", torch_folder, compiler], capture_output=True, text=True,
+                            env={**known, "PATH": path, **environment})
+    return answer.stdout.splitlines() if answer.returncode == 0 else answer.stderr
+
+
+@WITH_SOURCES
+def test_a_torch_without_cuda_gets_no_operators_for_cuda(tmp_path):
+    """Also where nvcc and a GPU are."""
+    on, architectures, reason = chosen(tmp_path, None, gpus=["9.0"])
+    assert (on, architectures) == ("OFF", "")
+    assert reason == "operators for the CPU alone: the installed torch 2.11.0 is built without CUDA"
+    on, _, reason = chosen(tmp_path, "12.8", gpus=["9.0"])
+    assert on == "OFF" and reason.endswith("is built for CUDA 12.8, and they need CUDA 13")
+    assert chosen(tmp_path, "13.0", nvcc="12.8")[0] == "OFF"
+    assert "no nvcc was found" in chosen(tmp_path, "13.0", nvcc=None)[2]
+
+
+@WITH_SOURCES
+def test_operators_for_cuda_are_built_for_the_gpus_that_are_there(tmp_path):
+    on, architectures, reason = chosen(tmp_path, "13.0", gpus=["9.0", "8.6", "9.0"])
+    assert (on, architectures) == ("ON", "86-real;90a-real")
+    assert "the installed torch 2.11.0 has CUDA 13.0" in reason and "TESSERA_TORCH_CUDA_ARCHITECTURES=all" in reason
+    on, architectures, reason = chosen(tmp_path, "13.0")
+    assert (on, architectures) == ("ON", "") and "none is visible here" in reason
+    for wanted, expected in (("all", ""), ("100-real", "100-real")):
+        assert chosen(tmp_path, "13.0", gpus=["9.0"], TESSERA_TORCH_CUDA_ARCHITECTURES=wanted)[1] == expected
+    assert chosen(tmp_path, "13.0", TESSERA_TORCH_CUDA="OFF")[0] == "OFF"
+    assert chosen(tmp_path, None, TESSERA_TORCH_CUDA="ON")[0] == "ON"
+    assert "TESSERA_TORCH_CUDA is 'perhaps': use ON, OFF or AUTO" in chosen(tmp_path, "13.0", TESSERA_TORCH_CUDA="perhaps")
+
+
+@WITH_SOURCES
+def test_progress_is_said_in_tenths(monkeypatch):
+    backend = type(sys)("scikit_build_core.build")
+    monkeypatch.setitem(sys.modules, "scikit_build_core", type(sys)("scikit_build_core"))
+    sys.modules["scikit_build_core"].build = backend
+    monkeypatch.setitem(sys.modules, "scikit_build_core.build", backend)
+    spec = importlib.util.spec_from_file_location("tessera_build", BINDINGS / "build_tools" / "tessera_build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    terminal, said = io.StringIO(), set()
+    lines = ["-- tessera: operators for the CPU alone: why", *(f"[{step}/231] Building" for step in range(232)), "[1/2] Re-running"]
+    for line in lines:
+        module.report(line + "\n", terminal, said)
+    found = terminal.getvalue().splitlines()
+    assert found[0] == "  tessera: operators for the CPU alone: why"
+    assert len(found) == 11 and found[-1] == "  tessera: 231 of 231 steps of the build are done"
