@@ -3,14 +3,15 @@
 
     python -m pytest -p pyg_plugin FOLDER_OF_PYG_TESTS
 
-It puts the layers into PyG's place before tests are collected, and reports for each test how many
-calls of layers ran on our kernels, how many kernels that were, how many of the calls that did had a
-sparse tensor in the place of an edge_index, and how many calls were left to PyG.
+It puts the layers into PyG's place before tests are collected, also in PyG's own models, and reports for each test how
+many calls of layers ran on our kernels, how many kernels that were, how many of the calls that did had a sparse tensor in
+the place of an edge_index, and how many calls were left to PyG. Compiled code runs as it would without this: its kernels
+are counted, its calls of layers are not.
 """
 
-import functools
 import json
 import os
+import sys
 
 import pytest
 import torch
@@ -18,42 +19,36 @@ import torch_geometric.nn
 
 import tessera
 import tessera.nn
-from tessera.nn._base import tally
+from tessera.nn._base import pyg_class, tally
 
 _report = {}
-_sparse = 0
 
 
-def _counted(forward):
-    @functools.wraps(forward)
-    def run(self, x, edge_index, *arguments, **options):
-        global _sparse
-        runs = tessera.counters()["runs"]
-        out = forward(self, x, edge_index, *arguments, **options)
-        if isinstance(edge_index, torch.Tensor) and edge_index.layout != torch.strided:
-            _sparse += tessera.counters()["runs"] > runs
-        return out
-
-    return run
+def _replace(theirs, ours):
+    """Under every name that PyG has for a layer, also those that its models imported it by; the file that defines it keeps
+    it, since the layer itself is made of it."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] != "torch_geometric" or name == theirs.__module__:
+            continue
+        for key, value in list(vars(module).items()):
+            if value is theirs:
+                setattr(module, key, ours)
 
 
 for _name in tessera.nn.__all__:
-    _layer = getattr(tessera.nn, _name)
-    if isinstance(_layer, type) and issubclass(_layer, torch_geometric.nn.MessagePassing):
-        _layer.forward = _counted(_layer.forward)
-    setattr(torch_geometric.nn, _name, _layer)
+    _replace(pyg_class(getattr(tessera.nn, _name)), getattr(tessera.nn, _name))
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
     torch.manual_seed(1)  # PyG's tests draw numbers: the same ones in every run
-    layers, fallbacks, runs, sparse = tally.kernels, tally.fallbacks, tessera.counters()["runs"], _sparse
+    layers, fallbacks, runs, sparse = tally.kernels, tally.fallbacks, tessera.counters()["runs"], tally.sparse
     outcome = yield
     _report[item.nodeid] = {
         "passed": outcome.excinfo is None,
         "layers": tally.kernels - layers,
         "kernels": tessera.counters()["runs"] - runs,
-        "sparse": _sparse - sparse,
+        "sparse": tally.sparse - sparse,
         "fallbacks": tally.fallbacks - fallbacks,
     }
 
