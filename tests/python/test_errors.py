@@ -15,9 +15,9 @@ X = torch.ones(3, 4)
 
 
 def test_an_index_out_of_range_is_an_index_error():
-    with pytest.raises(IndexError, match=r"index 7 is outside \[0, 3\)"):
+    with pytest.raises(IndexError, match=r"edge_index: source index 7 is outside \[0, 3\)"):
         tessera.spmm(torch.tensor([[0, 7], [1, 2]]), X)
-    with pytest.raises(IndexError, match="outside"):
+    with pytest.raises(IndexError, match=r"edge_index: target index -2 is outside \[0, 3\)"):
         tessera.spmm(torch.tensor([[0, 1], [1, -2]]), X)
 
 
@@ -70,7 +70,7 @@ def test_types_that_differ():
     for run in (lambda: ops.spmm(X, INDEX, None, None, wide[0], 3, 3, 0, 0, 1.0, 0, 0, 0),
                 lambda: ops.sddmm(X, wide, *graph, 1, 0, 0),
                 lambda: ops.attention(X, wide, X, None, None, None, *graph, 2, 1, 1.0, 0.2, 0.0, 0)):
-        with pytest.raises(RuntimeError, match="of different types"):
+        with pytest.raises(RuntimeError, match="dtype: .*float64"):
             run()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert tessera.spmm(INDEX, X, bias=X[0].bfloat16()).dtype == torch.bfloat16
@@ -165,6 +165,9 @@ def called_or(layer, x, index, kind, match, may_work=False):
         assert type(error) is kind, f"{type(error).__name__}: {error}"
         assert any(words in str(error) for words in match), str(error)
         assert str(error).count("\n") == 0
+        assert str(error).startswith(f"{type(layer).__name__}: ")
+        with pytest.raises(kind):  # a call that failed leaves nothing behind that lets the next one pass
+            layer(x, index)
     else:
         assert may_work or not list(layer.parameters()) or isinstance(layer, (tessera.nn.AGNNConv, tessera.nn.GINConv))
 
@@ -181,27 +184,28 @@ def test_features_that_are_no_floats(name, dtype, device):
 def test_features_of_another_type_than_the_layer(name, dtype, device):
     layer = LAYERS[name]().to(device)
     called_or(layer, X.to(device, dtype), INDEX.to(device), TypeError,
-              [f"x has type {dtype}, the layer's parameters torch.float32: use x.to(torch.float32)", "different types"])
+              [f"x has type {dtype}, the layer's parameters torch.float32: use x.to(torch.float32), or layer.to({dtype})"])
 
 
 @EACH_LAYER
 def test_features_of_another_width(name, device):
     layer = LAYERS[name]().to(device)
     called_or(layer, torch.ones(3, 5, device=device), INDEX.to(device), ValueError,
-              ["x has 5 features, the layer takes 4", "a matrix for 4 features, but there are 5"])
+              ["x has 5 features, the layer takes 4"])
 
 
 @EACH_LAYER
 def test_features_on_another_device(name, device):
     layer = LAYERS[name]().to(device)
-    called_or(layer, X.to("meta"), INDEX.to(device), ValueError, ["x lies on meta, the "])
+    called_or(layer, X.to("meta"), INDEX.to(device), ValueError, ["x lies on meta, the layer on", "x on meta: use edge_index.to("])
 
 
 @EACH_LAYER
 def test_edges_on_another_device(name, device):
     layer = LAYERS[name]().to(device)
     x = X.to(device)
-    called_or(layer, x, INDEX.to("meta"), ValueError, [f" lies on {x.device}, the graph on meta"])
+    called_or(layer, x, INDEX.to("meta"), ValueError,
+              [f"edge_index lies on meta, x on {x.device}: use edge_index.to('{x.device}')"])
 
 
 @EACH_LAYER
@@ -211,9 +215,65 @@ def test_edges_out_of_range(name, wrong, device):
     layer = LAYERS[name]().to(device)
     index = INDEX.to(device, copy=True)
     index[0, 1] = wrong
-    with pytest.raises(IndexError, match=rf"index {wrong} is outside \[0, 3\)|in 'edge_index' .*got {wrong}"):
+    with pytest.raises(IndexError, match=rf"edge_index: source index {wrong} is outside \[0, 3\): there are 3 source vertices"):
         layer(X.to(device), index)
     assert torch.isfinite(layer(X.to(device), INDEX.to(device))).all()
+
+
+def test_a_layer_of_a_model_is_named_by_its_place():
+    model = tessera.accelerate(torch_geometric.nn.GCN(4, 8, num_layers=2))
+    with pytest.raises(ValueError, match=r"^GCNConv \(convs.0\): x has 5 features, the layer takes 4$"):
+        model(torch.ones(3, 5), INDEX)
+    model.convs[1].lin.double()
+    with pytest.raises(TypeError, match=r"^GCNConv \(convs.1\): x has type torch.float32, the layer's parameters"):
+        model(X, INDEX)
+    with pytest.raises(RuntimeError, match="mat1 and mat2"):  # PyG's own words
+        tessera.restore(model)(torch.ones(3, 5), INDEX)
+
+
+def test_an_error_of_a_users_network_that_is_no_runtime_error():
+    class Failing(torch.nn.Module):
+        def forward(self, x):
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="^mine$"):
+        tessera.nn.GINConv(Failing())(torch.ones(3, 5), INDEX)
+
+
+def test_sparse_features_that_pyg_does_not_take():
+    with pytest.raises(TypeError, match=r"^SAGEConv: x has layout torch.sparse_coo: use x.to_dense\(\)"):
+        tessera.nn.SAGEConv(4, 2)(X.to_sparse(), INDEX)
+
+
+@pytest.mark.parametrize("kind, fails", [("GCNConv", False), ("APPNP", False), ("SGConv", True), ("ChebConv", True)])
+def test_weights_of_edges_in_a_wider_type(kind, fails):
+    """As PyG, which computes in the wider one, and fails where features then meet parameters."""
+    arguments = {"APPNP": (2, 0.1), "ChebConv": (4, 2, 3)}.get(kind, (4, 2))
+    torch.manual_seed(1)
+    theirs = getattr(torch_geometric.nn, kind)(*arguments)
+    ours = getattr(tessera.nn, kind)(*arguments)
+    ours.load_state_dict(theirs.state_dict())
+    x, weight = torch.randn(3, 4), torch.rand(3, dtype=torch.float64)
+    if fails:
+        with pytest.raises(RuntimeError):
+            theirs(x, INDEX, weight)
+        with pytest.raises(TypeError, match=rf"^{kind}: edge_weight has type torch.float64, x torch.float32: use "):
+            ours(x, INDEX, weight)
+        return
+    expected, found = theirs(x, INDEX, weight), ours(x, INDEX, weight)
+    assert found.dtype == expected.dtype == torch.float64 and torch.equal(found, expected)
+    assert "weights of edges of type torch.float64" in ours.tessera_fallback
+
+
+def test_what_belongs_to_operators():
+    cases = [(ValueError, "vector lies on meta, value on cpu",
+              lambda: tessera.attention(INDEX, X, X, X, torch.ones(4, device="meta"), form="v2")),
+             (ValueError, r"value has shape \(4,\): use", lambda: tessera.attention(
+                 INDEX, None, None, X[0], torch.ones(1), form="cosine")),
+             (TypeError, "x is a Tensor, not codes: use bits.quantise", lambda: tessera.bits.aggregate(INDEX, X))]
+    for kind, words, run in cases:
+        with pytest.raises(kind, match=words):
+            run()
 
 
 EDGE_FEATURES = {"GAT": lambda: tessera.nn.GATConv(4, 2, edge_dim=3), "GATv2": lambda: tessera.nn.GATv2Conv(4, 2, edge_dim=3),
@@ -232,14 +292,14 @@ def test_features_of_edges_that_do_not_fit(name, device):
         layer(x, index, attr[:2])
     if device.type == "cpu":
         index = torch.tensor([[0, 9, 2], [1, 2, 0]])
-        with pytest.raises(IndexError, match=r"index 9 is outside \[0, 3\)|in 'edge_index' .*got 9"):
+        with pytest.raises(IndexError, match=r"source index 9 is outside \[0, 3\)"):
             layer(x, index, attr)
 
 
 @EACH_LAYER
 def test_edges_that_are_no_tensor(name):
     for edges in (None, INDEX.tolist(), INDEX.numpy()):
-        with pytest.raises(TypeError, match="^edge_index is a .*, not a tensor or graph"):
+        with pytest.raises(TypeError, match=r"^\w+: edge_index is a .*, not a tensor or graph"):
             LAYERS[name]()(X, edges)
 
 
@@ -299,7 +359,7 @@ def test_graphs_of_what_holds_none(device):
 @EACH_LAYER
 def test_features_that_are_no_tensor(name):
     for x in (None, "features", X.numpy(), X.tolist()[0]):
-        with pytest.raises(TypeError, match="^x is a .*, not a tensor"):
+        with pytest.raises(TypeError, match=r"^\w+: x is a .*, not a tensor"):
             LAYERS[name]()(x, INDEX)
 
 
@@ -330,7 +390,7 @@ def test_weighted_edges_out_of_range(layer, device):
         edges = INDEX.to(device, copy=True)
         layer(x, edges, weight)
         edges[position] = index
-        with pytest.raises(IndexError, match=rf"edge_index: index {index} is outside \[0, 3\)"):
+        with pytest.raises(IndexError, match=rf"edge_index: (source|target) index {index} is outside \[0, 3\)"):
             layer(x, edges, weight)
     layer(x, INDEX.to(device), weight)
     layer.to("cpu")
@@ -358,7 +418,7 @@ def test_words():
             run()
     with pytest.raises(ValueError, match="unknown norm 'row': use symmetric, mean or None"):
         tessera.spmm(INDEX, X, norm="row")
-    with pytest.raises(ValueError, match="limits of -1 entries"):
+    with pytest.raises(ValueError, match="entries is -1: use 0 or more"):
         tessera.set_cache_limits(-1)
     with pytest.raises(ValueError, match="unknown form"):
         tessera.attention(INDEX, X, X, X, form="dotted")

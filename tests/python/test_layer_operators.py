@@ -79,15 +79,15 @@ def changed(arguments, place, tensor):
 def test_types_and_shapes_of_a_layer_that_do_not_fit(device, kind, sum_first):
     arguments = layer_arguments(kind, torch.float32, device, sum_first, grad=False)
     root, root_weight = arguments[2:4]
-    with pytest.raises(RuntimeError, match="dtype: features and weights of different types"):
+    with pytest.raises(RuntimeError, match="dtype: features (are|and)"):
         torch.ops.tessera.spmm_linear(*changed(arguments, 3, root_weight.bfloat16()))
     if root is not None:
         other = changed(arguments, 2, root.bfloat16())
         for given in (other, changed(other, 3, root_weight.bfloat16())):
-            with pytest.raises(RuntimeError, match="dtype: features and weights of different types"):
+            with pytest.raises(RuntimeError, match="dtype: features (are|and)"):
                 torch.ops.tessera.spmm_linear(*given)
     features = root_weight.size(1)
-    with pytest.raises(RuntimeError, match=f"root_weight: a matrix for 2 features, but there are {features}"):
+    with pytest.raises(RuntimeError, match=f"features: there are {features}, but root_weight takes 2"):
         torch.ops.tessera.spmm_linear(*changed(arguments, 3, root_weight[:, :2]))
     with pytest.raises(RuntimeError, match="a matrix of 1 outputs beside one of 4"):
         torch.ops.tessera.spmm_linear(*changed(arguments, 3, root_weight[:1]))
@@ -110,9 +110,9 @@ def test_own_features_of_other_vertices_than_the_targets(device, outputs):
 def test_types_and_shapes_of_gin_that_do_not_fit(device):
     arguments = gin_arguments(torch.float32, device, False, grad=False)
     then_weight = arguments[3]
-    with pytest.raises(RuntimeError, match="dtype: features and weights of different types"):
+    with pytest.raises(RuntimeError, match="dtype: features (are|and)"):
         torch.ops.tessera.gin(*changed(arguments, 3, then_weight.bfloat16()))
-    with pytest.raises(RuntimeError, match="then_weight: a matrix for 2 features, but there are 4"):
+    with pytest.raises(RuntimeError, match="features: there are 4, but then_weight takes 2"):
         torch.ops.tessera.gin(*changed(arguments, 3, then_weight[:, :2]))
 
 
@@ -127,7 +127,7 @@ def test_vectors_of_layers_that_do_not_fit(device):
     for op, arguments, names in cases:
         for place, name in names.items():
             vector = arguments[place].detach()
-            with pytest.raises(RuntimeError, match=f"features.* {name}.* of different types"):
+            with pytest.raises(RuntimeError, match=f"dtype: features.* {name}.*float32.* bfloat16|dtype: features.* {name} is bfloat16"):
                 op(*changed(arguments, place, vector.bfloat16()))
             if name.endswith("bias"):
                 needed = f"where a vector of size {vector.numel()} is needed"

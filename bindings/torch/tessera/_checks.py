@@ -46,16 +46,16 @@ def check_features(name: str, tensor: Tensor, graph: Graph, rows: int | None,
         raise RuntimeError(errors.NOT_INSTALLED)
     if tensor.device != graph.device:
         raise ValueError(
-            f"{name} lies on {tensor.device}, the graph on {graph.device}: move one of them"
+            f"{name} lies on {tensor.device}, the graph on {graph.device}: use {name}.to({str(graph.device)!r})"
         )
-    raise ValueError(f"{name} has {tensor.size(0)} rows for {rows} vertices")
+    raise ValueError(f"{name} has {tensor.size(0)} rows for {rows} vertices: use one for each")
 
 
 def check_type(name: str, tensor: Tensor | None, features: Tensor, cast: bool) -> None:
     """What meets features has their type, as it has to in torch's own products; autocast casts both."""
     if tensor is None or cast or tensor.dtype == features.dtype:
         return
-    raise TypeError(f"{name} has type {tensor.dtype}, the features {features.dtype}: give both one type")
+    raise TypeError(f"{name} has type {tensor.dtype}, the features {features.dtype}: use {name}.to({features.dtype})")
 
 
 def check_heads(heads: int, features: int) -> None:
@@ -63,6 +63,14 @@ def check_heads(heads: int, features: int) -> None:
         raise ValueError(f"there are {heads} heads: use 1 or more")
     if features % heads != 0:
         raise ValueError(f"{features} features do not divide into {heads} heads")
+
+
+def check_vector(vector: Tensor, features: Tensor) -> None:
+    """What the form v2 of attention multiplies scores by."""
+    _check_tensor("vector", vector)
+    if vector.device != features.device:
+        raise ValueError(f"vector lies on {vector.device}, value on {features.device}: use "
+                         f"vector.to({str(features.device)!r})")
 
 
 def check_bias(bias: Tensor | None, x: Tensor, cast: bool) -> None:
@@ -82,7 +90,8 @@ def _edges_of(name: str, numbers: Tensor, graph: Graph, loops: int) -> int | Non
     if not numbers.is_floating_point():
         raise TypeError(f"{name} has type {numbers.dtype}: use a float")
     if numbers.device != graph.device:
-        raise ValueError(f"{name} lies on {numbers.device}, the graph on {graph.device}")
+        raise ValueError(f"{name} lies on {numbers.device}, the graph on {graph.device}: use "
+                         f"{name}.to({str(graph.device)!r})")
     if _is_compiling():
         return None
     return caller_edges(graph.index, graph.num_targets, graph.num_sources, loops)
@@ -105,11 +114,11 @@ def check_ends(graph: Graph) -> None:
     if index.is_cuda and torch.cuda.is_current_stream_capturing():
         return
     if graph.num_edges > 0:
-        for of_edges, count in zip(graph.targets_and_sources(), (graph.num_targets, graph.num_sources)):
-            least, largest = (int(end) for end in torch.aminmax(of_edges))
-            if least < 0 or largest >= count:
-                wrong = least if least < 0 else largest
-                raise IndexError(f"edge_index: index {wrong} is outside [0, {count})")
+        targets, sources = graph.targets_and_sources()
+        wrong = (errors.outside("source", sources, graph.num_sources)
+                 or errors.outside("target", targets, graph.num_targets))
+        if wrong is not None:
+            raise IndexError(wrong)
     _checked_ends[index] = known
 
 
@@ -118,7 +127,7 @@ def check_weight(weight: Tensor, graph: Graph, loops: int) -> None:
     if expected is not None and (weight.dim() not in (1, 2) or weight.size(0) != expected):
         if weight.dim() not in (1, 2):
             raise ValueError(f"edge_weight has shape {tuple(weight.shape)}: use ({expected},) or ({expected}, heads)")
-        raise ValueError(f"edge_weight has {weight.size(0)} numbers for {expected} edges")
+        raise ValueError(f"edge_weight has {weight.size(0)} numbers for {expected} edges: use one for each")
 
 
 def check_edge_attr(attr: Tensor, graph: Graph) -> None:

@@ -274,6 +274,8 @@ def aggregate(graph: Any, x: BitMatrix, *, loops: str = "given", scale: Tensor |
                 [0.],
                 [3.]])
     """
+    if not isinstance(x, BitMatrix):
+        raise TypeError(f"x is a {type(x).__name__}, not codes: use bits.quantise(x, bits=...)")
     sources, features = x.shape
     graph = _graph_for(graph, sources, sources)
     if graph.num_sources != sources:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NoReturn
 
 import torch
@@ -24,6 +25,23 @@ NOT_INSTALLED = (
 )
 
 
+def outside(end: str, indices: torch.Tensor, vertices: int) -> str | None:
+    """What is wrong with indices of sources or targets (``end``); None where there are vertices for all of them."""
+    least, largest = (int(found) for found in torch.aminmax(indices))
+    if least >= 0 and largest < vertices:
+        return None
+    return _outside(end, least if least < 0 else largest, vertices)
+
+
+def _outside(end: str, index: int | str, vertices: int | str) -> str:
+    return f"edge_index: {end} index {index} is outside [0, {vertices}): there are {vertices} {end} vertices"
+
+
+# Of the library, whose rows are targets.
+_OUTSIDE = re.compile(r"(row|column) index (-?\d+) is outside \[0, (\d+)\)")
+_ENDS = {"row": "target", "column": "source"}
+
+
 def _translated(error: RuntimeError) -> Exception | None:
     text = str(error)
     begin = text.find("tessera ")
@@ -33,8 +51,9 @@ def _translated(error: RuntimeError) -> Exception | None:
         return None
     kind, _, message = text[begin + len("tessera ") :].partition(": ")
     message = message.split("\nException raised from")[0].strip()
-    if kind == "bad_data" and "outside" in message:
-        return IndexError(message)
+    found = _OUTSIDE.search(message) if kind == "bad_data" else None
+    if found is not None:
+        return IndexError(_outside(_ENDS[found[1]], found[2], found[3]))
     if message.startswith("dtype: "):
         return TypeError(message)
     return _KINDS[kind](message) if kind in _KINDS else None

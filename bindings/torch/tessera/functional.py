@@ -10,7 +10,7 @@ from torch import Tensor
 
 from . import _operators, errors
 from ._checks import (FLOATS, check_bias, check_edge_term, check_features, check_heads, check_type,
-                      check_weight, rows_of)
+                      check_vector, check_weight, rows_of)
 from ._library import kernel_number
 from ._shapes import ADDED_LOOPS
 from ._torch_names import fp32_precision
@@ -207,7 +207,7 @@ def sddmm(
     if function not in ("dot", "add"):
         raise ValueError(f"unknown function {function!r}: use dot or add")
     if u.size(1) != v.size(1):
-        raise ValueError(f"u has {u.size(1)} features, v has {v.size(1)}")
+        raise ValueError(f"u has {u.size(1)} features, v has {v.size(1)}: use as many in both")
     check_heads(heads, u.size(1))
     check_type("v", v, u, autocast_dtype(u) is not None)
     u, v = _autocast(u, v)
@@ -322,6 +322,8 @@ def _checked_graph(graph: Any, target: Tensor | None, source: Tensor | None, val
     check_heads(heads, value.size(1))
     if (vector is not None) != (form == "v2"):
         raise ValueError("a vector belongs to the forms v2 and cosine, and to no other")
+    if vector is not None:
+        check_vector(vector, value)
     return graph
 
 
@@ -333,12 +335,12 @@ def _attention_by_cosines(
         raise ValueError("the form cosine has values alone, and one head")
     if factor is None or factor.numel() != 1:
         raise ValueError("the form cosine needs a vector of one number")
+    graph = _graph_for(graph, rows_of("value", value), rows_of("value", value))
+    check_features("value", value, graph, graph.num_sources)
     if value.device.type != "cuda" or edge_term is not None:
         unit = torch.nn.functional.normalize(value, p=2.0, dim=-1)
         return attention(graph, (factor * unit).to(unit.dtype), unit, value, form="dot",
                          dropout=dropout, edge_term=edge_term, loops=loops, tune=tune)
-    graph = _graph_for(graph, value.size(0), value.size(0))
-    check_features("value", value, graph, graph.num_sources)
     seed = dropout_seed(value.device) if dropout > 0 else None
     value, factor = _autocast(value, factor)
     factor = factor.to(value.dtype)

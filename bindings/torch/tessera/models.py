@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import warnings
 from typing import Any, Iterator, TypeVar
 
 import torch
+from torch_geometric.nn import MessagePassing
 
-from . import _library, nn
-from .nn._base import Accelerated, pyg_class
+from . import _library
+from .nn._base import Accelerated
+from .nn._subclasses import is_known, layer_for, original_of, why_not
 
 Model = TypeVar("Model", bound=torch.nn.Module)
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-_LAYERS: dict[type, type] = {pyg_class(layer): layer for layer in
-                             (getattr(nn, name) for name in nn.__all__)}
-_PYGS: dict[type, type] = {ours: theirs for theirs, ours in _LAYERS.items()}
+_log = logging.getLogger("tessera")
 
 
 def _check_model(model: torch.nn.Module) -> None:
@@ -27,6 +29,11 @@ def _check_model(model: torch.nn.Module) -> None:
 def accelerate(model: Model, precision: str | torch.dtype | None = None, tune: bool = False) -> Model:
     """Lets the layers of a PyG model run on tessera's kernels. Weights, optimisers, hooks of modules
     and the training loop stay as they are; the model itself is changed and returned.
+
+    Which layers were taken, and why others were not, is logged (``logging.getLogger("tessera")``, level INFO), and
+    :func:`explain` says it, too. It is a warning where no layer was taken, and where some lie in a plain list, tuple or
+    dict, in which torch does not look for modules. Subclasses of PyG's layers are taken, unless they have methods of
+    their own in the place of what the layer does (``forward``, ``message`` and others).
 
     Args:
         model: any module that has layers of PyG in it, or is one.
@@ -45,15 +52,30 @@ def accelerate(model: Model, precision: str | torch.dtype | None = None, tune: b
     dtype = precision if isinstance(precision, torch.dtype) else _DTYPES.get(precision or "")
     if precision is not None and dtype not in _DTYPES.values():
         raise ValueError(f"unknown precision {precision!r}: use fp32, bf16 or fp16")
-    for module in model.modules():
-        ours = _LAYERS.get(type(module))
+    for name, module in model.named_modules():
+        ours = layer_for(type(module))
         if ours is not None:
             module.__class__ = ours
             module._write_templates()
         if isinstance(module, Accelerated):
             module._tessera_dtype = dtype
             module._tessera_tune = tune
+            module._tessera_path = name
+    _report(model)
     return model
+
+
+def _report(model: torch.nn.Module) -> None:
+    found = explain(model)
+    _log.info("%s", found.summary)
+    unseen = [f"{name} ({type(module).__name__})" for name, module in _unseen(model)]
+    if unseen:
+        warnings.warn(f"tessera.accelerate leaves {', '.join(unseen)} to PyG: torch does not look for modules in a plain list, "
+                      "tuple or dict, and so finds no parameters there, either; use torch.nn.ModuleList or ModuleDict",
+                      stacklevel=3)
+    elif found.accelerated == 0:
+        reason = "; ".join(found) if found else f"{type(model).__name__} has no layer of PyG's"
+        warnings.warn(f"tessera.accelerate changed nothing: {reason}", stacklevel=3)
 
 
 def restore(model: Model) -> Model:
@@ -69,15 +91,25 @@ def restore(model: Model) -> Model:
     _check_model(model)
     for module in model.modules():
         if isinstance(module, Accelerated):
-            for name in ("_tessera_dtype", "_tessera_tune", "_tessera_cached", "_tessera_route",
+            for name in ("_tessera_dtype", "_tessera_tune", "_tessera_path", "_tessera_cached", "_tessera_route",
                          "tessera_fallback"):
                 module.__dict__.pop(name, None)
-            module.__class__ = _PYGS.get(type(module), type(module))
+            module.__class__ = original_of(type(module))
     return model
 
 
 class Explanation(list):
     """Lines of text, one for each layer, that print as such."""
+
+    #: How many of the layers run on tessera's kernels.
+    accelerated: int = 0
+
+    @property
+    def summary(self) -> str:
+        """In one sentence: how many layers run on the kernels, and which do not, and why."""
+        others = [line.replace(": PyG (", " (", 1) for line in self if ": PyG (" in line]
+        left = f"; left to PyG: {', '.join(others)}" if others else ""
+        return f"{self.accelerated} of {len(self)} layers run on tessera's kernels{left}"
 
     def __str__(self) -> str:
         return "\n".join(self)
@@ -90,7 +122,7 @@ def explain(model: torch.nn.Module, *arguments: Any, **named: Any) -> Explanatio
 
     With arguments, the model is called with them once, without gradients; the kernels named are those
     that ran. What norms count, layers cache and dropout draws is put back then. Without arguments, only what can be
-    said of the layers as such.
+    said of the layers as such. ``summary`` of the result says it in one sentence.
 
     Example:
         >>> import torch, tessera
@@ -98,9 +130,9 @@ def explain(model: torch.nn.Module, *arguments: Any, **named: Any) -> Explanatio
         >>> model = tessera.accelerate(GCN(4, 8, num_layers=1))
         >>> tessera.explain(model, torch.ones(3, 4), torch.tensor([[0, 1], [1, 2]]))
         convs.0 GCNConv: spmm/cpu/rows
+        >>> tessera.explain(model).summary
+        "1 of 1 layers run on tessera's kernels"
     """
-    from torch_geometric.nn import MessagePassing
-
     _check_model(model)
     kernels: dict[str, list[str]] = {}
     handles = []
@@ -116,20 +148,47 @@ def explain(model: torch.nn.Module, *arguments: Any, **named: Any) -> Explanatio
                 handle.remove()
     lines = Explanation()
     for name, module in model.named_modules():
-        if not isinstance(module, MessagePassing):
-            continue
-        label = f"{name} {type(module).__name__}".strip()
-        if not isinstance(module, Accelerated):
-            known = type(module) in _LAYERS
-            why = "not accelerated: call tessera.accelerate" if known else "tessera has no such layer"
-            lines.append(f"{label}: PyG ({why})")
-        elif name in kernels and module.tessera_fallback is None:
-            lines.append(f"{label}: {', '.join(kernels[name])}")
-        elif module.tessera_fallback is not None:
-            lines.append(f"{label}: PyG ({module.tessera_fallback})")
-        else:
-            lines.append(f"{label}: tessera")
+        if isinstance(module, MessagePassing):
+            ran = _what_ran(module, kernels.get(name))
+            lines.append(f"{name} {type(module).__name__}: {ran}".lstrip())
+            lines.accelerated += not ran.startswith("PyG (")
+    lines += [f"{name} {type(module).__name__}: PyG (in a plain list, tuple or dict: use torch.nn.ModuleList or ModuleDict)"
+              for name, module in _unseen(model)]
     return lines
+
+
+def _what_ran(layer: torch.nn.Module, kernels: list[str] | None) -> str:
+    """The kernels of a layer, or why PyG's code runs it."""
+    if not isinstance(layer, Accelerated):
+        return f"PyG ({why_not(type(layer))})"
+    if layer.tessera_fallback is not None:
+        return f"PyG ({layer.tessera_fallback})"
+    return "tessera" if kernels is None else ", ".join(kernels)
+
+
+_OF_TORCH = frozenset(vars(torch.nn.Module()))  # where torch keeps what it does see
+
+
+def _unseen(model: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
+    """Layers with kernels that lie where torch does not look for modules, by where they lie."""
+    seen = set(map(id, model.modules()))
+    found = []
+
+    def look(name: str, value: Any, depth: int) -> None:
+        if isinstance(value, torch.nn.Module):
+            for path, module in value.named_modules():
+                if id(module) not in seen and is_known(module):
+                    seen.add(id(module))
+                    found.append((f"{name}.{path}" if path else name, module))
+        elif isinstance(value, (list, tuple, dict)) and depth < 4:
+            for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+                look(f"{name}[{key!r}]", part, depth + 1)
+
+    for path, module in model.named_modules():
+        for name, value in vars(module).items():
+            if name not in _OF_TORCH and isinstance(value, (list, tuple, dict)):
+                look(f"{path}.{name}" if path else name, value, 0)
+    return found
 
 
 _CACHES = ("_cached_edge_index", "_cached_adj_t", "_cached_x", "_tessera_cached")

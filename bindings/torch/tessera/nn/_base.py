@@ -19,7 +19,7 @@ from .._checks import check_ends
 from .._derivatives import other_derivatives
 from .._library import has_cpu, has_cuda
 from .._torch_names import forward_mode, tracing_state, transforms_at_work
-from ..functional import FLOATS, TUNE
+from ..functional import FLOATS, TUNE, autocast_dtype
 from ..graph import BY_TARGET, SOURCE_TARGET, TARGET_SOURCE, Graph
 from ._diagnosis import diagnosed
 from ._fused import linear_of
@@ -57,12 +57,13 @@ _AGGREGATIONS = {
 
 
 class _Tally:
-    """How often layers ran on the kernels, and how often on PyG's code: for tests. Threads may lose counts."""
+    """How often layers ran on the kernels, how often of that with a sparse matrix, and how often on PyG's code: for
+    tests. Threads may lose counts, and compiled code counts nothing."""
 
-    __slots__ = ("kernels", "fallbacks")
+    __slots__ = ("kernels", "sparse", "fallbacks")
 
     def __init__(self) -> None:
-        self.kernels = self.fallbacks = 0
+        self.kernels = self.sparse = self.fallbacks = 0
 
 
 tally = _Tally()
@@ -95,7 +96,7 @@ class Accelerated:
             # What PyG wrote for a base it keeps there: a subclass must not inherit it. In the place of what somebody else
             # wrote it writes nothing, if it finds that in the class itself.
             method = getattr(cls, name)
-            pygs = _is_pygs(cls, name, method)
+            pygs = is_pygs(cls, name, method)
             setattr(cls, name, getattr(MessagePassing, name) if pygs else method)
             cls._other_messages |= not pygs
         inspector = Inspector(base)
@@ -194,7 +195,7 @@ class Accelerated:
             raise TypeError(f"{type(self).__name__} is a layer of tessera's with code of its own, which has no TorchScript: "
                             f"make it of torch_geometric.nn.{pyg_class(type(self)).__name__}")
         twin = copy.copy(self)
-        twin.__class__ = pyg_class(type(self))
+        twin.__class__ = getattr(self, "_tessera_original", None) or pyg_class(type(self))
         for name in ("propagate", "_tessera_route"):
             twin.__dict__.pop(name, None)
         twin._set_jittable_templates()  # type: ignore[attr-defined]
@@ -251,7 +252,7 @@ class Accelerated:
             return f"the aggregation {self.aggr}"
         own = self.__dict__
         replaced = self._other_messages or any(map(own.__contains__, _METHODS)) or any(
-            name in own and not _is_pygs(type(self), name, getattr(own[name], "__func__", None)) for name in _WRITTEN)
+            name in own and not is_pygs(type(self), name, getattr(own[name], "__func__", None)) for name in _WRITTEN)
         return "a method for messages that was replaced" if replaced else None
 
     def _obstacle_in(self, adjacency: Any) -> str | None:
@@ -297,6 +298,16 @@ class Accelerated:
             return Graph.of(adjacency, num_sources, num_targets).reversed()
         return Graph.of(adjacency, num_targets, num_sources)
 
+    @staticmethod
+    def _obstacle_of_weights(x: Any, adjacency: Any, edge_weight: Any) -> str | None:
+        """Kernels take weights of edges in the type of the features; PyG's code computes in the wider of both."""
+        weight = adjacency.weight if edge_weight is None and isinstance(adjacency, Graph) else edge_weight
+        if not isinstance(weight, Tensor) or not isinstance(x, Tensor) or autocast_dtype(x) is not None:
+            return None
+        if torch.promote_types(x.dtype, weight.dtype) == x.dtype:
+            return None
+        return f"features of type {x.dtype} with weights of edges of type {weight.dtype}"
+
     def _obstacle_of_cache(self, edge_index: Any) -> str | None:
         """Why a layer with ``cached=True`` cannot run on the kernels."""
         if not (self.cached and self.normalize):  # type: ignore[attr-defined]
@@ -328,6 +339,7 @@ class Accelerated:
             own["tessera_fallback"] = obstacle
             if obstacle is None:
                 tally.kernels += 1
+                tally.sparse += isinstance(adjacency, Tensor) and adjacency.layout != _STRIDED
             else:
                 own.pop("_tessera_route", None)  # so that calls that take it find no obstacle noted
                 tally.fallbacks += 1
@@ -404,7 +416,7 @@ def for_pyg(adjacency: Any, edge_weight: Tensor | None = None, *, takes_weights:
     return (matrix if adjacency.layout == BY_TARGET else matrix.to_sparse_csr()), edge_weight
 
 
-def _is_pygs(cls: type, name: str, method: Any) -> bool:
+def is_pygs(cls: type, name: str, method: Any) -> bool:
     """Whether a method is PyG's own: that of all layers, or what it wrote for a class in its place. Of classes for which
     it could write none it notes the method that they have."""
     if method is getattr(MessagePassing, name):

@@ -14,11 +14,21 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedTensorMixin
 
+from .. import errors
+
 _is_compiling = torch.compiler.is_compiling
+# What may be said of a call better than torch and PyG say it: not of others, such as no memory.
+_KINDS = (RuntimeError, NotImplementedError, AssertionError, TypeError, ValueError, IndexError)
+
+
+def label_of(layer: torch.nn.Module) -> str:
+    """Its class, and its place in a model that was accelerated."""
+    path = layer.__dict__.get("_tessera_path")
+    return f"{type(layer).__name__} ({path})" if path else type(layer).__name__
 
 
 def diagnosed(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """A layer's ``forward`` whose errors are a TypeError, ValueError or IndexError where its arguments are wrong."""
+    """A layer's ``forward`` whose errors name the layer, and the argument that is wrong."""
     names = list(inspect.signature(forward).parameters)[1:]
 
     @functools.wraps(forward)
@@ -27,17 +37,39 @@ def diagnosed(forward: Callable[..., Any]) -> Callable[..., Any]:
             return forward(self, *arguments, **named)
         try:
             return forward(self, *arguments, **named)
-        except (RuntimeError, AssertionError) as error:
-            wrong = None
-            if type(error) in (RuntimeError, NotImplementedError, AssertionError):  # not of others, such as no memory
-                wrong = problem_of(self, {**dict(zip(names, arguments)), **named})
-            if wrong is None:
+        except _KINDS as error:
+            ours = _package_of(error) == "tessera"
+            better = _explained(self, error, ours, {**dict(zip(names, arguments)), **named})
+            if better is None:
                 raise
-            raise wrong from error
+            raise better from (None if ours else error)
 
     # Compilation counts what it compiled by code: layers must not share theirs.
     checked.__code__ = checked.__code__.replace(co_name=f"checked_{forward.__module__.rpartition('.')[2]}")
     return checked
+
+
+def _package_of(error: BaseException) -> str:
+    """Whose code raised it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
+    return module.partition(".")[0]
+
+
+def _explained(layer: torch.nn.Module, error: Exception, ours: bool, arguments: dict[str, Any]) -> Exception | None:
+    """The same error with the layer and the argument that is wrong; None where nothing can be added to it. What a
+    module of the user's raises is the user's, unless it is one of torch's in it."""
+    if hasattr(error, "tessera_layer") or type(error) not in _KINDS:
+        return None
+    of_torch = isinstance(error, (RuntimeError, AssertionError)) or _package_of(error) in ("torch", "torch_geometric")
+    wrong = problem_of(layer, arguments) if ours or of_torch else None
+    if wrong is None and ours:
+        wrong = type(error)(f"{label_of(layer)}: {error}")
+    if wrong is not None:
+        wrong.tessera_layer = label_of(layer)  # type: ignore[attr-defined]
+    return wrong
 
 
 def _tensors(arguments: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
@@ -53,15 +85,19 @@ def _tensors(arguments: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
 
 def problem_of(layer: torch.nn.Module, arguments: dict[str, Any]) -> Exception | None:
     """The first thing that is wrong; None where nothing is that can be told."""
-    layer_name = type(layer).__name__
+    layer_name = label_of(layer)
     given = [(name, tensor) for name, tensor in _tensors(arguments) if name != "batch"]
     own = [parameter for parameter in layer.parameters() if not isinstance(parameter, UninitializedTensorMixin)]
     edges = arguments.get("edge_index")
-    if isinstance(edges, Tensor) and edges.layout == torch.strided and edges.dtype not in (torch.int64, torch.int32):
-        return TypeError(f"{layer_name}: edge_index has type {edges.dtype}: use int64 or int32")
+    if isinstance(edges, Tensor) and edges.layout == torch.strided:
+        if edges.dtype not in (torch.int64, torch.int32):
+            return TypeError(f"{layer_name}: edge_index has type {edges.dtype}: use int64 or int32")
+        if edges.dim() != 2 or edges.size(0) != 2:
+            return ValueError(f"{layer_name}: edge_index has shape {tuple(edges.shape)}: use (2, edges)")
     for name, tensor in given:
         if not tensor.is_floating_point():
-            return TypeError(f"{layer_name}: {name} has type {tensor.dtype}: use {name}.float()")
+            use = f"{name}.real" if tensor.is_complex() else f"{name}.float()"
+            return TypeError(f"{layer_name}: {name} has type {tensor.dtype}: use {use}")
     for name, tensor in given:
         problem = _other_type(layer_name, name, tensor, own) or _other_device(layer_name, name, tensor, own, edges)
         if problem is not None:
@@ -69,8 +105,9 @@ def problem_of(layer: torch.nn.Module, arguments: dict[str, Any]) -> Exception |
     x = arguments.get("x")
     if isinstance(x, Tensor) and x.dim() != 2:
         return ValueError(f"{layer_name}: x has shape {tuple(x.shape)}: use (vertices, features)")
-    return (_missing(layer_name, layer, arguments) or _other_width(layer_name, layer, x) or _other_edges(layer_name, given, edges)
-            or _outside(layer_name, arguments))
+    return (_missing(layer_name, layer, arguments) or _other_width(layer_name, layer, arguments)
+            or _other_edges(layer_name, given, edges) or _outside(layer_name, layer, arguments)
+            or _other_weights(layer_name, arguments) or _sparse(layer_name, x))
 
 
 def _missing(layer: str, module: Any, arguments: dict[str, Any]) -> Exception | None:
@@ -92,13 +129,24 @@ def _other_type(layer: str, name: str, tensor: Tensor, own: list[Tensor]) -> Exc
         return None  # which casts both
     wanted = own[0].dtype
     return TypeError(f"{layer}: {name} has type {tensor.dtype}, the layer's parameters {wanted}: use "
-                     f"{name}.to({wanted}), or move the layer to {tensor.dtype}")
+                     f"{name}.to({wanted}), or layer.to({tensor.dtype})")
+
+
+def _other_weights(layer: str, arguments: dict[str, Any]) -> Exception | None:
+    x, weight = arguments.get("x"), arguments.get("edge_weight")
+    if not isinstance(x, Tensor) or not isinstance(weight, Tensor) or x.dtype == weight.dtype:
+        return None
+    return TypeError(f"{layer}: edge_weight has type {weight.dtype}, x {x.dtype}: use edge_weight.to({x.dtype})")
 
 
 def _other_device(layer: str, name: str, tensor: Tensor, own: list[Tensor], edges: Any) -> Exception | None:
-    for what, device in (("the layer", own[0].device if own else None), ("the graph", getattr(edges, "device", None))):
-        if isinstance(device, torch.device) and device != tensor.device:
-            return ValueError(f"{layer}: {name} lies on {tensor.device}, {what} on {device}: move one of them")
+    if own and own[0].device != tensor.device:
+        return ValueError(f"{layer}: {name} lies on {tensor.device}, the layer on {own[0].device}: use "
+                          f"{name}.to({str(own[0].device)!r})")
+    device = getattr(edges, "device", None)
+    if isinstance(device, torch.device) and device != tensor.device:
+        return ValueError(f"{layer}: edge_index lies on {device}, {name} on {tensor.device}: use "
+                          f"edge_index.to({str(tensor.device)!r})")
     return None
 
 
@@ -112,16 +160,23 @@ def _inputs_of(module: Any) -> Any:
     return None if module is None else module.in_channels
 
 
-def _other_width(layer: str, module: Any, x: Any) -> Exception | None:
+def _other_width(layer: str, module: Any, arguments: dict[str, Any]) -> Exception | None:
+    """Features that a layer has no weights for."""
+    x, attr = arguments.get("x"), arguments.get("edge_attr")
     wanted = _inputs_of(module)
-    single = isinstance(x, Tensor)
-    parts = (x,) if single else tuple(x) if isinstance(x, (tuple, list)) else ()
+    parts = {"x": x} if isinstance(x, Tensor) else {f"x[{i}]": part for i, part in enumerate(x or ())}
     widths = wanted if isinstance(wanted, (tuple, list)) else (wanted,) * len(parts)
-    for place, (part, width) in enumerate(zip(parts, widths)):
+    for (name, part), width in [*zip(parts.items(), widths), (("edge_attr", attr), getattr(module, "edge_dim", None))]:
         if isinstance(part, Tensor) and part.dim() > 1 and isinstance(width, int) and width > 0 and part.size(-1) != width:
-            name = "x" if single else f"x[{place}]"
             return ValueError(f"{layer}: {name} has {part.size(-1)} features, the layer takes {width}")
     return None
+
+
+def _sparse(layer: str, x: Any) -> Exception | None:
+    """Most layers of PyG's take dense features alone."""
+    if not isinstance(x, Tensor) or x.layout == torch.strided:
+        return None
+    return TypeError(f"{layer}: x has layout {x.layout}: use x.to_dense()")
 
 
 def _other_edges(layer: str, given: list[tuple[str, Tensor]], edges: Any) -> Exception | None:
@@ -134,18 +189,18 @@ def _other_edges(layer: str, given: list[tuple[str, Tensor]], edges: Any) -> Exc
     return None
 
 
-def _outside(layer: str, arguments: dict[str, Any]) -> Exception | None:
+def _outside(layer: str, module: Any, arguments: dict[str, Any]) -> Exception | None:
     """An index that there is no vertex for."""
     edges, x, size = (arguments.get(name) for name in ("edge_index", "x", "size"))
-    if not isinstance(edges, Tensor) or edges.layout != torch.strided or edges.numel() == 0:
+    if not isinstance(edges, Tensor) or edges.layout != torch.strided or edges.numel() == 0 or edges.is_meta:
         return None
     parts = (x, x) if isinstance(x, Tensor) else tuple(x) if isinstance(x, (tuple, list)) else ()
     counts = [part.size(-2) if isinstance(part, Tensor) and part.dim() > 1 else None for part in parts]
     if size is not None:
         counts = [count if count is not None else known for count, known in zip(counts, size)]
-    for of_edges, count in zip(edges, counts):
-        least, largest = (int(end) for end in torch.aminmax(of_edges))
-        if count is not None and (least < 0 or largest >= count):
-            wrong = least if least < 0 else largest
-            return IndexError(f"{layer}: edge_index: index {wrong} is outside [0, {count})")
+    ends = ("source", "target") if module.flow == "source_to_target" else ("target", "source")
+    for of_edges, count, end in zip(edges, counts, ends):
+        wrong = None if count is None else errors.outside(end, of_edges, count)
+        if wrong is not None:
+            return IndexError(f"{layer}: {wrong}")
     return None

@@ -37,9 +37,9 @@ def linear_of(lin: torch.nn.Module) -> tuple[Tensor, Tensor | None] | None:
 def _layer_flags(graph: Graph, x: Tensor, tune: bool, wide: bool = False) -> int:
     """Flags of a layer's operator, which casts for autocast itself, once graph and features fit."""
     if x.device != graph.index.device:
-        raise ValueError(f"x lies on {x.device}, the graph on {graph.index.device}: move one of them")
+        raise ValueError(f"edge_index lies on {graph.index.device}, x on {x.device}: use edge_index.to({str(x.device)!r})")
     if not torch.compiler.is_compiling() and x.size(0) != graph.num_sources:
-        raise ValueError(f"x has {x.size(0)} rows for {graph.num_sources} vertices")
+        raise ValueError(f"x has {x.size(0)} rows for {graph.num_sources} vertices: use one for each")
     return (TUNE if tune else 0) | autocast_flags(x, wide) | (tf32_flag() if x.is_cuda else 0)
 
 

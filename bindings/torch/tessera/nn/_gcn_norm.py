@@ -45,7 +45,7 @@ def _check_edges(graph: Graph, weight: Tensor) -> None:
     if torch.compiler.is_compiling():
         return
     if weight.numel() != graph.num_edges:
-        raise ValueError(f"edge_weight has {weight.numel()} numbers for {graph.num_edges} edges")
+        raise ValueError(f"edge_weight has {weight.numel()} numbers for {graph.num_edges} edges: use one for each")
     check_ends(graph)
 
 

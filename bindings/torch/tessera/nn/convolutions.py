@@ -54,6 +54,7 @@ class GCNConv(Accelerated, pyg.GCNConv):
             obstacle = self._obstacle_of_cache(edge_index)
         if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
             obstacle = "a SparseTensor"
+        obstacle = obstacle or self._obstacle_of_weights(x, edge_index, edge_weight)
         if not self._notice(obstacle, x, edge_index):
             return super().forward(x, *for_pyg(edge_index, edge_weight))
         edge_index, edge_weight = self._first_graph(
@@ -78,10 +79,11 @@ class GCNConv(Accelerated, pyg.GCNConv):
                     weight = _gcn_norm.normalised(graph, weight.view(-1), x.dtype, **options)
             matrix = {"loops": LOOPS[loops], "norm": NORMS[norm],
                       "loop_weight": options["loop_weight"] if norm is not None else 1.0}
+            out = linear_sum(graph, x, linear[0], self.bias, edge_weight=weight,
+                             tune=self._tessera_tune, wide=wide, **matrix)
             if weight is None and not self.cached:
                 self._keep_sum(x, edge_index, self.lin, reduce=0, biased=self, wide=wide, **matrix)
-            return linear_sum(graph, x, linear[0], self.bias, edge_weight=weight,
-                              tune=self._tessera_tune, wide=wide, **matrix)
+            return out
         x = self.lin(x)
         dtype = x.dtype
         wide = wide and autocast_dtype(x) is not None
@@ -227,14 +229,15 @@ class GINConv(Accelerated, pyg.GINConv):
         eps = self.eps
         linear = None if eps.requires_grad or graph.weight is not None else self._linear(first)
         if linear is not None:
+            options = {"reduce": REDUCTIONS[reduce], "tune": self._tessera_tune}
+            last = _last_after_relu(rest)
+            out = (linear_sum(graph, x, *linear, own_scale=eps, **options) if last is None
+                   else gin(graph, x, linear, last, eps, **options))
             if "eps" in self._buffers:
                 self._keep_sum(x, edge_index, first, 0, 1.0, 0, REDUCTIONS[reduce], scaled=True,
                                sequence=self.nn if self.nn is not first else None)
-            options = {"reduce": REDUCTIONS[reduce], "tune": self._tessera_tune}
-            last = _last_after_relu(rest)
             if last is not None:
-                return gin(graph, x, linear, last, eps, **options)
-            out = linear_sum(graph, x, *linear, own_scale=eps, **options)
+                return out
         else:
             linear = linear_of(first)
             if linear is None or linear[0].size(0) >= linear[0].size(1):
@@ -263,6 +266,7 @@ class SGConv(Accelerated, pyg.SGConv):
         obstacle = self._obstacle(x, edge_index)
         if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
             obstacle = "a SparseTensor"
+        obstacle = obstacle or self._obstacle_of_weights(x, edge_index, edge_weight)
         if not self._notice(obstacle, x, edge_index):
             return super().forward(x, *for_pyg(edge_index, edge_weight))
         if self._cached_x is not None:
@@ -300,6 +304,7 @@ class APPNP(Accelerated, pyg.APPNP):
             obstacle = self._obstacle_of_cache(edge_index)
         if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
             obstacle = "a SparseTensor"
+        obstacle = obstacle or self._obstacle_of_weights(x, edge_index, edge_weight)
         if not self._notice(obstacle, x, edge_index):
             return super().forward(x, *for_pyg(edge_index, edge_weight))
         edge_index, edge_weight = self._first_graph(
@@ -346,6 +351,7 @@ class ChebConv(Accelerated, pyg.ChebConv):
             obstacle = "a largest eigenvalue for each graph of a batch"
         if obstacle is None and self.flow != "source_to_target":
             obstacle = "a reversed flow"
+        obstacle = obstacle or self._obstacle_of_weights(x, edge_index, edge_weight)
         if not self._notice(obstacle, x, edge_index):
             return super().forward(x, *for_pyg(edge_index, edge_weight), batch, lambda_max)
         graph = self._graph(edge_index, x.size(0), x.size(0))

@@ -9,12 +9,13 @@ those of the numbers of each call.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
+from torch_geometric.nn import Aggregation
 
 from .. import bits as codes
 from ..functional import spmm, sum_of_each_edge_once
@@ -81,17 +82,16 @@ def rounded(x: Tensor, bits: int) -> Tensor:
     return x + change.to(x.dtype)
 
 
+def _checked(bits: int | None) -> int | None:
+    if bits is None or (isinstance(bits, int) and not isinstance(bits, bool) and 1 <= bits <= 16):
+        return bits
+    raise ValueError(f"bits={bits!r}: use 1 to 16, or None for floats")
+
+
 class FewBits:
     """A layer that takes ``bits=``: 1 to 16, or None for floats."""
 
     bits: int | None = None
-
-    def __init__(self, *args: Any, bits: int | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if bits is not None and (isinstance(bits, bool) or not isinstance(bits, int)
-                                 or not 1 <= bits <= 16):
-            raise ValueError(f"bits={bits!r}: use 1 to 16, or None for floats")
-        self.bits = bits
 
     def __prepare_scriptable__(self) -> torch.nn.Module:
         if self.bits is not None:
@@ -132,6 +132,12 @@ class GCNConv(FewBits, convolutions.GCNConv):
         >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
         torch.Size([3, 2])
     """
+
+    def __init__(self, in_channels: int, out_channels: int, improved: bool = False, cached: bool = False,
+                 add_self_loops: bool | None = None, normalize: bool = True, bias: bool = True, *,
+                 bits: int | None = None, **kwargs: Any) -> None:
+        super().__init__(in_channels, out_channels, improved, cached, add_self_loops, normalize, bias, **kwargs)
+        self.bits = _checked(bits)
 
     def forward(self, x: Tensor, edge_index: Any, edge_weight: Tensor | None = None) -> Tensor:
         way = self._known_way(x, edge_index) if edge_weight is None else None
@@ -174,6 +180,12 @@ class SAGEConv(FewBits, convolutions.SAGEConv):
         torch.Size([3, 2])
     """
 
+    def __init__(self, in_channels: int | tuple[int, int], out_channels: int,
+                 aggr: str | list[str] | Aggregation | None = "mean", normalize: bool = False, root_weight: bool = True,
+                 project: bool = False, bias: bool = True, *, bits: int | None = None, **kwargs: Any) -> None:
+        super().__init__(in_channels, out_channels, aggr, normalize, root_weight, project, bias, **kwargs)
+        self.bits = _checked(bits)
+
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
         way = self._known_way(x, edge_index) if size is None else None
         if way is not None:
@@ -210,6 +222,11 @@ class GINConv(FewBits, convolutions.GINConv):
         torch.Size([3, 2])
     """
 
+    def __init__(self, nn: Callable[[Tensor], Tensor], eps: float = 0.0, train_eps: bool = False, *,
+                 bits: int | None = None, **kwargs: Any) -> None:
+        super().__init__(nn, eps, train_eps, **kwargs)
+        self.bits = _checked(bits)
+
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
         way = self._known_way(x, edge_index) if size is None else None
         if way is not None:
@@ -237,6 +254,11 @@ class ClusterGCNConv(FewBits, convolutions.ClusterGCNConv):
         >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
         torch.Size([3, 2])
     """
+
+    def __init__(self, in_channels: int, out_channels: int, diag_lambda: float = 0.0, add_self_loops: bool = True,
+                 bias: bool = True, *, bits: int | None = None, **kwargs: Any) -> None:
+        super().__init__(in_channels, out_channels, diag_lambda, add_self_loops, bias, **kwargs)
+        self.bits = _checked(bits)
 
     def forward(self, x: Tensor, edge_index: Any) -> Tensor:
         if self.bits is None:
