@@ -73,6 +73,17 @@ std::vector<Scene> made_scenes() {
   deep.config.batch_norm = deep.config.residual = true;
   deep.config.layers = 3;
   add(vertices, tiny(ModelKind::gcn), 1, 0, 1).options.normalise = train::Normalise::standard;
+  Dataset& named = add(vertices, tiny(ModelKind::sage), 1, 0, 1).dataset;
+  std::vector<std::string> names;
+  std::vector<std::int32_t> prefixes;
+  for (std::int64_t j = 0; j < named.num_features(); ++j) {
+    names.push_back(j < 3 ? "k=" + std::to_string(j) : "f" + std::to_string(j));
+    prefixes.push_back(j < 3 ? 1 : -1);
+  }
+  named.feature_names = Names(names);
+  named.category_prefixes = prefixes;
+  named.filled_cells = std::vector<std::int64_t>{4, 17};
+  named.class_names = Names({"a", "b", "c", "d", "e", "f"});
   for (Scene& scene : all) {
     scene.problem = train::prepare(scene.dataset, scene.config, scene.options);
   }

@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "describe_checkpoint.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "numbers.hpp"
 #include "table.hpp"
 #include "tessera/core/printable.hpp"
+#include "tessera/data/feature_columns.hpp"
 #include "tessera/train/predict.hpp"
 
 namespace tessera::app {
 namespace {
+
+/// The first of them, and how many there are beside them.
+std::string in_short(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 12;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
+}
 
 const char* task_of(const train::Checkpoint& checkpoint) {
   if (checkpoint.multi_label) return "several classes at once for each vertex";
@@ -22,13 +35,87 @@ std::int64_t num_epochs(const train::Checkpoint& checkpoint) {
   return epochs;
 }
 
+std::string columns_with(const std::vector<FeatureColumn>& columns, bool categories) {
+  std::vector<std::string> names;
+  for (const FeatureColumn& column : columns) {
+    if (column.has_categories() != categories) continue;
+    std::vector<std::string> shown;
+    for (const std::string& category : column.categories) shown.push_back(printable(category));
+    names.push_back(printable(column.name) +
+                    (categories ? fmt::format(" ({})", in_short(shown)) : std::string()));
+  }
+  return in_short(names);
+}
+
+const char* yes_or_no(bool yes) { return yes ? "yes" : "no"; }
+
+void add_input(const train::Checkpoint& checkpoint, Table& table) {
+  const train::ModelInput& input = checkpoint.input;
+  if (input.feature_names.empty()) {
+    table.add({"names", "features have none: predictions take them by their position"});
+  } else {
+    const auto columns = feature_columns(input.feature_names, input.category_prefixes);
+    const std::string numbers = columns_with(columns, false);
+    const std::string categories = columns_with(columns, true);
+    if (!numbers.empty()) table.add({"columns of numbers", numbers});
+    if (!categories.empty()) table.add({"columns of categories", categories});
+  }
+  if (!input.graph) return;
+  table.add(
+      {"graph",
+       fmt::format("directed: {}, self loops: {}, weights: {}", yes_or_no(input.graph->directed),
+                   yes_or_no(input.graph->self_loops), yes_or_no(input.graph->weighted))});
+}
+
+Json columns_json(const train::ModelInput& input) {
+  Json list = Json::array();
+  for (const FeatureColumn& column :
+       feature_columns(input.feature_names, input.category_prefixes)) {
+    Json one{{"name", column.name}, {"kind", column.has_categories() ? "categories" : "number"}};
+    if (column.has_categories()) {
+      one["categories"] = column.categories;
+    } else {
+      one["mean"] = input.means[static_cast<std::size_t>(column.first)];
+    }
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+std::vector<std::string> class_names(const train::Checkpoint& checkpoint) {
+  std::vector<std::string> names;
+  for (std::int64_t k = 0; k < checkpoint.outputs; ++k) {
+    const std::int64_t value =
+        checkpoint.class_values.empty() ? k : checkpoint.class_values[static_cast<std::size_t>(k)];
+    names.push_back(value < checkpoint.class_names.size()
+                        ? std::string(checkpoint.class_names[value])
+                        : fmt::to_string(value));
+  }
+  return names;
+}
+
+const char* to_text(train::Normalise normalise) {
+  switch (normalise) {
+    case train::Normalise::rows: return "rows divided by their sums";
+    case train::Normalise::standard: return "columns brought to mean 0 and deviation 1";
+    default: return "as they are";
+  }
+}
+
 }  // namespace
 
 std::string checkpoint_text(const train::Checkpoint& checkpoint, const std::string& path) {
   Table table("ll");
   table.add({"model", nn::describe(checkpoint.model)});
   table.add({"task", fmt::format("{}, {} classes", task_of(checkpoint), checkpoint.outputs)});
-  table.add({"features", grouped(checkpoint.features)});
+  if (!checkpoint.class_names.empty()) {
+    std::vector<std::string> names;
+    for (const std::string& name : class_names(checkpoint)) names.push_back(printable(name));
+    table.add({"classes", in_short(names)});
+  }
+  table.add({"features", fmt::format("{}, {}", grouped(checkpoint.features),
+                                     to_text(checkpoint.normalisation.kind))});
+  add_input(checkpoint, table);
   table.add({"training", fmt::format("{} {}, {} epochs", checkpoint.runs.size(),
                                      checkpoint.runs.size() == 1 ? "run" : "runs",
                                      grouped(num_epochs(checkpoint)))});
@@ -73,7 +160,15 @@ Json checkpoint_json(const train::Checkpoint& checkpoint, const std::string& pat
             {"runs", checkpoint.runs.size()},
             {"epochs", num_epochs(checkpoint)},
             {"metric", train::to_string(checkpoint.metric)},
-            {"full_weight_bytes", train::weight_bytes(checkpoint, {})}};
+            {"full_weight_bytes", train::weight_bytes(checkpoint, {})},
+            {"class_names", class_names(checkpoint)},
+            {"feature_columns", columns_json(checkpoint.input)},
+            {"normalise", train::to_string(checkpoint.normalisation.kind)}};
+  if (const auto& graph = checkpoint.input.graph) {
+    json["graph"] = {{"directed", graph->directed},
+                     {"self_loops", graph->self_loops},
+                     {"weighted", graph->weighted}};
+  }
   if (best.run >= 0) {
     json["best"] = {{"run", best.run + 1},
                     {"epoch", best.epoch},

@@ -30,7 +30,7 @@ Check between(double low, double high);
 struct TableArguments {
   std::string separator, header = "auto", ids = "auto", source, target, weight;
   int base = 0;
-  std::string nodes, id, label, split, unknown_ids = "reject";
+  std::string nodes, nodes_header, id, label, split, unknown_ids = "reject";
   std::vector<std::string> features, drop;
 
   void apply_to(io::ReadOptions& options) const;

@@ -22,9 +22,9 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/memory.hpp"
 #include "tessera/core/printable.hpp"
-#include "tessera/data/classes.hpp"
 #include "tessera/graph/partition.hpp"
 #include "tessera/train/bit_batches.hpp"
+#include "tessera/train/true_classes.hpp"
 #include "train_options.hpp"
 #include "useless.hpp"
 #include "verb.hpp"
@@ -70,11 +70,10 @@ struct Quality {
   std::int64_t count = 0;
 };
 
-std::vector<std::int64_t> true_labels(const Dataset& dataset, bool graph_task) {
-  if (graph_task) return {dataset.graph_labels.begin(), dataset.graph_labels.end()};
-  const auto* const labels = std::get_if<ClassLabels>(&dataset.labels);
-  if (labels == nullptr) return {};
-  return {labels->begin(), labels->end()};
+std::vector<std::int64_t> all_items(const train::Prediction& prediction) {
+  std::vector<std::int64_t> items(static_cast<std::size_t>(prediction.logits.rows()));
+  std::iota(items.begin(), items.end(), std::int64_t{0});
+  return items;
 }
 
 std::optional<Quality> assess(const Dataset& dataset, const train::Checkpoint& checkpoint,
@@ -85,27 +84,26 @@ std::optional<Quality> assess(const Dataset& dataset, const train::Checkpoint& c
     test.assign(dataset.test.begin(), dataset.test.end());
     quality.items = "the test part of this data";
   }
-  const bool has_test = !test.empty();
-  if (!has_test) quality.items = "all labelled items";
+  if (test.empty()) {
+    test = all_items(prediction);
+    quality.items = "all labelled items";
+  }
   if (prediction.multi_label) {
     const auto* const targets = std::get_if<MultiLabels>(&dataset.labels);
     if (targets == nullptr || (*targets)->cols() != prediction.logits.cols()) return {};
-    std::vector<std::int64_t> items(static_cast<std::size_t>(prediction.logits.rows()));
-    std::iota(items.begin(), items.end(), std::int64_t{0});
-    const auto& chosen = has_test ? test : items;
-    quality.metric = train::micro_f1(prediction.logits, **targets, chosen);
-    quality.count = std::ssize(chosen);
+    quality.metric = train::micro_f1(prediction.logits, **targets, test);
+    quality.count = std::ssize(test);
     return quality;
   }
-  const std::vector<std::int64_t> labels = true_labels(dataset, prediction.graph_task);
-  const std::vector<std::int64_t> items =
-      has_test ? test : labelled_items(labels, class_values(labels));
-  if (labels.size() != prediction.classes.size() || items.empty()) return {};
-  for (const std::int64_t item : items) {
+  const auto classes = train::true_classes(checkpoint, dataset).classes;
+  if (classes.size() != prediction.classes.size()) return {};
+  for (const std::int64_t item : test) {
     const auto i = static_cast<std::size_t>(item);
-    quality.metric += labels[i] == prediction.classes[i] ? 1 : 0;
+    if (!classes[i]) continue;
+    quality.metric += *classes[i] == prediction.classes[i] ? 1 : 0;
+    ++quality.count;
   }
-  quality.count = std::ssize(items);
+  if (quality.count == 0) return {};
   quality.metric /= static_cast<double>(quality.count);
   return quality;
 }
@@ -236,7 +234,7 @@ Json to_json(const PredictArguments& arguments, const Dataset& dataset,
   json["items"] = prediction.logits.rows();
   json["task"] = prediction.graph_task ? "graph" : "node";
   for (const auto& [label, count] : class_counts(prediction)) {
-    json["predicted"][fmt::format("{}", label)] = count;
+    json["predicted"][class_name(prediction, label)] = count;
   }
   if (const auto quality = assess(dataset, checkpoint, prediction)) {
     json["test"] = {
@@ -323,6 +321,8 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
   reset_memory_peak(device);
   const train::Prediction prediction = train::predict(checkpoint, data.dataset, options);
   const std::int64_t peak_bytes = memory_use(device).peak_bytes;
+  session.add_notes(prediction.notes);
+  session.add_notes(train::true_classes(checkpoint, data.dataset).notes);
   if (!arguments.output.empty()) {
     session.stage("writing");
     train::save(prediction, arguments.output);
@@ -431,7 +431,7 @@ const Verb predict_verb{"predict", "classify with a trained model",
                         "[options] SOURCE --checkpoint FILE [-o FILE]",
                         "tessera train embedded:citation --checkpoint model.tsr\n"
                         "tessera predict embedded:citation --checkpoint model.tsr -o classes.csv\n"
-                        "tessera predict --data new.npz -c model.tsr -o new.npz --embeddings",
+                        "tessera predict embedded:citation -c model.tsr -o all.npz --embeddings",
                         setup};
 
 }  // namespace tessera::app

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "options.hpp"
@@ -17,6 +19,12 @@ char parse_separator(const std::string& text) {
               "give one character, or tab, comma or blank");
 }
 
+/// Absent: it is found out.
+std::optional<bool> parse_header(const std::string& text) {
+  if (text == "auto") return {};
+  return text == "yes";
+}
+
 io::IdKind parse_ids(const std::string& text) {
   if (text == "numbers") return io::IdKind::numbers;
   return text == "names" ? io::IdKind::names : io::IdKind::automatic;
@@ -30,7 +38,7 @@ void add_table_options(Arguments& app, TableArguments& tables) {
       ->type_name("CHAR")
       ->group(edges);
   app.add_option("--header", tables.header,
-                 "whether the first line names the columns: yes, no or auto")
+                 "whether the first line names the columns, also of --nodes: yes, no or auto")
       ->type_name("WHEN")
       ->check(one_of({"yes", "no", "auto"}))
       ->group(edges);
@@ -57,11 +65,17 @@ void add_table_options(Arguments& app, TableArguments& tables) {
   app.add_option("--nodes", tables.nodes, "file with one line per vertex")
       ->type_name("FILE")
       ->group(nodes);
+  app.add_option("--nodes-header", tables.nodes_header,
+                 "the same as --header, for this table alone (default: as --header)")
+      ->type_name("WHEN")
+      ->check(one_of({"yes", "no", "auto"}))
+      ->group(nodes);
   app.add_option("--id", tables.id, "column of the ids (default: the one called id)")
       ->type_name("COLUMN")
       ->group(nodes);
-  app.add_option("--label", tables.label,
-                 "column of the classes, or none (default: the one called label or class)")
+  app.add_option(
+         "--label", tables.label,
+         "column of the classes, or none (default: the one called label, class, target or y)")
       ->type_name("COLUMN")
       ->group(nodes);
   app.add_option("--split-column", tables.split,
@@ -85,13 +99,14 @@ void add_table_options(Arguments& app, TableArguments& tables) {
 }
 
 void TableArguments::apply_to(io::ReadOptions& options) const {
-  if (nodes.empty() && (!id.empty() || !label.empty() || !split.empty() || !features.empty() ||
-                        !drop.empty() || unknown_ids != "reject")) {
+  if (nodes.empty() && (!nodes_header.empty() || !id.empty() || !label.empty() || !split.empty() ||
+                        !features.empty() || !drop.empty() || unknown_ids != "reject")) {
     throw Error(ErrorCode::invalid_argument, "options for a table of vertices, but no table",
                 "--nodes", "name the table with --nodes FILE");
   }
   options.edges.separator = parse_separator(separator);
-  if (header != "auto") options.edges.header = header == "yes";
+  options.edges.header = parse_header(header);
+  options.nodes.header = parse_header(nodes_header.empty() ? header : nodes_header);
   options.edges.base = base;
   options.edges.ids = parse_ids(ids);
   options.edges.source = source;

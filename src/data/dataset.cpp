@@ -2,6 +2,7 @@
 #include "tessera/data/dataset.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <ostream>
 #include <type_traits>
@@ -11,6 +12,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/data/classes.hpp"
+#include "tessera/data/feature_columns.hpp"
 
 #include "graph/requirements.hpp"
 
@@ -112,6 +114,23 @@ void validate_names(const Dataset& dataset) {
   require("class names", dataset.class_names, classes, dataset.class_names.size() >= classes);
   require("feature names", dataset.feature_names, features,
           dataset.feature_names.size() == features);
+  validate_feature_columns(dataset.feature_names, dataset.category_prefixes);
+}
+
+void validate_filled_cells(const Dataset& dataset) {
+  const SharedArray<std::int64_t>& cells = dataset.filled_cells;
+  if (cells.empty()) return;
+  const char* const fix = "give vertex * features + feature of dense features, rising";
+  if (!std::holds_alternative<DenseFeatures>(dataset.features)) {
+    reject("filled_cells", "cells of features that are not dense", fix);
+  }
+  const bool rising =
+      std::adjacent_find(cells.begin(), cells.end(), std::greater_equal<>()) == cells.end();
+  const std::int64_t count = std::get<DenseFeatures>(dataset.features)->size();
+  if (!rising || cells[0] < 0 || cells.back() >= count) {
+    reject("filled_cells", fmt::format("do not rise within the {} numbers of the features", count),
+           fix);
+  }
 }
 
 struct SplitPart {
@@ -270,6 +289,7 @@ void Dataset::validate(Nonfinite weights) const {
   validate_splits(*this, vertices);
   validate_union(*this, vertices);
   validate_names(*this);
+  validate_filled_cells(*this);
 }
 
 bool operator==(const Dataset& a, const Dataset& b) {
@@ -278,6 +298,7 @@ bool operator==(const Dataset& a, const Dataset& b) {
          a.test == b.test && a.splits == b.splits && a.graph_ids == b.graph_ids &&
          a.graph_labels == b.graph_labels && a.vertex_names == b.vertex_names &&
          a.class_names == b.class_names && a.feature_names == b.feature_names &&
+         a.category_prefixes == b.category_prefixes && a.filled_cells == b.filled_cells &&
          a.extras == b.extras;
 }
 

@@ -2,6 +2,7 @@
 #include "io/container_layout.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <set>
@@ -198,6 +199,13 @@ std::string encode_container_header(const std::vector<Section>& sections) {
   put_little_endian(header, container_version);
   put_little_endian(header, Crc32(bytes_of(checked)).value());
   return header + checked;
+}
+
+bool begins_as_container(const InputFile& file) {
+  if (file.size() < std::ssize(container_magic)) return false;
+  std::array<std::byte, container_magic.size()> first{};
+  file.read(0, first);
+  return std::memcmp(first.data(), container_magic.data(), first.size()) == 0;
 }
 
 std::vector<Section> read_container_header(const InputFile& file) {

@@ -32,6 +32,9 @@ void place_sections(std::vector<Section>& sections);
 /// Header and table of placed sections.
 std::string encode_container_header(const std::vector<Section>& sections);
 
+/// Whether the file has the first bytes of a container.
+bool begins_as_container(const InputFile& file);
+
 /// Reads header and table, and checks them against each other and against the file: checksum,
 /// sizes, places, names, and that everything between the sections is zero. The contents of the
 /// sections themselves remain to be checked.

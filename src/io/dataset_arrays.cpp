@@ -211,6 +211,10 @@ const ArrayKind kinds[] = {
      give_name_bytes<&Dataset::feature_names>},
     {"feature_name_end", take_name_ends<&DatasetParts::feature_names>,
      give_name_ends<&Dataset::feature_names>},
+    {"category_prefix", take_dataset_vector<&Dataset::category_prefixes>,
+     give_dataset_vector<&Dataset::category_prefixes>},
+    {"filled_cell", take_dataset_vector<&Dataset::filled_cells>,
+     give_dataset_vector<&Dataset::filled_cells>},
 };
 
 const ArrayKind* find_kind(std::string_view name) noexcept {

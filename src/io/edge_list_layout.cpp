@@ -120,7 +120,11 @@ bool is_prose(const EdgeListLayout& layout, const EdgeListOptions& options) {
 EdgeListLayout find_edge_list_layout(std::string_view head, const EdgeListOptions& options,
                                      const std::string& path) {
   EdgeListLayout layout;
-  layout.table = find_layout(head, options.separator, options.header, all_words(), path);
+  HeaderWords words(all_words());
+  for (const std::string& name : {options.source, options.target, options.weight}) {
+    words.add_given(name);
+  }
+  layout.table = find_layout(head, options.separator, options.header, words, path);
   if (layout.table.columns < 2) {
     throw Error(ErrorCode::bad_data, "has one column where an edge list has two or three", path,
                 "give a file with source and target on each line; --separator says what parts "

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
 
+#include "core/listing.hpp"
 #include "io/table_columns.hpp"
 
 namespace tessera::io {
@@ -17,61 +19,168 @@ namespace {
 // What columns are called by those who make such tables.
 const std::vector<std::string_view> id_words = {"id",     "node",   "node_id",
                                                 "nodeid", "vertex", "vertex_id"};
-const std::vector<std::string_view> label_words = {"label", "class", "y"};
 const std::vector<std::string_view> split_words = {"split"};
 
 constexpr std::size_t max_classes = 65536;
+constexpr const char* no_column = "none";
 
-std::vector<std::string_view> known_words() {
-  std::vector<std::string_view> words = id_words;
-  words.insert(words.end(), label_words.begin(), label_words.end());
-  words.insert(words.end(), split_words.begin(), split_words.end());
+HeaderWords header_words(const NodeTableOptions& options) {
+  std::vector<std::string_view> known = id_words;
+  known.insert(known.end(), label_words.begin(), label_words.end());
+  known.insert(known.end(), split_words.begin(), split_words.end());
+  HeaderWords words(std::move(known));
+  words.ids = id_words;
+  for (const std::string& name : {options.id, options.label, options.split}) words.add_given(name);
+  for (const std::string& name : options.features) words.add_given(name);
+  for (const std::string& name : options.drop) words.add_given(name);
   return words;
 }
 
-/// The column that was asked for, or the one that is called so; -1 where there is none.
-std::int64_t choose(const TableRows& rows, const std::string& given, const char* option,
-                    const std::vector<std::string_view>& words) {
-  if (given == "none") return -1;
-  const TableLayout& layout = rows.layout();
-  if (!given.empty()) return layout.require(given, option, rows.path());
-  for (std::size_t i = 0; i < layout.header.size(); ++i) {
-    const std::string name = lower_case(layout.header[i]);
-    if (std::find(words.begin(), words.end(), name) != words.end()) {
-      return static_cast<std::int64_t>(i);
+bool contains(const std::vector<std::int64_t>& columns, std::int64_t column) {
+  return std::find(columns.begin(), columns.end(), column) != columns.end();
+}
+
+/// Which column is what.
+class ColumnRoles {
+ public:
+  ColumnRoles(const TableRows& rows, const NodeTableOptions& options)
+      : rows_(rows),
+        options_(options),
+        named_features_(required(options.features, "--features")),
+        dropped_(required(options.drop, "--drop")) {
+    id = id_column();
+    label = label_column();
+    split = first_of(options.split, "--split-column", split_words);
+    find_features();
+  }
+
+  std::int64_t id = -1, label = -1, split = -1;  ///< -1: there is none
+  std::vector<std::int64_t> features;
+
+  std::vector<std::string> notes() const {
+    const auto named = [&](const char* what, std::int64_t column) {
+      return column < 0 ? fmt::format("no {}", what)
+                        : fmt::format("{} in column {}", what, quoted(rows_.name_of(column)));
+    };
+    std::vector<std::string> notes{fmt::format(
+        "table of vertices: {} line is {} header; {}, {}, {}",
+        rows_.layout().has_header() ? "the first" : "no", rows_.layout().has_header() ? "the" : "a",
+        named("ids", id), named("labels", label), named("split", split))};
+    if (rows_.num_remarks() > 0) {
+      notes.push_back(
+          fmt::format("lines of the table that begin with #, % or // are left out as remarks: {}",
+                      rows_.num_remarks()));
+    }
+    std::vector<std::string> leaks;
+    for (const std::int64_t column : features) {
+      if (label >= 0 && !contains(named_features_, column) && is_called(column, label_words)) {
+        leaks.push_back(quoted(rows_.name_of(column)));
+      }
+    }
+    if (!leaks.empty()) {
+      notes.push_back(
+          fmt::format("columns that are called as labels are became features: {} "
+                      "(--drop leaves them out, if they tell the label)",
+                      listed(leaks)));
+    }
+    return notes;
+  }
+
+ private:
+  std::vector<std::int64_t> required(const std::vector<std::string>& names,
+                                     const char* option) const {
+    std::vector<std::int64_t> columns;
+    for (const std::string& name : names) {
+      columns.push_back(rows_.layout().require(name, option, rows_.path()));
+    }
+    return columns;
+  }
+
+  bool is_called(std::int64_t column, const std::vector<std::string_view>& words) const {
+    if (!rows_.layout().has_header()) return false;
+    const std::string name = lower_case(rows_.name_of(column));
+    return std::find(words.begin(), words.end(), name) != words.end();
+  }
+
+  /// Columns that are called so and have no other role.
+  std::vector<std::int64_t> called(const std::vector<std::string_view>& words) const {
+    std::vector<std::int64_t> columns;
+    for (std::int64_t column = 0; column < rows_.layout().columns; ++column) {
+      if (is_called(column, words) && column != id && !contains(dropped_, column) &&
+          !contains(named_features_, column)) {
+        columns.push_back(column);
+      }
+    }
+    return columns;
+  }
+
+  /// The column that was asked for, or the first that is called so.
+  std::int64_t first_of(const std::string& given, const char* option,
+                        const std::vector<std::string_view>& words) const {
+    if (given == no_column) return -1;
+    if (!given.empty()) return rows_.layout().require(given, option, rows_.path());
+    const std::vector<std::int64_t> columns = called(words);
+    return columns.empty() ? -1 : columns.front();
+  }
+
+  std::int64_t id_column() const {
+    const std::int64_t column = first_of(options_.id, "--id", id_words);
+    if (column >= 0) return column;
+    if (!rows_.layout().has_header()) return 0;
+    throw Error(ErrorCode::bad_data,
+                fmt::format("has no column called id: there are {}",
+                            fmt::join(rows_.layout().header, ", ")),
+                rows_.path(), "say which column holds the ids with --id COLUMN");
+  }
+
+  /// What may be the label under another name must not be learnt from.
+  std::int64_t label_column() const {
+    const std::vector<std::int64_t> columns = called(label_words);
+    if (options_.label.empty() && columns.size() > 1) {
+      std::vector<std::string> names;
+      for (const std::int64_t column : columns) names.push_back(quoted(rows_.name_of(column)));
+      throw Error(ErrorCode::bad_data,
+                  fmt::format("has several columns that may be the label: {}", listed(names)),
+                  rows_.path(),
+                  fmt::format("say which with --label {}, and leave out the others with --drop {}",
+                              rows_.name_of(columns[0]), rows_.name_of(columns[1])));
+    }
+    return first_of(options_.label, "--label", label_words);
+  }
+
+  void find_features() {
+    std::vector<std::int64_t> columns = named_features_;
+    if (columns.empty()) {
+      for (std::int64_t i = 0; i < rows_.layout().columns; ++i) columns.push_back(i);
+    }
+    for (const std::int64_t column : columns) {
+      const bool is_other = column == id || column == label || column == split;
+      const bool is_repeated = !named_features_.empty() && contains(features, column);
+      if (is_other || is_repeated || contains(dropped_, column)) continue;
+      features.push_back(column);
+    }
+    require_different_names();
+  }
+
+  void require_different_names() const {
+    std::map<std::string, std::int64_t> names;
+    for (const std::int64_t column : features) {
+      const auto [found, is_new] = names.emplace(rows_.name_of(column), column);
+      if (is_new) continue;
+      throw Error(
+          ErrorCode::bad_data,
+          fmt::format("columns {} and {} are both called {}", found->second + 1, column + 1,
+                      quoted(found->first)),
+          rows_.path(),
+          fmt::format("give every column a name of its own, or leave one out with --drop {}",
+                      column + 1));
     }
   }
-  return -1;
-}
 
-std::int64_t id_column(const TableRows& rows, const NodeTableOptions& options) {
-  const std::int64_t column = choose(rows, options.id, "--id", id_words);
-  if (column >= 0) return column;
-  if (!rows.layout().has_header()) return 0;
-  throw Error(
-      ErrorCode::bad_data,
-      fmt::format("has no column called id: there are {}", fmt::join(rows.layout().header, ", ")),
-      rows.path(), "say which column holds the ids with --id COLUMN");
-}
-
-std::vector<std::int64_t> feature_columns(const TableRows& rows, const NodeTableOptions& options,
-                                          const std::vector<std::int64_t>& taken) {
-  std::vector<std::int64_t> dropped = taken;
-  for (const std::string& name : options.drop) {
-    dropped.push_back(rows.layout().require(name, "--drop", rows.path()));
-  }
-  std::vector<std::int64_t> columns;
-  for (const std::string& name : options.features) {
-    columns.push_back(rows.layout().require(name, "--features", rows.path()));
-  }
-  if (columns.empty()) {
-    for (std::int64_t i = 0; i < rows.layout().columns; ++i) columns.push_back(i);
-  }
-  std::erase_if(columns, [&](std::int64_t column) {
-    return std::find(dropped.begin(), dropped.end(), column) != dropped.end();
-  });
-  return columns;
-}
+  const TableRows& rows_;
+  const NodeTableOptions& options_;
+  std::vector<std::int64_t> named_features_, dropped_;
+};
 
 std::unique_ptr<NameIndex> read_ids(TableRows& rows, std::int64_t column,
                                     const Progress& progress) {
@@ -131,32 +240,26 @@ void read_split(TableRows& rows, std::int64_t column, const Progress& progress, 
 
 NodeTable read_node_table(const ReadOptions& options) {
   const NodeTableOptions& given = options.nodes;
-  TableRows rows(given.path, given.separator, {}, known_words(), options.progress);
+  TableRows rows(given.path, given.separator, given.header, header_words(given), options.progress);
   if (rows.num_rows() > std::numeric_limits<VertexId>::max()) {
     throw Error(ErrorCode::unsupported, "has more rows than a graph has vertices", given.path,
                 "use at most 2^31 - 1");
   }
-  const std::int64_t id = id_column(rows, given);
-  const std::int64_t label = choose(rows, given.label, "--label", label_words);
-  const std::int64_t split = choose(rows, given.split, "--split-column", split_words);
+  const ColumnRoles roles(rows, given);
   NodeTable table;
-  table.ids = read_ids(rows, id, options.progress);
+  table.dataset.notes = roles.notes();
+  table.ids = read_ids(rows, roles.id, options.progress);
   table.dataset.vertex_names = table.ids->names();
-  const std::vector<std::int64_t> columns = feature_columns(rows, given, {id, label, split});
-  if (!columns.empty()) {
-    TableFeatures features = read_features(
-        rows, examine(rows, columns, max_categories, "--drop", options.progress), options.progress);
-    table.dataset.features = std::move(features.values);
-    table.dataset.feature_names = std::move(features.names);
+  if (!roles.features.empty()) {
+    add_features(rows, examine(rows, roles.features, max_categories, "--drop", options.progress),
+                 options.progress, table.dataset);
   }
-  if (label >= 0) {
+  if (roles.label >= 0) {
     const auto column =
-        examine(rows, {label}, max_classes, "--label none instead of", options.progress);
-    TableLabels labels = read_labels(rows, column.front(), options.progress);
-    table.dataset.labels = std::move(labels.classes);
-    table.dataset.class_names = std::move(labels.names);
+        examine(rows, {roles.label}, max_classes, "--label none instead of", options.progress);
+    add_labels(rows, column.front(), options.progress, table.dataset);
   }
-  if (split >= 0) read_split(rows, split, options.progress, table.dataset);
+  if (roles.split >= 0) read_split(rows, roles.split, options.progress, table.dataset);
   return table;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,20 +11,23 @@
 #include "tessera/data/dataset.hpp"
 
 #include "io/table_rows.hpp"
+#include "io/table_values.hpp"
 
 namespace tessera::io {
-
-/// True for an empty field and for what programs write where there is no value: NA, NaN, null, None
-/// and the like.
-bool is_missing(std::string_view field);
 
 /// What a column of a table holds.
 struct Column {
   std::int64_t index = 0;
-  bool numeric = true;                  ///< all values that are there are real numbers
-  bool integral = true;                 ///< and all of them integers
-  bool present = false;                 ///< there is a value at all
+  bool numeric = true;        ///< all values that are there are real numbers, or true or false
+  bool integral = true;       ///< and all of them integers
+  std::int64_t numbers = 0;   ///< values that are real numbers
+  std::int64_t truths = 0;    ///< values that are true or false
+  std::int64_t missing = 0;   ///< rows without a value
+  std::string first_text;     ///< the first value that is neither
+  std::int64_t text_at = -1;  ///< where in the file that is; -1: there is none
   std::vector<std::string> categories;  ///< of a column that is not numeric, sorted
+
+  bool holds_truths() const noexcept { return truths > 0 && numbers == 0 && numeric; }
 };
 
 /// Looks at all values of these columns. One with more than `most_texts` texts is an error that
@@ -31,37 +35,35 @@ struct Column {
 std::vector<Column> examine(TableRows& rows, const std::vector<std::int64_t>& columns,
                             std::size_t most_texts, const char* option, const Progress& progress);
 
-/// Columns as features: a number as it is, the mean of the column where it is missing; a text as
-/// one feature per category, 1 for its own and 0 for the others, all 0 where it is missing.
-struct TableFeatures {
-  std::shared_ptr<const Matrix<float>> values;
-  Names names;
-};
-TableFeatures read_features(TableRows& rows, const std::vector<Column>& columns,
-                            const Progress& progress);
+/// Puts columns into a data set as features: a number as it is, the mean of the column where it is
+/// missing; a text as one feature per category, 1 for its own and 0 for the others, all 0 where it
+/// is missing. Notes say what was decided.
+void add_features(TableRows& rows, const std::vector<Column>& columns, const Progress& progress,
+                  Dataset& dataset);
 
-/// A column as classes: integers as they are, texts numbered in their order; -1 where it is
-/// missing.
-struct TableLabels {
-  ClassLabels classes;
-  Names names;  ///< empty for integers
-};
-TableLabels read_labels(TableRows& rows, const Column& column, const Progress& progress);
+/// Puts a column into a data set as classes: integers as they are, texts numbered in their order;
+/// -1 where it is missing.
+void add_labels(TableRows& rows, const Column& column, const Progress& progress, Dataset& dataset);
+
+/// Gives missing numbers, which are not-a-number, the mean of those that are there: sums go down
+/// the columns. Returns the mean of every column that has `missing`.
+std::vector<float> fill_with_means(Matrix<float>& matrix, const std::vector<std::uint8_t>& missing,
+                                   SharedArray<std::int64_t>& filled_cells);
 
 /// A column that is in memory, one value per vertex.
 struct TextColumn {
   std::string name;
   std::vector<std::string> values;
 };
-/// Adds columns to a data set by the same rules: the one called label, class or y as labels, the
-/// others as features. Texts that are no categories, because they are too many or all different,
-/// are left out.
+/// Adds columns to a data set by the same rules: the first that is called as labels are as labels,
+/// the others as features. Texts that are no categories, because they are too many or all
+/// different, are left out. Notes say what was decided.
 void add_columns(std::vector<TextColumn> columns, Dataset& dataset);
 
 /// More texts than this in one column are no categories but names, or prose.
 inline constexpr std::size_t max_categories = 256;
 
-/// What columns of labels are called by those who make tables.
-bool is_label_word(std::string_view name);
+/// What columns of labels are called by those who make tables, in lower case.
+inline const std::vector<std::string_view> label_words = {"label", "class", "target", "y"};
 
 }  // namespace tessera::io

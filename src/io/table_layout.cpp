@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+
+#include "io/table_values.hpp"
 
 namespace tessera::io {
 namespace {
@@ -71,23 +74,52 @@ bool is_text(std::string_view line) {
   });
 }
 
-bool looks_like_header(const std::vector<std::vector<std::string>>& rows,
-                       const std::vector<std::string_view>& known) {
-  const std::vector<std::string>& first = rows.front();
-  const bool has_known = std::any_of(first.begin(), first.end(), [&](const std::string& word) {
-    return std::find(known.begin(), known.end(), lower_case(word)) != known.end();
+using Row = std::vector<std::string>;
+
+bool has_any(const Row& row, const std::vector<std::string_view>& words) {
+  return std::any_of(row.begin(), row.end(), [&](const std::string& field) {
+    return std::find(words.begin(), words.end(), lower_case(field)) != words.end();
   });
-  if (std::any_of(first.begin(), first.end(), [](const std::string& w) { return is_real(w); })) {
-    return false;
+}
+
+bool has_any_of_given(const Row& row, const std::vector<std::string>& names) {
+  return std::any_of(row.begin(), row.end(), [&](const std::string& field) {
+    return std::find(names.begin(), names.end(), field) != names.end();
+  });
+}
+
+/// True for the numbers by which programs call columns that have no names: 0, 1, 2, …
+bool count_columns(const Row& row) {
+  std::set<std::string> numbers;
+  for (const std::string& field : row) {
+    if (is_real(field) && (!is_integer(field) || !numbers.insert(field).second)) return false;
   }
-  if (has_known || rows.size() == 1) return has_known;
-  // A column that holds numbers everywhere but in the first line.
+  return true;
+}
+
+/// A word above a column that has numbers or truth values, and nothing else.
+bool names_a_column_of_values(const std::vector<Row>& rows, std::size_t column) {
+  if (is_missing(rows.front()[column]) || parse_truth(rows.front()[column])) return false;
+  bool has_values = false;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    if (column >= rows[i].size()) return false;
+    const std::string& field = rows[i][column];
+    if (is_missing(field)) continue;
+    if (!is_real(field) && !parse_truth(field)) return false;
+    has_values = true;
+  }
+  return has_values;
+}
+
+bool looks_like_header(const std::vector<Row>& rows, const HeaderWords& words) {
+  const Row& first = rows.front();
+  if (has_any_of_given(first, words.given)) return true;
+  if (std::any_of(first.begin(), first.end(), [](const std::string& w) { return is_real(w); })) {
+    return has_any(first, words.ids) && count_columns(first);
+  }
+  if (has_any(first, words.known)) return true;
   for (std::size_t column = 0; column < first.size(); ++column) {
-    const bool numbers_below =
-        std::all_of(rows.begin() + 1, rows.end(), [&](const std::vector<std::string>& row) {
-          return column < row.size() && is_real(row[column]);
-        });
-    if (numbers_below) return true;
+    if (names_a_column_of_values(rows, column)) return true;
   }
   return false;
 }
@@ -188,8 +220,12 @@ std::int64_t TableLayout::require(std::string_view name, const char* option,
               fmt::format("give {} the name of a column, or its number from 1", option));
 }
 
+void HeaderWords::add_given(const std::string& option) {
+  if (!option.empty() && option != "none" && !is_integer(option)) given.push_back(option);
+}
+
 TableLayout find_layout(std::string_view head, char separator, std::optional<bool> header,
-                        const std::vector<std::string_view>& known, const std::string& path) {
+                        const HeaderWords& words, const std::string& path) {
   std::vector<std::size_t> begins;
   const std::vector<std::string_view> lines = first_lines(head, begins);
   if (lines.empty()) {
@@ -217,7 +253,7 @@ TableLayout find_layout(std::string_view head, char separator, std::optional<boo
   })) {
     for (auto& row : layout.sample) row.pop_back();
   }
-  if (header.value_or(looks_like_header(layout.sample, known))) {
+  if (header.value_or(looks_like_header(layout.sample, words))) {
     layout.header = layout.sample.front();
     layout.sample.erase(layout.sample.begin());
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/scan.hpp"
@@ -73,12 +74,27 @@ struct TableLayout {
   std::int64_t require(std::string_view name, const char* option, const std::string& path) const;
 };
 
+/// What tells a header from a first row of data.
+struct HeaderWords {
+  /// What columns are usually called, in lower case; no number stands beside them.
+  std::vector<std::string_view> known;
+  /// What columns of ids are called: numbers beside them that all differ count columns.
+  std::vector<std::string_view> ids = {};
+  /// Names that the user gives, which need no other sign.
+  std::vector<std::string> given = {};
+
+  HeaderWords(std::vector<std::string_view> known_words = {}) : known(std::move(known_words)) {}
+
+  /// Adds what an option says of a column: nothing, "none" and numbers of columns are no names.
+  void add_given(const std::string& option);
+};
+
 /// @param head  the begin of the text, of whole lines
 /// @param separator  0: found out
-/// @param header  absent: found out: a line that has no number where the lines below have one, or
-///                that is made of words in `known`
+/// @param header  absent: found out: a line that has one of the words, or a word above a column
+///                that holds numbers or truth values wherever it holds anything
 TableLayout find_layout(std::string_view head, char separator, std::optional<bool> header,
-                        const std::vector<std::string_view>& known, const std::string& path);
+                        const HeaderWords& words, const std::string& path);
 
 bool is_integer(std::string_view text);
 bool is_real(std::string_view text);

@@ -10,23 +10,38 @@
 namespace tessera::io {
 namespace {
 
-std::int64_t count_rows(std::string_view text) {
+/// What the lines of a chunk are.
+struct LineCounts {
+  std::int64_t offset = 0;
   std::int64_t rows = 0;
+  std::int64_t remarks = 0;  ///< blank lines are none
+};
+
+LineCounts count_lines(const TextChunk& chunk) {
+  LineCounts counts{chunk.offset};
+  const std::string_view text = chunk.text;
   const char* at = text.data();
   const char* const end = at + text.size();
   while (at != end) {
     const char* const stop = line_end(at, end);
-    rows += is_remark(skip_blanks(at, stop), stop) ? 0 : 1;
+    const char* const begin = skip_blanks(at, stop);
+    if (!is_remark(begin, stop)) {
+      ++counts.rows;
+    } else if (begin != stop) {
+      ++counts.remarks;
+    }
     at = stop == end ? end : stop + 1;
   }
-  return rows;
+  return counts;
 }
 
 }  // namespace
 
 RowCursor::RowCursor(const TextChunk& chunk, const TableLayout& layout, std::int64_t first_row)
     : layout_(layout),
-      at_(chunk.text.data()),
+      chunk_offset_(chunk.offset),
+      chunk_begin_(chunk.text.data()),
+      at_(chunk_begin_),
       end_(at_ + chunk.text.size()),
       row_(first_row - 1),
       fields_(static_cast<std::size_t>(layout.columns)),
@@ -62,30 +77,31 @@ bool RowCursor::next() {
 }
 
 TableRows::TableRows(const std::string& path, char separator, std::optional<bool> header,
-                     const std::vector<std::string_view>& known_words, const Progress& progress)
+                     const HeaderWords& words, const Progress& progress)
     : source_(path) {
   const auto block = source_.next();
-  layout_ =
-      find_layout(block ? block->text : std::string_view(), separator, header, known_words, path);
+  layout_ = find_layout(block ? block->text : std::string_view(), separator, header, words, path);
   begin_ = (block ? block->offset : 0) + layout_.begin;
-  std::vector<std::pair<std::int64_t, std::int64_t>> counts;
+  std::vector<LineCounts> counts;
   for_each_chunk(
       source_, begin_, "reading the table", progress,
       [&](std::int64_t chunks) { counts.assign(static_cast<std::size_t>(chunks), {}); },
       [&](std::int64_t task, const TextChunk& chunk) {
-        counts[static_cast<std::size_t>(task)] = {chunk.offset, count_rows(chunk.text)};
+        counts[static_cast<std::size_t>(task)] = count_lines(chunk);
       },
       [&](std::int64_t) {
-        for (const auto& [offset, count] : counts) {
-          first_rows_.emplace_back(offset, rows_);
-          rows_ += count;
+        for (const LineCounts& chunk : counts) {
+          first_rows_.emplace_back(chunk.offset, rows_);
+          rows_ += chunk.rows;
+          remarks_ += chunk.remarks;
         }
       });
 }
 
 std::string TableRows::name_of(std::int64_t column) const {
-  return layout_.has_header() ? layout_.header[static_cast<std::size_t>(column)]
-                              : fmt::format("{}", column + 1);
+  const auto place = static_cast<std::size_t>(column);
+  const bool named = layout_.has_header() && !layout_.header[place].empty();
+  return named ? layout_.header[place] : fmt::format("{}", column + 1);
 }
 
 void TableRows::for_each(std::string_view stage, const Progress& progress,

@@ -25,9 +25,13 @@ class RowCursor {
   }
   /// A place in the row, for problems.
   const char* at() const noexcept { return begin_; }
+  /// The same as bytes from the begin of the text.
+  std::int64_t offset() const noexcept { return chunk_offset_ + (begin_ - chunk_begin_); }
 
  private:
   const TableLayout& layout_;
+  std::int64_t chunk_offset_;
+  const char* chunk_begin_;
   const char* at_;
   const char* end_;
   const char* begin_ = nullptr;
@@ -41,13 +45,17 @@ class TableRows {
  public:
   /// Reads the file once, to count the rows.
   TableRows(const std::string& path, char separator, std::optional<bool> header,
-            const std::vector<std::string_view>& known_words, const Progress& progress);
+            const HeaderWords& words, const Progress& progress);
 
   const std::string& path() const noexcept { return source_.path(); }
   const TableLayout& layout() const noexcept { return layout_; }
   std::int64_t num_rows() const noexcept { return rows_; }
-  /// The name of a column, or its number from 1.
+  /// Lines below the first row that are remarks.
+  std::int64_t num_remarks() const noexcept { return remarks_; }
+  /// The name of a column, or its number from 1 where it has none.
   std::string name_of(std::int64_t column) const;
+  /// The line, from 1, of this byte of the text. Reads the file up to there.
+  std::int64_t line_at(std::int64_t offset) const { return source_.line_at(offset); }
 
   /// Runs `body` for every chunk of rows, in parallel.
   void for_each(std::string_view stage, const Progress& progress,
@@ -58,6 +66,7 @@ class TableRows {
   TableLayout layout_;
   std::int64_t begin_ = 0;
   std::int64_t rows_ = 0;
+  std::int64_t remarks_ = 0;
   /// Where each chunk begins, and its first row; by place.
   std::vector<std::pair<std::int64_t, std::int64_t>> first_rows_;
 };

@@ -5,7 +5,11 @@
 #include <optional>
 #include <utility>
 
+#include "tessera/data/feature_columns.hpp"
+
+#include "core/listing.hpp"
 #include "io/table_columns.hpp"
+#include "io/table_notes.hpp"
 
 namespace tessera::io {
 namespace {
@@ -14,35 +18,30 @@ namespace {
 std::optional<std::vector<float>> as_numbers(const TextColumn& column) {
   std::vector<float> numbers;
   for (const std::string& text : column.values) {
-    const std::string word = lower_case(text);
-    if (word == "true" || word == "false") {
-      numbers.push_back(word == "true" ? 1.0f : 0.0f);
-      continue;
-    }
-    const auto number = is_missing(text) ? std::optional(std::nanf("")) : parse_real(text);
+    const auto number = is_missing(text) ? std::optional(std::nanf("")) : parse_value(text);
     if (!number || std::isinf(*number)) return {};
     numbers.push_back(*number);
   }
   return numbers;
 }
 
-void fill_with_mean(std::vector<float>& numbers) {
-  double sum = 0;
-  std::int64_t count = 0;
-  for (const float number : numbers) {
-    if (std::isnan(number)) continue;
-    sum += number;
-    ++count;
-  }
-  const auto mean = static_cast<float>(count == 0 ? 0.0 : sum / static_cast<double>(count));
-  std::replace_if(
-      numbers.begin(), numbers.end(), [](float number) { return std::isnan(number); }, mean);
+std::int64_t num_missing(const TextColumn& column) {
+  return std::count_if(column.values.begin(), column.values.end(),
+                       [](const std::string& text) { return is_missing(text); });
 }
 
+bool holds_truths(const TextColumn& column) {
+  const auto is_truth = [](const std::string& text) { return parse_truth(text).has_value(); };
+  return std::any_of(column.values.begin(), column.values.end(), is_truth) &&
+         std::all_of(column.values.begin(), column.values.end(),
+                     [&](const std::string& text) { return is_missing(text) || is_truth(text); });
+}
+
+/// Empty where they are too many, or all different.
 std::vector<std::string> categories_of(const TextColumn& column) {
   std::vector<std::string> categories;
   for (const std::string& text : column.values) {
-    if (!is_missing(text)) categories.push_back(text);
+    if (!is_missing(text)) categories.emplace_back(category_of(text));
   }
   const std::size_t present = categories.size();
   std::sort(categories.begin(), categories.end());
@@ -52,9 +51,87 @@ std::vector<std::string> categories_of(const TextColumn& column) {
   return categories;
 }
 
+/// Features as they are found, column by column.
+class FeatureList {
+ public:
+  void add_numbers(const TextColumn& column, std::vector<float> numbers) {
+    const std::int64_t missing = num_missing(column);
+    ColumnReading reading{column.name, true, holds_truths(column), true, 0, missing, 0, {}, 0};
+    if (missing > 0) filled_.emplace_back(readings_.size(), values_.size());
+    add(column.name, -1, missing > 0, std::move(numbers));
+    readings_.push_back(std::move(reading));
+  }
+
+  void add_categories(const TextColumn& column, const std::vector<std::string>& categories) {
+    for (const std::string& category : categories) {
+      std::vector<float> values;
+      for (const std::string& text : column.values) {
+        values.push_back(!is_missing(text) && category_of(text) == category ? 1.0f : 0.0f);
+      }
+      add(category_feature(column.name, category), static_cast<std::int32_t>(column.name.size()),
+          false, std::move(values));
+    }
+    has_categories_ = true;
+    const auto is_text = [](const std::string& text) {
+      return !is_missing(text) && !parse_value(text);
+    };
+    const bool has_numbers =
+        std::any_of(column.values.begin(), column.values.end(),
+                    [](const std::string& text) { return !is_missing(text) && parse_value(text); });
+    const auto text = std::find_if(column.values.begin(), column.values.end(), is_text);
+    readings_.push_back({column.name, false, false, has_numbers, std::ssize(categories),
+                         num_missing(column), 0,
+                         text == column.values.end() ? std::string() : *text, 0});
+  }
+
+  void give(Dataset& dataset) {
+    if (values_.empty()) return;
+    auto matrix = std::make_shared<Matrix<float>>(std::ssize(values_.front()), std::ssize(values_));
+    for (std::int64_t row = 0; row < matrix->rows(); ++row) {
+      for (std::int64_t col = 0; col < matrix->cols(); ++col) {
+        matrix->row(row)[col] =
+            values_[static_cast<std::size_t>(col)][static_cast<std::size_t>(row)];
+      }
+    }
+    const std::vector<float> means = fill_with_means(*matrix, missing_, dataset.filled_cells);
+    for (const auto& [reading, feature] : filled_) readings_[reading].mean = means[feature];
+    for (std::string& note : notes_on_columns(readings_)) dataset.notes.push_back(std::move(note));
+    dataset.features = DenseFeatures(std::move(matrix));
+    dataset.feature_names = Names(names_);
+    if (has_categories_) dataset.category_prefixes = prefixes_;
+  }
+
+ private:
+  void add(std::string name, std::int32_t prefix, bool is_missing, std::vector<float> values) {
+    names_.push_back(std::move(name));
+    prefixes_.push_back(prefix);
+    missing_.push_back(is_missing ? 1 : 0);
+    values_.push_back(std::move(values));
+  }
+
+  std::vector<std::string> names_;
+  std::vector<std::int32_t> prefixes_;
+  std::vector<std::uint8_t> missing_;
+  std::vector<std::vector<float>> values_;
+  std::vector<ColumnReading> readings_;
+  std::vector<std::pair<std::size_t, std::size_t>> filled_;  ///< reading and feature
+  bool has_categories_ = false;
+};
+
+void note_unlabelled(const std::vector<std::int64_t>& classes, Dataset& dataset) {
+  const std::string note =
+      note_on_unlabelled(std::count(classes.begin(), classes.end(), -1), std::ssize(classes));
+  if (!note.empty()) dataset.notes.push_back(note);
+}
+
+bool is_label_word(const std::string& name) {
+  const std::string lower = lower_case(name);
+  return std::find(label_words.begin(), label_words.end(), lower) != label_words.end();
+}
+
 bool take_labels(const TextColumn& column, Dataset& dataset) {
-  if (!is_label_word(lower_case(column.name)) || column.values.empty()) return false;
-  const auto numbers = as_numbers(column);
+  if (!is_label_word(column.name) || column.values.empty()) return false;
+  const auto numbers = holds_truths(column) ? std::nullopt : as_numbers(column);
   std::vector<std::int64_t> classes;
   if (numbers && std::all_of(numbers->begin(), numbers->end(), [](float number) {
         return std::isnan(number) ||
@@ -63,18 +140,25 @@ bool take_labels(const TextColumn& column, Dataset& dataset) {
     for (const float number : *numbers) {
       classes.push_back(std::isnan(number) ? -1 : static_cast<std::int64_t>(number));
     }
+    note_unlabelled(classes, dataset);
     dataset.labels = ClassLabels(std::move(classes));
     return true;
   }
   // Fractions are no classes, and what is to be found out must not be a feature.
-  if (numbers) return true;
+  if (numbers) {
+    dataset.notes.push_back("the attribute " + quoted(column.name) +
+                            " is left out: it is called as labels are, but holds no classes");
+    return true;
+  }
   const std::vector<std::string> categories = categories_of(column);
   if (categories.empty()) return false;
   for (const std::string& text : column.values) {
-    const auto found = std::lower_bound(categories.begin(), categories.end(), text);
-    const bool known = found != categories.end() && *found == text;
+    const std::string_view name = category_of(text);
+    const auto found = std::lower_bound(categories.begin(), categories.end(), name);
+    const bool known = !is_missing(text) && found != categories.end() && *found == name;
     classes.push_back(known ? found - categories.begin() : -1);
   }
+  note_unlabelled(classes, dataset);
   dataset.labels = ClassLabels(std::move(classes));
   dataset.class_names = Names(categories);
   return true;
@@ -82,13 +166,9 @@ bool take_labels(const TextColumn& column, Dataset& dataset) {
 
 }  // namespace
 
-bool is_label_word(std::string_view name) {
-  return name == "label" || name == "class" || name == "y";
-}
-
 void add_columns(std::vector<TextColumn> columns, Dataset& dataset) {
-  std::vector<std::string> names;
-  std::vector<std::vector<float>> features;
+  FeatureList features;
+  std::vector<std::string> left_out, leaks;
   bool labelled = false;
   for (TextColumn& column : columns) {
     if (!labelled && take_labels(column, dataset)) {
@@ -96,29 +176,24 @@ void add_columns(std::vector<TextColumn> columns, Dataset& dataset) {
       continue;
     }
     if (auto numbers = as_numbers(column)) {
-      fill_with_mean(*numbers);
-      names.push_back(column.name);
-      features.push_back(std::move(*numbers));
+      features.add_numbers(column, std::move(*numbers));
+    } else if (const auto categories = categories_of(column); !categories.empty()) {
+      features.add_categories(column, categories);
+    } else {
+      left_out.push_back(quoted(column.name));
       continue;
     }
-    for (const std::string& category : categories_of(column)) {
-      names.push_back(column.name + "=" + category);
-      features.emplace_back();
-      for (const std::string& text : column.values) {
-        features.back().push_back(text == category ? 1.0f : 0.0f);
-      }
-    }
+    if (labelled && is_label_word(column.name)) leaks.push_back(quoted(column.name));
   }
-  if (features.empty()) return;
-  auto matrix = std::make_shared<Matrix<float>>(std::ssize(features.front()), std::ssize(features));
-  for (std::int64_t row = 0; row < matrix->rows(); ++row) {
-    for (std::int64_t col = 0; col < matrix->cols(); ++col) {
-      matrix->row(row)[col] =
-          features[static_cast<std::size_t>(col)][static_cast<std::size_t>(row)];
-    }
+  if (!left_out.empty()) {
+    dataset.notes.push_back("attributes whose texts are no categories are left out: " +
+                            listed(left_out));
   }
-  dataset.features = DenseFeatures(std::move(matrix));
-  dataset.feature_names = Names(names);
+  if (!leaks.empty()) {
+    dataset.notes.push_back("attributes that are called as labels are became features: " +
+                            listed(leaks));
+  }
+  features.give(dataset);
 }
 
 }  // namespace tessera::io

@@ -98,6 +98,18 @@ SharedArray<std::int64_t> renumbered(const SharedArray<std::int64_t>& vertices,
   return moved;
 }
 
+/// Cells of features, whose rows have new numbers, in their order.
+SharedArray<std::int64_t> moved_cells(const SharedArray<std::int64_t>& cells, std::int64_t features,
+                                      const SharedArray<VertexId>& old_to_new) {
+  if (cells.empty()) return {};
+  Buffer<std::int64_t> moved(cells.size());
+  parallel_for(cells.size(), even_grain(cells.size()), [&](std::int64_t i) {
+    moved[i] = std::int64_t{old_to_new[cells[i] / features]} * features + cells[i] % features;
+  });
+  std::sort(moved.begin(), moved.end());
+  return moved;
+}
+
 Names moved_names(const Names& names, const SharedArray<VertexId>& new_to_old) {
   if (names.empty()) return {};
   Buffer<std::int64_t> ends(names.size());
@@ -152,6 +164,7 @@ Dataset permuted(const Dataset& dataset, const Permutation& permutation) {
     }
   }
   result.graph_ids = moved_values(dataset.graph_ids, new_to_old);
+  result.filled_cells = moved_cells(dataset.filled_cells, dataset.num_features(), old_to_new);
   result.vertex_names = moved_names(dataset.vertex_names, new_to_old);
   for (auto& [name, extra] : result.extras) extra = moved_extra(extra, new_to_old);
   return result;

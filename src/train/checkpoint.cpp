@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +18,7 @@
 
 #include "io/dataset_arrays.hpp"
 #include "io/sections.hpp"
+#include "train/checkpoint_names.hpp"
 #include "train/run_position.hpp"
 #include "train/settings.hpp"
 
@@ -44,6 +47,11 @@ std::optional<std::vector<std::int64_t> Split::*> split_part(const std::string& 
   return {};
 }
 
+constexpr std::pair<const char*, bool GraphForm::*> graph_traits[] = {
+    {"graph.directed", &GraphForm::directed},
+    {"graph.self_loops", &GraphForm::self_loops},
+    {"graph.weighted", &GraphForm::weighted}};
+
 std::string run_field(std::int64_t run, const char* name) {
   return fmt::format("run.{}.{}", run, name);
 }
@@ -60,6 +68,9 @@ std::vector<Setting> progress_of(const Checkpoint& c) {
   put("graph_task", c.graph_task ? 1 : 0);
   put("multi_label", c.multi_label ? 1 : 0);
   put("row_normalised", c.normalisation.kind == Normalise::rows ? 1 : 0);
+  if (c.input.graph) {
+    for (const auto& [name, trait] : graph_traits) put(name, (*c.input.graph).*trait ? 1 : 0);
+  }
   settings.push_back({"metric", to_string(c.metric)});
   put("runs", std::ssize(c.runs));
   for (std::int64_t i = 0; i < std::ssize(c.runs); ++i) {
@@ -82,6 +93,7 @@ class ProgressReader {
     return value;
   }
   bool truth(const std::string& name) const { return integer(name, 0, 1) != 0; }
+  bool has(const std::string& name) const { return settings_.has(name); }
   Metric metric() const {
     return settings_.reading("metric", [](const std::string& text) { return parse_metric(text); });
   }
@@ -103,6 +115,10 @@ void take_progress(const ProgressReader& reader, Checkpoint& c) {
   c.graph_task = reader.truth("graph_task");
   c.multi_label = reader.truth("multi_label");
   if (reader.truth("row_normalised")) c.normalisation.kind = Normalise::rows;
+  if (reader.has(graph_traits[0].first)) {
+    c.input.graph.emplace();
+    for (const auto& [name, trait] : graph_traits) (*c.input.graph).*trait = reader.truth(name);
+  }
   c.metric = reader.metric();
   // Every run has fields of its own, so that a number that is too large is noticed at once.
   const std::int64_t runs = reader.integer("runs", 0, most);
@@ -219,10 +235,6 @@ void require_version(const ProgressReader& reader, const std::string& path) {
   }
 }
 
-std::string type_of(const nn::Tensor& tensor) {
-  return tensor.precision() == Precision::fp64 ? "<f8" : "<f4";
-}
-
 }  // namespace
 
 void save(const Checkpoint& checkpoint, const std::string& path) {
@@ -235,10 +247,7 @@ void save(const Checkpoint& checkpoint, const std::string& path) {
   arrays.emplace_back("settings", io::stored_text(to_text(checkpoint.settings)));
   arrays.emplace_back("class_values",
                       io::stored(SharedArray<std::int64_t>(checkpoint.class_values)));
-  if (!checkpoint.class_names.empty()) {
-    arrays.emplace_back("class_names", io::stored(checkpoint.class_names.bytes()));
-    arrays.emplace_back("class_name_ends", io::stored(checkpoint.class_names.ends()));
-  }
+  add_name_sections(checkpoint, arrays);
   for (const auto& [name, part] : split_parts) {
     arrays.emplace_back(std::string(name),
                         io::stored(SharedArray<std::int64_t>(checkpoint.split.*part)));
@@ -266,8 +275,10 @@ void save(const Checkpoint& checkpoint, const std::string& path) {
 }
 
 bool holds_checkpoint(const std::string& path) {
-  if (!path.ends_with(".tsr")) return false;
+  std::error_code ignored;  // What cannot be looked at is no checkpoint.
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
   const io::InputFile file(path);
+  if (!io::begins_as_container(file)) return false;
   const std::vector<io::Section> sections = io::read_container_header(file);
   return std::any_of(sections.begin(), sections.end(), [](const io::Section& section) {
     return section.name == io::checkpoint_section;
@@ -278,8 +289,7 @@ Checkpoint load_checkpoint(const std::string& path) {
   const io::InputFile file(path);
   Checkpoint checkpoint;
   std::optional<ProgressReader> progress;
-  std::string class_names;
-  SharedArray<std::int64_t> class_name_ends;
+  NameSections names;
   for (const io::Section& section : io::read_container_header(file)) {
     io::SectionReader array(file, section);
     if (section.name == io::checkpoint_section) {
@@ -295,10 +305,6 @@ Checkpoint load_checkpoint(const std::string& path) {
     } else if (section.name == "class_values") {
       const auto values = io::read_vector<std::int64_t>(array);
       checkpoint.class_values.assign(values.begin(), values.end());
-    } else if (section.name == "class_names") {
-      class_names = io::read_text(array);
-    } else if (section.name == "class_name_ends") {
-      class_name_ends = io::read_vector<std::int64_t>(array);
     } else if (const auto part = split_part(section.name)) {
       const auto items = io::read_vector<std::int64_t>(array);
       (checkpoint.split.**part).assign(items.begin(), items.end());
@@ -316,7 +322,7 @@ Checkpoint load_checkpoint(const std::string& path) {
         array.reject("must be one number of double precision");
       }
       array.copy_to(reinterpret_cast<std::byte*>(&checkpoint.lost.emplace()));
-    } else if (!take_normalisation(array, checkpoint.normalisation)) {
+    } else if (!names.take(array) && !take_normalisation(array, checkpoint.normalisation)) {
       take_run_part(array, checkpoint);
     }
   }
@@ -325,10 +331,7 @@ Checkpoint load_checkpoint(const std::string& path) {
                 "give the file that training wrote");
   }
   require_epochs(*progress, checkpoint);
-  checkpoint.class_names = io::naming_file(path, [&] {
-    return Names(class_name_ends,
-                 std::vector<std::uint8_t>(class_names.begin(), class_names.end()));
-  });
+  names.give(path, checkpoint);
   validate(checkpoint, path);
   return checkpoint;
 }
@@ -341,52 +344,6 @@ BestEpoch best_epoch(const Checkpoint& checkpoint) {
     best = {i, run.best_epoch, run.best};
   }
   return best;
-}
-
-std::vector<StoredTensor> store(const std::vector<nn::NamedTensor>& tensors) {
-  std::vector<StoredTensor> stored;
-  for (const auto& [path, tensor] : tensors) {
-    Buffer<std::byte> bytes(tensor->num_bytes());
-    copy_bytes(bytes.data(), tensor->bytes(), static_cast<std::size_t>(bytes.size()),
-               tensor->device());
-    stored.push_back(
-        {path, {type_of(*tensor), {tensor->rows(), tensor->cols()}, std::move(bytes)}});
-  }
-  return stored;
-}
-
-void require_same_tensors(const std::vector<StoredTensor>& stored,
-                          const std::vector<nn::NamedTensor>& tensors, const std::string& where) {
-  const auto mismatch = [&](const std::string& problem) {
-    throw Error(ErrorCode::invalid_argument, "the checkpoint is of another model: " + problem,
-                where, "use it with the model and data it was made with");
-  };
-  if (stored.size() != tensors.size()) {
-    mismatch(fmt::format("{} tensors instead of {}", stored.size(), tensors.size()));
-  }
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const auto& [path, tensor] = tensors[i];
-    const ExtraArray& array = stored[i].array;
-    if (stored[i].path != path) {
-      mismatch(fmt::format("it has '{}' instead of '{}'", stored[i].path, path));
-    }
-    const std::vector<std::int64_t> shape{tensor->rows(), tensor->cols()};
-    if (array.shape != shape || array.type != type_of(*tensor) ||
-        array.bytes.size() != tensor->num_bytes()) {
-      mismatch("'" + path + "' has another shape or precision");
-    }
-  }
-}
-
-void restore(const std::vector<StoredTensor>& stored, const std::vector<nn::NamedTensor>& tensors,
-             const std::string& where) {
-  require_same_tensors(stored, tensors, where);
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    nn::Tensor& tensor = *tensors[i].tensor;
-    const SharedArray<std::byte>& bytes = stored[i].array.bytes;
-    copy_bytes(tensor.bytes(), bytes.data(), static_cast<std::size_t>(bytes.size()),
-               tensor.device());
-  }
 }
 
 }  // namespace tessera::train

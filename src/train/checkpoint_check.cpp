@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/data/feature_columns.hpp"
 #include "tessera/train/checkpoint.hpp"
 
 #include "io/array.hpp"
@@ -34,6 +35,7 @@ class CheckpointCheck {
 
   void run() {
     check_task();
+    check_input();
     check_normalisation();
     check_tensors(c_.weights, "weights");
     for (const StoredTensor& tensor : c_.weights) weights_[tensor.path] = form_of(tensor);
@@ -82,6 +84,25 @@ class CheckpointCheck {
     for (const auto* part : {&c_.split.train, &c_.split.validation, &c_.split.test}) {
       const auto first = std::min_element(part->begin(), part->end());
       if (first != part->end() && *first < 0) reject(fmt::format("the split has item {}", *first));
+    }
+  }
+
+  void check_input() const {
+    const ModelInput& input = c_.input;
+    const std::int64_t names = input.feature_names.size();
+    const bool all_or_none = names == 0 ? input.category_prefixes.empty() : names == c_.features;
+    if (!all_or_none || std::ssize(input.means) != names) {
+      reject(fmt::format("{} names and {} means for {} features", names, input.means.size(),
+                         c_.features));
+    }
+    if (!std::all_of(input.means.begin(), input.means.end(),
+                     [](float mean) { return std::isfinite(mean); })) {
+      reject("a mean of a feature is not finite");
+    }
+    try {
+      validate_feature_columns(input.feature_names, input.category_prefixes);
+    } catch (const Error& error) {
+      reject(error.what());
     }
   }
 

@@ -125,6 +125,8 @@ class Fit {
     checkpoint_.normalisation = problem.normalisation;
     checkpoint_.class_values = problem.class_values;
     checkpoint_.class_names = problem.class_names;
+    checkpoint_.input = problem.input;
+    if (checkpoints()) checkpoint_.input.graph = form_of(problem.graph);
     checkpoint_.metric = problem.metric;
     // Other batches have plans of their own every time, which nobody will need again.
     keeps_plans_ = checkpoints() && options_.batching == Batching::full;
@@ -202,6 +204,13 @@ class Fit {
   /// What the settings do not say. A file that agrees with them and not with these contradicts
   /// itself.
   void require_same_problem(const Checkpoint& loaded) const {
+    // Files of version 0.1.0 have no names.
+    if (!loaded.input.feature_names.empty() && loaded.input != checkpoint_.input) {
+      throw Error(ErrorCode::invalid_argument,
+                  "the checkpoint was made with other data: its features have other names",
+                  options_.checkpoint.path,
+                  "resume with the data it was made with, or name another file for --checkpoint");
+    }
     const bool same =
         loaded.model == config_ && loaded.features == checkpoint_.features &&
         loaded.outputs == checkpoint_.outputs && loaded.graph_task == checkpoint_.graph_task &&

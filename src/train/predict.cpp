@@ -104,6 +104,7 @@ Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
   predictor.run(prediction.logits);
   name_classes(checkpoint, dataset, prediction);
   prediction.computed = predictor.explain();
+  prediction.notes = predictor.notes();
   prediction.ranges = predictor.ranges();
   prediction.memory = predictor.code_memory();
   if (options.embeddings) {

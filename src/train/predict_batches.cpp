@@ -114,6 +114,7 @@ Prediction predict_in_batches(const Checkpoint& checkpoint, const Dataset& datas
   gather(batches, runner, prediction.logits);
   name_classes(checkpoint, dataset, prediction);
   prediction.computed = runner.explain();
+  prediction.notes = whole.notes();
   prediction.ranges = whole.ranges();
   prediction.batches = batches.size();
   prediction.bytes_copied = runner.bytes_copied();

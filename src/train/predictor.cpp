@@ -300,6 +300,7 @@ struct Predictor::State {
   /// The same model with rounded numbers on the CPU, where this one is to run in integers.
   std::unique_ptr<State> rounded;
   std::optional<IntegerModel> integers;
+  std::vector<std::string> notes;
   bool has_own_codes = false;  ///< of the data set, where its features are not dense
 };
 
@@ -308,13 +309,17 @@ Predictor::Predictor(const Checkpoint& checkpoint, const Graph& graph,
     : state_(std::make_unique<State>(checked(checkpoint), config_of(checkpoint, options),
                                      problem_of(checkpoint, graph), options)) {}
 
-Predictor::Predictor(const Checkpoint& checkpoint, const Dataset& dataset,
+Predictor::Predictor(const Checkpoint& checkpoint, const Dataset& given,
                      const PredictOptions& options) {
   const nn::ModelConfig config = config_of(checked(checkpoint), options);
   const bool in_integers = options.integers && !config.bits.empty();
+  AlignedData data = aligned(checkpoint.input, given);
+  const Dataset& dataset = data.dataset;
   const Problem problem =
       problem_of(checkpoint, config, dataset, in_integers ? for_ranges(options) : options);
   state_ = std::make_unique<State>(checkpoint, config, problem, options);
+  state_->notes = std::move(data.notes);
+  state_->notes.insert(state_->notes.end(), problem.notes.begin(), problem.notes.end());
   if (const DenseFeatures* dense = dense_of(dataset)) {
     state_->own = *dense;
     if (state_->rounded) {
@@ -386,6 +391,8 @@ const nn::Tensor& Predictor::embeddings() const {
                           state_->integers->has_embeddings();
   return from_codes ? state_->integers->embeddings() : state_->model.embeddings();
 }
+
+const std::vector<std::string>& Predictor::notes() const noexcept { return state_->notes; }
 
 ops::Explanation Predictor::explain() const {
   ops::Explanation explanation;

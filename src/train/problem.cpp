@@ -310,6 +310,7 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
   problem.metric = chosen_metric(problem, options.metric);
   make_split(dataset, options, problem);
   problem.fingerprint = data_fingerprint(problem);
+  problem.input = input_of(dataset);
   find_order(config, options, problem);
   finish_features(config, chosen_normalisation(dataset, options, problem), options, problem);
   if (options.batching == Batching::graphs && !problem.graph_task) {

@@ -21,6 +21,7 @@ class SettingsReader {
   const std::vector<Setting>& settings() const { return settings_; }
   const std::string& text(const std::string& name) const;
   std::int64_t integer(const std::string& name) const;
+  bool has(const std::string& name) const { return by_name_.contains(name); }
 
   /// What `parse` makes of the text under a name.
   template <class Parse>

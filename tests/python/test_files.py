@@ -138,3 +138,22 @@ def travel(tmp_path, kind, *options):
         predicted = [int(line.split()[-1]) for line in classes.read_text().splitlines()
                      if line and not line.startswith("#")]
         assert predicted == expected.tolist()
+
+
+@needs_program
+def test_names_of_features_and_classes_are_kept(tmp_path):
+    rows = [f"v{i},{i * 0.5},{'red' if i % 3 else 'blue'},{'spam' if i % 2 else 'ham'}" for i in range(30)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,age,colour,label", *rows]) + "\n")
+    (tmp_path / "edges.csv").write_text("".join(f"v{i},v{(i + 1) % 30}\n" for i in range(30)))
+    graph, theirs, ours = (tmp_path / name for name in ("data.tsr", "theirs.tsr", "ours.tsr"))
+    run("convert", tmp_path / "edges.csv", "--nodes", tmp_path / "nodes.csv", "--header", "no", "--nodes-header", "yes",
+        "-o", graph)
+    run("train", graph, "--epochs", 2, "-c", theirs)
+    model = tessera.load(theirs)
+    assert model.feature_names == ["age", "colour=blue", "colour=red"]
+    assert model.class_names == ["ham", "spam"]
+    tessera.save(model, ours)
+    for checkpoint in (theirs, ours):
+        run("predict", graph, "-c", checkpoint, "-o", tmp_path / (checkpoint.stem + ".csv"))
+    assert (tmp_path / "ours.csv").read_text() == (tmp_path / "theirs.csv").read_text()
+    assert tessera.load(ours).graph_form == model.graph_form != {}

@@ -91,6 +91,8 @@ inline Dataset with_everything() {
   dataset.vertex_names = Names(names);
   dataset.class_names = Names({"red", "green", "blue, light", "unused"});
   dataset.feature_names = Names({"a", "b", "c=1", "c=2", "d"});
+  dataset.category_prefixes = std::vector<std::int32_t>{-1, -1, 1, 1, -1};
+  dataset.filled_cells = std::vector<std::int64_t>{1, 5, 9, 160};
   dataset.extras["truths"] = extra_array<std::uint8_t>("|b1", {2, 3}, {1, 0, 1, 0, 0, 1});
   dataset.extras["local_info"] = extra_array<std::int16_t>("<i2", {3}, {-5, 0, 7});
   dataset.extras["scalar"] = extra_array<double>("<f8", {}, {0.25});

@@ -165,6 +165,11 @@ def _arrays_of(data: Any) -> dict[str, np.ndarray]:
 
 # ---- models ----------------------------------------------------------------------------------------
 
+# What a checkpoint knows of the data it was trained on, kept as it is.
+_INPUT_ARRAYS = ("class_names", "class_name_ends", "feature_names", "feature_name_ends",
+                 "category_prefixes", "feature_fills")
+
+
 def _all_settings(model: TrainedModel) -> dict[str, Any]:
     """With those of a training of one epoch: the program looks at them, too."""
     settings: dict[str, Any] = {f"model.{name}": value for name, value in model.settings.items()}
@@ -196,13 +201,14 @@ def _stored_weights(model: TrainedModel) -> dict[str, np.ndarray]:
 def _arrays_of_model(model: TrainedModel) -> dict[str, np.ndarray]:
     progress = {"version": 2, "features": model.features, "outputs": model.outputs,
                 "graph_task": 0, "multi_label": 0, "row_normalised": int(model.row_normalised),
-                "metric": "accuracy", "runs": 1, "run.0.epochs": 1, "run.0.steps": 1}
+                "metric": "accuracy", "runs": 1, "run.0.epochs": 1, "run.0.steps": 1, **model.graph_form}
     arrays = {
         "checkpoint": container.from_text(_lines(progress)),
         "settings": container.from_text(_lines(_all_settings(model))),
         "class_values": model.class_values,
         "plans": container.from_text(""),
     }
+    arrays |= model.input_arrays
     if model.standard is not None:
         arrays["feature_means"], arrays["feature_factors"] = model.standard
     weights = _stored_weights(model)
@@ -242,6 +248,8 @@ def _trained_model(arrays: dict[str, np.ndarray], path: Any) -> TrainedModel:
     model = TrainedModel(settings, int(progress["features"]), int(progress["outputs"]),
                          progress["row_normalised"] == "1", _standard(arrays))
     model.class_values = arrays["class_values"]
+    model.graph_form = {name: value for name, value in progress.items() if name.startswith("graph.")}
+    model.input_arrays = {name: arrays[name] for name in _INPUT_ARRAYS if name in arrays}
     stored = {name.removeprefix("weights:"): torch.from_numpy(array.copy())
               for name, array in arrays.items() if name.startswith("weights:")}
     own = {name: tensor for name, tensor in model.state_dict().items()

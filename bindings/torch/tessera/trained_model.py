@@ -48,6 +48,9 @@ class TrainedModel(torch.nn.Module):
         # Means and factors of features that training brought to mean 0 and deviation 1.
         self.standard = standard
         self.class_values = np.zeros(0, np.int64)
+        # What training called features and classes, and what its data was like, as the checkpoint has it.
+        self.input_arrays: dict[str, np.ndarray] = {}
+        self.graph_form: dict[str, str] = {}
         if self.settings["readout"] != "none":
             raise NotImplementedError("models of whole graphs do not open in Python yet")
         if self.settings.get("bits", "all") != "all":
@@ -65,6 +68,25 @@ class TrainedModel(torch.nn.Module):
         """A new model; ``settings`` are those of ``tessera train``: layers, heads, aggregation …"""
         texts = {name: str(value).lower() for name, value in settings.items()}
         return cls({"kind": kind, "hidden": str(hidden), **texts}, features, outputs)
+
+    @property
+    def feature_names(self) -> list[str]:
+        """What training called the features, in the order of ``x``; empty: they had no names.
+
+        Categories of a column are one feature each: ``colour=red``.
+        """
+        return self._names("feature_names", "feature_name_ends")
+
+    @property
+    def class_names(self) -> list[str]:
+        """What training called the classes; empty: they had no names but their numbers."""
+        return self._names("class_names", "class_name_ends")
+
+    def _names(self, texts: str, ends: str) -> list[str]:
+        if texts not in self.input_arrays:
+            return []
+        text, places = self.input_arrays[texts].tobytes(), self.input_arrays[ends].tolist()
+        return [text[begin:end].decode(errors="replace") for begin, end in zip([0, *places], places)]
 
     @property
     def num_layers(self) -> int:

@@ -64,6 +64,12 @@ struct Dataset {
   SharedArray<std::int64_t> graph_labels;
   /// What vertices, classes and features are called where the data came from; empty: by number.
   Names vertex_names, class_names, feature_names;
+  /// Of features with names: the length of the column's name where a feature is one category of a
+  /// column ("colour=red": 6), and -1 where it is a number. Empty: all are numbers.
+  SharedArray<std::int32_t> category_prefixes = {};
+  /// Features that were missing, and filled in when the data was read: vertex * features + feature,
+  /// rising.
+  SharedArray<std::int64_t> filled_cells = {};
   std::map<std::string, ExtraArray> extras;
   /// Entries the file listed, before a symmetric one was expanded and duplicates were merged; -1 if
   /// the graph came from no file. Says where the data came from, so `==` ignores it, like `name`.

@@ -32,6 +32,7 @@ enum class UnknownIds { reject, drop };
 struct NodeTableOptions {
   std::string path = {};  ///< empty: there is no table of vertices
   char separator = 0;
+  std::optional<bool> header = {};
   /// Columns by name or number. Empty: those that are called so.
   std::string id = {}, label = {}, split = {};
   /// Columns that become features (empty: all that are nothing else), and those left out.

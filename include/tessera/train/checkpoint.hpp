@@ -9,6 +9,7 @@
 #include "tessera/data/dataset.hpp"
 #include "tessera/nn/config.hpp"
 #include "tessera/nn/layer.hpp"
+#include "tessera/train/model_input.hpp"
 #include "tessera/train/options.hpp"
 #include "tessera/train/report.hpp"
 #include "tessera/train/split.hpp"
@@ -46,6 +47,7 @@ struct Checkpoint {
   std::int64_t outputs = 0;
   bool graph_task = false;
   bool multi_label = false;
+  ModelInput input;             ///< what its data was like; empty in files of version 0.1.0
   Normalisation normalisation;  ///< of features, before the model sees them
   std::vector<std::int64_t> class_values;
   Names class_names;  ///< of the class values; empty: they have none
@@ -80,7 +82,7 @@ void save(const Checkpoint& checkpoint, const std::string& path);
 /// A file is hostile until proven otherwise: damaged ones, those that are no checkpoints, and those
 /// that do not pass `validate` are `bad_data` errors.
 Checkpoint load_checkpoint(const std::string& path);
-/// Whether a file is a container (.tsr) that says of itself that it is a checkpoint.
+/// Whether a file, whatever its name, is a container that says of itself that it is a checkpoint.
 bool holds_checkpoint(const std::string& path);
 
 /// Copies tensors out of and into memory of any device. `restore` throws `invalid_argument` where a

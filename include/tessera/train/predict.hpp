@@ -34,6 +34,7 @@ struct Prediction {
   Names class_names;          ///< what the classes were called in the data the model was trained on
   Matrix<float> embeddings;   ///< what went into the last layer, where asked for
   ops::Explanation computed;  ///< as `Predictor::explain`
+  std::vector<std::string> notes = {};  ///< as `Predictor::notes`
   /// With bits: those that it was computed with, as a checkpoint keeps them.
   std::vector<StoredTensor> ranges = {};
   std::optional<CodeMemory> memory = {};  ///< in integers, of the whole graph
@@ -74,8 +75,9 @@ std::int64_t weight_bytes(const Checkpoint& checkpoint, const std::vector<std::i
 Checkpoint quantised(Checkpoint checkpoint, const std::vector<std::int64_t>& bits,
                      std::vector<StoredTensor> ranges, std::optional<double> lost);
 
-/// Runs a checkpoint's best weights on a data set, which needs no labels. Features of another width
-/// than the model's are an `invalid_argument` error.
+/// Runs a checkpoint's best weights on a data set, which needs no labels. Its features are found by
+/// their names, as `aligned` does; where they have none, another number of them than the model's is
+/// an `invalid_argument` error.
 Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
                    const PredictOptions& options = {});
 

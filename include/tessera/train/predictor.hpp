@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tessera/core/matrix.hpp"
@@ -30,17 +31,19 @@ class Predictor {
   /// square, is an `invalid_argument` error.
   Predictor(const Checkpoint& checkpoint, const Graph& graph, const PredictOptions& options = {});
   /// The same for a data set, which brings features of its own and, where graphs are classified,
-  /// says which vertices belong to which. It needs no labels.
+  /// says which vertices belong to which. It needs no labels. Its features are found by their
+  /// names, as `aligned` does.
   Predictor(const Checkpoint& checkpoint, const Dataset& dataset,
             const PredictOptions& options = {});
   Predictor(Predictor&&) noexcept;
   Predictor& operator=(Predictor&&) noexcept;
   ~Predictor();
 
-  /// Both in memory of this process: `features` is num_vertices() x num_features(), as they were
-  /// before any normalisation, `logits` num_items() x num_outputs(). Returns when the logits are
-  /// there. Another shape is an `invalid_argument` error, a feature that is not finite a `bad_data`
-  /// error; the predictor can go on after both.
+  /// Both in memory of this process: `features` is num_vertices() x num_features(), in the order of
+  /// training (`Checkpoint::input` has their names) and as they were before any normalisation,
+  /// `logits` num_items() x num_outputs(). Returns when the logits are there. Another shape is an
+  /// `invalid_argument` error, a feature that is not finite a `bad_data` error; the predictor can
+  /// go on after both.
   void run(MatrixView<const float> features, MatrixView<float> logits);
   /// On the features of the data set that it was made for.
   void run(MatrixView<float> logits);
@@ -49,6 +52,10 @@ class Predictor {
   std::int64_t num_features() const noexcept;
   std::int64_t num_items() const noexcept;  ///< vertices, or the graphs of a union
   std::int64_t num_outputs() const noexcept;
+
+  /// Of a data set: what was done so that it fits the model, and in what it differs from that of
+  /// training.
+  const std::vector<std::string>& notes() const noexcept;
 
   /// How it computes: for a model in integers a child for every product, which names its kernel,
   /// from the first run on, or at once where it was made for a data set.

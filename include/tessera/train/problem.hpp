@@ -8,6 +8,7 @@
 #include "tessera/data/dataset.hpp"
 #include "tessera/nn/config.hpp"
 #include "tessera/reorder/permutation.hpp"
+#include "tessera/train/model_input.hpp"
 #include "tessera/train/options.hpp"
 
 namespace tessera::train {
@@ -27,6 +28,7 @@ struct Problem {
   /// What class k is called in the data set; empty: k.
   std::vector<std::int64_t> class_values;
   Names class_names;  ///< as the data set has them, by class value
+  ModelInput input;   ///< what the features were as they came; the graph's form is left out
   Split split;
   /// Of data with several splits: run r uses number r of these, in turns. Empty: all use `split`.
   std::vector<Split> splits;

@@ -8,8 +8,8 @@ from npz import to_float
 from refusal import Refused
 
 ENDING = ".graphml"
-MISSING = {"", "NA", "N/A", "NaN", "nan", "null", "None", "?", "-"}
-LABELS = {"label", "class", "y"}
+MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none", "?", "-"}  # in any letter case
+LABELS = {"label", "class", "target", "y"}
 MOST_CATEGORIES = 256
 
 
@@ -18,7 +18,7 @@ MOST_CATEGORIES = 256
 def draw_value(draw, kind):
     """A value of an attribute, now and then one that is missing or not of its type."""
     if draw.random() < 0.05:
-        return draw.choice(["", "NA", " "])
+        return draw.choice(["", "NA", " ", "null", "nAn"])
     if draw.random() < 0.004:
         return draw.choice(["x7", "1.5.2", "inf", "yes"])
     if kind == "boolean":
@@ -27,7 +27,7 @@ def draw_value(draw, kind):
         return draw.choice(["0", "1", "2", "-1", "12", "+3"])
     if kind in ("float", "double"):
         return draw.choice(["0.5", "1", "-2.25", "1e-2", "3.5E1", " 4 "])
-    return draw.choice(["red", "blue", "dark green", "a<b", "é", "x=y"])
+    return draw.choice(["red", "blue", "dark green", "a<b", "é", "x=y", "True", "true"])
 
 
 def draw_keys(draw):
@@ -36,7 +36,7 @@ def draw_keys(draw):
         kind = draw.choice(["boolean", "int", "long", "float", "double", "string"])
         keys.append({"id": f"d{i}", "for": draw.choice(["node", "node", "all"]), "attr.name": f"a{i}", "attr.type": kind})
     if draw.random() < 0.4:
-        keys.append({"id": "dl", "for": "node", "attr.name": draw.choice(["label", "class", "y"]),
+        keys.append({"id": "dl", "for": "node", "attr.name": draw.choice(["label", "class", "y", "target"]),
                      "attr.type": draw.choice(["int", "string"])})
     if draw.random() < 0.5:
         keys.append({"id": "dw", "for": "edge", "attr.name": "weight", "attr.type": "double"})
@@ -124,9 +124,21 @@ def number(text):
         return None
 
 
+def is_missing(text):
+    return text.lower() in MISSING
+
+
+def is_truth(text):
+    return text.lower() in ("true", "false")
+
+
+def category_of(text):
+    return text.lower() if is_truth(text) else text
+
+
 def value_of(text, kind):
     text = (text or "").strip(" \t\r\n")
-    if text in MISSING:
+    if is_missing(text):
         return text
     if kind == "boolean":
         if text.lower() not in ("true", "false", "1", "0"):
@@ -186,9 +198,9 @@ def as_numbers(column):
     """The values as floats, None where one is missing; nothing where one is no number."""
     numbers = []
     for text in column:
-        if text in MISSING:
+        if is_missing(text):
             numbers.append(None)
-        elif text.lower() in ("true", "false"):
+        elif is_truth(text):
             numbers.append(float(text.lower() == "true"))
         elif number(text) is None or not math.isfinite(number(text)):
             return None
@@ -198,7 +210,7 @@ def as_numbers(column):
 
 
 def categories_of(column):
-    present = [text for text in column if text not in MISSING]
+    present = [category_of(text) for text in column if not is_missing(text)]
     categories = sorted(set(present), key=lambda text: text.encode())
     all_different = len(categories) == len(present) > 2
     return [] if all_different or len(categories) > MOST_CATEGORIES else categories
@@ -206,7 +218,8 @@ def categories_of(column):
 
 def take_labels(column, found):
     """True where the column holds what is to be found out."""
-    numbers = as_numbers(column)
+    present = [text for text in column if not is_missing(text)]
+    numbers = None if present and all(map(is_truth, present)) else as_numbers(column)
     if numbers is not None:
         if any(value is not None and value < -1 for value in numbers):
             return True  # no classes, and no feature either
@@ -216,7 +229,7 @@ def take_labels(column, found):
     categories = categories_of(column)
     if not categories:
         return False
-    found["y"] = [categories.index(text) if text in categories else -1 for text in column]
+    found["y"] = [-1 if is_missing(text) else categories.index(category_of(text)) for text in column]
     found["class_name"] = categories
     return True
 
@@ -236,7 +249,7 @@ def add_columns(columns, found):
             continue
         for category in categories_of(column):
             names.append(f"{name}={category}")
-            features.append([float(text == category) for text in column])
+            features.append([float(not is_missing(text) and category_of(text) == category) for text in column])
     if features:
         found["x"] = [list(row) for row in zip(*features)]
         found["feature_name"] = names

@@ -14,9 +14,12 @@ namespace tessera {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
+using testing::UnorderedElementsAre;
 
 std::vector<std::string> all(const Names& names) {
   std::vector<std::string> list;
@@ -75,7 +78,7 @@ TEST_F(NodeTable, OptionsChooseColumns) {
   EXPECT_THAT(std::get<ClassLabels>(dataset.labels).span(), ElementsAre(4, 0, -1));
   EXPECT_TRUE(dataset.class_names.empty());
   EXPECT_THAT(dataset.graph.neighbours(0), ElementsAre(1));
-  options_.nodes.features = {"x", "2"};
+  options_.nodes.features = {"x", "2", "3"};
   options_.nodes.drop = {"kind"};
   options_.nodes.label = "none";
   EXPECT_EQ(read("key\tx\tnote\tkind\nb\t1\t1\t4\na\t2\t2\t0\nc\t3\t-\t\n").num_features(), 2);
@@ -148,6 +151,102 @@ TEST_F(NodeTable, NumbersWithCommasAreNoCategories) {
   EXPECT_THAT(error_of("id;age\na;0,5\nb;1,5\nc;2\n"),
               AllOf(HasSubstr("'age' holds numbers with commas"), HasSubstr("0.5 for 0,5")));
   EXPECT_THAT(error_of("id;age\na;0,5\nb;1,5,2\nc;2\n"), HasSubstr("no error"));
+}
+
+TEST_F(NodeTable, MissingValuesAreOneListInAnyLetterCase) {
+  const Dataset dataset = read(
+      "id,x\na,1\nb,na\nc,N/A\nd,nAn\ne,NULL\nf,none\ng,?\nh,-\ni,#N/A\nj,<NA>\nk,-nan\nl,3\n");
+  EXPECT_THAT(all(dataset.feature_names), ElementsAre("x"));
+  EXPECT_THAT(dataset.filled_cells.span(), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
+  for (const float x : std::get<DenseFeatures>(dataset.features)->span().subspan(1, 10)) {
+    EXPECT_EQ(x, 2);
+  }
+  EXPECT_THAT(dataset.notes, Contains(HasSubstr("'x' (10 with 2)")));
+}
+
+TEST_F(NodeTable, TrueAndFalseAreOneColumn) {
+  const Dataset dataset =
+      read("id,active,mixed,label\na,TRUE,True,true\nb,false,maybe,FALSE\nc,,TRUE,True\n");
+  EXPECT_THAT(all(dataset.feature_names), ElementsAre("active", "mixed=maybe", "mixed=true"));
+  EXPECT_THAT(std::get<DenseFeatures>(dataset.features)->span(),
+              ElementsAre(1, 0, 1, 0, 1, 0, 0.5f, 0, 1));
+  EXPECT_THAT(all(dataset.class_names), ElementsAre("false", "true"));
+  EXPECT_THAT(std::get<ClassLabels>(dataset.labels).span(), ElementsAre(1, 0, 1));
+  EXPECT_THAT(dataset.notes, Contains(AllOf(HasSubstr("true and false"), HasSubstr("'active'"))));
+}
+
+TEST_F(NodeTable, WhatWasDecidedIsSaid) {
+  const Dataset dataset =
+      read("id,age,colour,income,label\na,3,red,1,0\n# a remark\nb,1O,blue,,\nc,5,NA,2,1\n");
+  EXPECT_THAT(dataset.notes,
+              UnorderedElementsAre(
+                  AllOf(HasSubstr("the first line is the header"), HasSubstr("ids in column 'id'"),
+                        HasSubstr("labels in column 'label'"), HasSubstr("no split")),
+                  HasSubstr("as remarks: 1"),
+                  AllOf(HasSubstr("'colour' (2)"), HasSubstr("one feature per category")),
+                  AllOf(HasSubstr("text among them"), HasSubstr("'age' (3, for '1O' on line 4)")),
+                  AllOf(HasSubstr("filled in"), HasSubstr("'income' (1 with 1.5)")),
+                  AllOf(HasSubstr("no category"), HasSubstr("'colour' (1)")),
+                  HasSubstr("1 of 3 vertices has no label")));
+  EXPECT_THAT(read("a,1\nb,2\nc,3\n").notes,
+              ElementsAre(AllOf(HasSubstr("no line is a header"), HasSubstr("ids in column '1'"))));
+}
+
+TEST_F(NodeTable, ColumnsOfCategoriesAreKnownAsSuch) {
+  const Dataset dataset = read("id,a=b,a\na,1,b\nb,2,c\nc,3,b\n");
+  EXPECT_THAT(all(dataset.feature_names), ElementsAre("a=b", "a=b", "a=c"));
+  EXPECT_THAT(dataset.category_prefixes.span(), ElementsAre(-1, 1, 1));
+  EXPECT_TRUE(read("id,x\na,1\nb,2\nc,3\n").category_prefixes.empty());
+}
+
+TEST_F(NodeTable, AHeaderIsRecognised) {
+  EXPECT_EQ(read("id,0,1\na,5,6\nb,7,8\nc,9,9\n").num_features(), 2) << "numbers call columns";
+  options_.nodes.id = "user";
+  EXPECT_EQ(read("user,age\na,3\nb,\nc,\n").graph.num_rows(), 3);
+  EXPECT_EQ(read("user,kind\na,x\nb,y\nc,x\n").graph.num_rows(), 3) << "texts alone";
+  options_.nodes.id = "";
+  options_.nodes.label = "churn";
+  options_.nodes.drop = {"who"};
+  EXPECT_EQ(read("id,who,churn\na,x,y\nb,y,n\nc,z,n\n").num_features(), 0);
+}
+
+TEST_F(NodeTable, AFirstRowWithoutAValueIsNoHeader) {
+  EXPECT_EQ(read("a,\nb,3\nc,4\n").graph.num_rows(), 3);
+  EXPECT_EQ(read("a,NA\nb,true\nc,false\n").graph.num_rows(), 3);
+}
+
+TEST_F(NodeTable, TheCallerMaySayWhetherThereIsAHeader) {
+  options_.nodes.header = false;
+  EXPECT_EQ(read("id,x\na,1\nb,2\nc,3\n").graph.num_rows(), 4);
+  options_.nodes.header = true;
+  EXPECT_THAT(error_of("a,1\nb,2\nc,3\n"), HasSubstr("no column called id"));
+  options_.nodes.id = "1";
+  EXPECT_EQ(read("u,v\na,red\nb,red\nc,blue\n").graph.num_rows(), 3);
+}
+
+TEST_F(NodeTable, ASecondLabelIsNotLearntFromInSilence) {
+  const std::string nodes = "id,label,class,x\na,0,p,1\nb,1,q,2\nc,1,q,3\n";
+  EXPECT_THAT(error_of(nodes), AllOf(HasSubstr("'label' and 'class'"), HasSubstr("--drop class")));
+  options_.nodes.drop = {"class"};
+  EXPECT_THAT(all(read(nodes).feature_names), ElementsAre("x"));
+  options_.nodes.drop = {"label"};
+  EXPECT_THAT(all(read(nodes).class_names), ElementsAre("p", "q")) << "what is dropped is no label";
+  options_.nodes.drop = {};
+  options_.nodes.label = "label";
+  const Dataset both = read(nodes);
+  EXPECT_EQ(both.num_features(), 3);
+  EXPECT_THAT(both.notes, Contains(AllOf(HasSubstr("'class'"), HasSubstr("--drop"))));
+  options_.nodes.label = "";
+  options_.nodes.features = {"class"};
+  EXPECT_THAT(read(nodes).notes, Not(Contains(HasSubstr("--drop"))));
+}
+
+TEST_F(NodeTable, ColumnsOfOneNameAreToldApartOrRefused) {
+  const std::string nodes = "id,x,x\na,1,4\nb,2,5\nc,3,6\n";
+  EXPECT_THAT(error_of(nodes),
+              AllOf(HasSubstr("columns 2 and 3 are both called 'x'"), HasSubstr("--drop 3")));
+  options_.nodes.drop = {"3"};
+  EXPECT_EQ(read(nodes).num_features(), 1);
 }
 
 }  // namespace

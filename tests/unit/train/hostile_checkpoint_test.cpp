@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <stdexcept>
 
 #include "support/expect_error.hpp"
@@ -131,6 +132,58 @@ TEST_F(HostileCheckpoint, a_model_that_its_tensors_are_not_of) {
   expect_bad(line("settings", "model.dropout", "1"), {"dropout"});
   expect_bad(line("settings", "model.kind", "transformer"), {"transformer"});
   expect_bad(line("settings", "model.residual", "perhaps"), {"residual"});
+}
+
+TEST_F(HostileCheckpoint, names_of_features) {
+  Dataset named = learnable_vertices();
+  std::vector<std::string> names;
+  for (std::int64_t j = 0; j < named.num_features(); ++j) names.push_back("f=" + std::to_string(j));
+  named.feature_names = Names(names);
+  named.category_prefixes = std::vector<std::int32_t>(names.size(), 1);
+  make(named, small_model(nn::ModelKind::gcn));
+  const auto replaced = [](const char* section, const ExtraArray& array) {
+    return [=](auto& arrays) { test::find_section(arrays, section) = array; };
+  };
+  const auto removed = [](const char* section) {
+    return [=](std::vector<io::NamedArray>& arrays) {
+      std::erase_if(arrays, [&](const io::NamedArray& array) { return array.first == section; });
+    };
+  };
+  const auto integers = [](std::vector<std::int32_t> values) {
+    return io::stored(SharedArray<std::int32_t>(std::move(values)));
+  };
+  const auto width = static_cast<std::size_t>(named.num_features());
+  expect_bad(removed("feature_name_ends"), {"names"});
+  expect_bad(removed("feature_names"), {"names"});
+  expect_bad(removed("feature_fills"), {"means"});
+  expect_bad(replaced("category_prefixes", integers({1})), {"category_prefix"});
+  expect_bad(replaced("category_prefixes", integers(std::vector<std::int32_t>(width, 2))),
+             {"category_prefix"});
+  expect_bad(replaced("category_prefixes", integers(std::vector<std::int32_t>(width, -2))),
+             {"category_prefix"});
+  std::vector<float> fills(width, 0.0f);
+  fills[1] = std::numeric_limits<float>::quiet_NaN();
+  expect_bad(replaced("feature_fills", io::stored(SharedArray<float>(fills))), {"finite"});
+  fills.pop_back();
+  expect_bad(replaced("feature_fills", io::stored(SharedArray<float>(fills))), {"means"});
+  expect_bad(line("checkpoint", "graph.directed", "2"), {"graph.directed"});
+  expect_bad(line("checkpoint", "graph.weighted", "x"), {"graph.weighted"});
+}
+
+/// Files written before checkpoints kept names.
+TEST_F(HostileCheckpoint, one_without_names_goes_by_position) {
+  std::vector<io::NamedArray> arrays = whole_;
+  ExtraArray& array = test::find_section(arrays, "checkpoint");
+  std::string text = test::text_of(array);
+  for (std::size_t at = text.find("graph."); at != std::string::npos; at = text.find("graph.")) {
+    text.erase(at, text.find('\n', at) - at + 1);
+  }
+  array = io::stored_text(text);
+  io::write_sections(path_, arrays);
+  const Prediction prediction = predict(load_checkpoint(path_), dataset_);
+  ASSERT_EQ(prediction.notes.size(), 1u);
+  EXPECT_NE(prediction.notes[0].find("by their position"), std::string::npos);
+  EXPECT_EQ(fit(dataset_, config_, options()).epochs, 2);
 }
 
 TEST_F(HostileCheckpoint, what_is_classified_and_how_it_is_judged) {
