@@ -224,7 +224,7 @@ def test_a_layer_of_a_model_is_named_by_its_place():
     model = tessera.accelerate(torch_geometric.nn.GCN(4, 8, num_layers=2))
     with pytest.raises(ValueError, match=r"^GCNConv \(convs.0\): x has 5 features, the layer takes 4$"):
         model(torch.ones(3, 5), INDEX)
-    model.convs[1].lin.double()
+    model.convs[1].double()
     with pytest.raises(TypeError, match=r"^GCNConv \(convs.1\): x has type torch.float32, the layer's parameters"):
         model(X, INDEX)
     with pytest.raises(RuntimeError, match="mat1 and mat2"):  # PyG's own words

@@ -164,7 +164,8 @@ def _other_width(layer: str, module: Any, arguments: dict[str, Any]) -> Exceptio
     """Features that a layer has no weights for."""
     x, attr = arguments.get("x"), arguments.get("edge_attr")
     wanted = _inputs_of(module)
-    parts = {"x": x} if isinstance(x, Tensor) else {f"x[{i}]": part for i, part in enumerate(x or ())}
+    pair = x if isinstance(x, (tuple, list)) else ()
+    parts = {"x": x} if isinstance(x, Tensor) else {f"x[{place}]": part for place, part in enumerate(pair)}
     widths = wanted if isinstance(wanted, (tuple, list)) else (wanted,) * len(parts)
     for (name, part), width in [*zip(parts.items(), widths), (("edge_attr", attr), getattr(module, "edge_dim", None))]:
         if isinstance(part, Tensor) and part.dim() > 1 and isinstance(width, int) and width > 0 and part.size(-1) != width:
@@ -185,7 +186,8 @@ def _other_edges(layer: str, given: list[tuple[str, Tensor]], edges: Any) -> Exc
         return None
     for name, tensor in given:
         if name in ("edge_attr", "edge_weight") and tensor.dim() > 0 and tensor.size(0) != edges.size(1):
-            return ValueError(f"{layer}: {name} has {tensor.size(0)} rows for {edges.size(1)} edges")
+            what = "numbers" if tensor.dim() == 1 else "rows"
+            return ValueError(f"{layer}: {name} has {tensor.size(0)} {what} for {edges.size(1)} edges: use one for each")
     return None
 
 
