@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 import torch_geometric.nn as pyg
-from conftest import close, gathered, random_edges
+from conftest import close, gathered, opcheck, random_edges
 from torch_geometric import EdgeIndex
 
 import tessera
@@ -162,6 +162,10 @@ def test_compiled_code():
         close(compiled(index, x), gathered(index, x, 20), torch.float32)
     del index
     assert entries() == 0
+
+
+def test_the_operator_that_watches_tensors():
+    opcheck("watch", (random_edges(20, 20, 40),))
 
 
 def test_limits():

@@ -12,6 +12,7 @@ import functools
 import threading
 import weakref
 
+import torch
 from torch import Tensor
 
 from ._library import library_of, loaded
@@ -55,6 +56,7 @@ def _gone(library: ctypes.CDLL, address: int, number: int, reference: weakref.re
 
 definitions.define("watch(Tensor index) -> ()")
 definitions.impl("watch", _watch, "CompositeExplicitAutograd")
+torch.library.register_fake("tessera::watch", lambda index: None, lib=definitions)
 
 
 def set_cache_limits(entries: int | None = None, bytes: int | None = None) -> None:
