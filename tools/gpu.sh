@@ -245,11 +245,13 @@ step_check() {
 }
 
 step_docs() {
+  local folder
   need_program tessera || return 1
-  TESSERA_PAGES_GPU=1 TESSERA_BIN=$PWD/$build/bin/tessera TESSERA_BUILD=$PWD/$build TESSERA_CXX=${CXX:-c++} \
+  folder=$(realpath "$build")
+  TESSERA_PAGES_GPU=1 TESSERA_BIN=$folder/bin/tessera TESSERA_BUILD=$folder TESSERA_CXX=${CXX:-c++} \
     python3 -B tests/scripts/pages_test.py || return 1
   if python3 -c 'import tessera, torch_geometric, pytest' 2>/dev/null; then
-    (cd tests/python && TESSERA_PROGRAM=$OLDPWD/$build/bin/tessera \
+    (cd tests/python && TESSERA_PROGRAM=$folder/bin/tessera \
       python3 -m pytest -q -p no:cacheprovider test_documentation.py)
   else
     echo "python3 has no tessera, PyG and pytest: blocks of Python were left out"

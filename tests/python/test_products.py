@@ -142,7 +142,7 @@ def test_captured_graphs_have_memory_of_their_own():
 @pytest.mark.parametrize("kind", KINDS)
 def test_features_that_were_left_on_the_cpu(kind):
     index, x, layer = random_edges(30, 30, 90), torch.randn(30, 8), layer_of(kind, 8, 4).cuda()
-    with pytest.raises(ValueError, match="on cpu, while"):
+    with pytest.raises(ValueError, match="x lies on cpu, the layer on cuda:0"):
         layer(x, index)
     layer(x.cuda(), index.cuda())
 
