@@ -88,11 +88,14 @@ bool has_any_of_given(const Row& row, const std::vector<std::string>& names) {
   });
 }
 
+/// Of what says that a value is missing, some would be numbers: NaN.
+bool is_number(const std::string& field) { return is_real(field) && !is_missing(field); }
+
 /// True for the numbers by which programs call columns that have no names: 0, 1, 2, …
 bool count_columns(const Row& row) {
   std::set<std::string> numbers;
   for (const std::string& field : row) {
-    if (is_real(field) && (!is_integer(field) || !numbers.insert(field).second)) return false;
+    if (is_number(field) && (!is_integer(field) || !numbers.insert(field).second)) return false;
   }
   return true;
 }
@@ -114,10 +117,14 @@ bool names_a_column_of_values(const std::vector<Row>& rows, std::size_t column) 
 bool looks_like_header(const std::vector<Row>& rows, const HeaderWords& words) {
   const Row& first = rows.front();
   if (has_any_of_given(first, words.given)) return true;
-  if (std::any_of(first.begin(), first.end(), [](const std::string& w) { return is_real(w); })) {
+  if (std::any_of(first.begin(), first.end(), is_number)) {
     return has_any(first, words.ids) && count_columns(first);
   }
   if (has_any(first, words.known)) return true;
+  const auto is_no_name = [](const std::string& field) {
+    return !field.empty() && is_missing(field);
+  };
+  if (std::any_of(first.begin(), first.end(), is_no_name)) return false;
   for (std::size_t column = 0; column < first.size(); ++column) {
     if (names_a_column_of_values(rows, column)) return true;
   }
@@ -213,7 +220,15 @@ std::int64_t TableLayout::find(std::string_view name) const {
 std::int64_t TableLayout::require(std::string_view name, const char* option,
                                   const std::string& path) const {
   const std::int64_t column = find(name);
-  if (column >= 0) return column;
+  if (column >= 0) {
+    const auto again =
+        std::find(header.begin() + std::min(column + 1, std::ssize(header)), header.end(), name);
+    if (again == header.end()) return column;
+    throw Error(ErrorCode::bad_data,
+                fmt::format("columns {} and {} are both called '{}'", column + 1,
+                            again - header.begin() + 1, name),
+                path, fmt::format("give {} the number of one of them", option));
+  }
   const std::string there = has_header() ? fmt::format("there are {}", fmt::join(header, ", "))
                                          : fmt::format("there are {} without a header", columns);
   throw Error(ErrorCode::bad_data, fmt::format("has no column '{}': {}", name, there), path,

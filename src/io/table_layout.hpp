@@ -70,7 +70,8 @@ struct TableLayout {
   bool has_header() const noexcept { return !header.empty(); }
   /// The column of this name or number (from 1); -1 where there is none.
   std::int64_t find(std::string_view name) const;
-  /// The same; throws where there is none. `option` is how it was asked for.
+  /// The same; throws where there is none, or where two have this name. `option` is how it was
+  /// asked for.
   std::int64_t require(std::string_view name, const char* option, const std::string& path) const;
 };
 

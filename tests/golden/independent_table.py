@@ -81,6 +81,8 @@ def is_header(rows, given):
         return whole and len(set(numbers)) == len(numbers) and any(word in IDS for word in words)
     if any(word in IDS + LABELS + ["split"] for word in words):
         return True
+    if any(name and is_missing(name) for name in first):
+        return False
     for place, name in enumerate(first):
         cells = [row[place] if place < len(row) else None for row in below]
         there = [cell for cell in cells if cell is None or not is_missing(cell)]
@@ -106,8 +108,6 @@ class Table:
         self.width = width
         self.features_given, self.dropped = self.columns(features), self.columns(drop)
         self.choose(id, label, split)
-        if any(len(row) != width for row in rows):
-            raise Refused("columns")
         self.rows = rows
         self.read()
 
@@ -115,6 +115,8 @@ class Table:
         return (self.header[place] if self.has_header else "") or str(place + 1)
 
     def column(self, name):
+        if self.header.count(name) > 1:
+            raise Refused("are both called")
         if name in self.header:
             return self.header.index(name)
         if re.fullmatch(r"[+-]?\d+", name) and 1 <= int(name) <= self.width:
@@ -139,7 +141,7 @@ class Table:
         self.label = None if label == "none" else self.column(label) if label else (labels or [None])[0]
         splits = self.called(["split"], [self.id])
         self.split_column = None if split == "none" else self.column(split) if split else (splits or [None])[0]
-        places = self.features_given or range(self.width)
+        places = dict.fromkeys(self.features_given) or range(self.width)
         taken = [self.id, self.label, self.split_column, *self.dropped]
         self.places = [place for place in places if place not in taken]
         names = [self.name(place) for place in self.places]
@@ -147,11 +149,15 @@ class Table:
             raise Refused("are both called")
 
     def read(self):
-        self.ids = [row[self.id] for row in self.rows]
-        if "" in self.ids:
-            raise Refused("is empty")
-        if len(set(self.ids)) != len(self.ids):
-            raise Refused("occurs more than once")
+        self.ids = []
+        for row in self.rows:
+            if len(row) != self.width:
+                raise Refused("columns")
+            if row[self.id] == "":
+                raise Refused("is empty")
+            if row[self.id] in self.ids:
+                raise Refused("occurs more than once")
+            self.ids.append(row[self.id])
         self.features, self.categories, self.filled = {}, {}, set()
         columns = {place: [row[place] for row in self.rows] for place in self.places}
         for place, fields in columns.items():

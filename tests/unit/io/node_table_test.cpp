@@ -247,6 +247,9 @@ TEST_F(NodeTable, ColumnsOfOneNameAreToldApartOrRefused) {
               AllOf(HasSubstr("columns 2 and 3 are both called 'x'"), HasSubstr("--drop 3")));
   options_.nodes.drop = {"3"};
   EXPECT_EQ(read(nodes).num_features(), 1);
+  options_.nodes.drop = {"x"};
+  EXPECT_THAT(error_of(nodes),
+              AllOf(HasSubstr("both called 'x'"), HasSubstr("give --drop the number")));
 }
 
 }  // namespace
