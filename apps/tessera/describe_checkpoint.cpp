@@ -87,7 +87,7 @@ std::vector<std::string> class_names(const train::Checkpoint& checkpoint) {
   for (std::int64_t k = 0; k < checkpoint.outputs; ++k) {
     const std::int64_t value =
         checkpoint.class_values.empty() ? k : checkpoint.class_values[static_cast<std::size_t>(k)];
-    names.push_back(value < checkpoint.class_names.size()
+    names.push_back(value >= 0 && value < checkpoint.class_names.size()
                         ? std::string(checkpoint.class_names[value])
                         : fmt::to_string(value));
   }
