@@ -233,7 +233,7 @@ std::vector<std::string> graph_notes(const ModelInput& input, const Graph& graph
   const auto compare = [&](bool GraphForm::*trait, const char* with, const char* without,
                            const char* fix) {
     if (form.*trait == (*input.graph).*trait) return;
-    notes.push_back(fmt::format("the model was trained on a graph {}, this one is {}{}",
+    notes.push_back(fmt::format("the model was trained on a graph {}, but this is one {}{}",
                                 (*input.graph).*trait ? with : without,
                                 form.*trait ? with : without, fix));
   };

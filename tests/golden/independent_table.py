@@ -67,7 +67,11 @@ def split_rows(text):
     if separator == " ":
         lines = [line.replace("\t", " ").strip() for line in lines]
     rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
-    return [[field.strip() for field in row] for row in rows]
+    rows = [[field.strip() for field in row] for row in rows]
+    # A separator at the end of every line makes no column.
+    while all(len(row) == len(rows[0]) > 1 and row[-1] == "" for row in rows):
+        rows = [row[:-1] for row in rows]
+    return rows
 
 
 def is_header(rows, given):
