@@ -59,7 +59,10 @@ def table(record):
 def below(record):
     """What the figures are of, in a sentence."""
     parts = record["parts"].items()
-    machines = "; ".join(f"{DEVICES[device]}: {part['machine']}, {part['versions']}" for device, part in parts)
+    places = {device: f"{part['machine']}, {part['versions']}" for device, part in parts}
+    machines = "; ".join(f"{DEVICES[device]}: {place}" for device, place in places.items())
+    if len(set(places.values())) == 1:  # one machine for both
+        machines = next(iter(places.values()))
     too_large = ", ".join(what for _, part in parts for what in part.get("pyg_out_of_memory", []))
     machines += f". Left out, as PyG ran out of memory: {too_large}" if too_large else ""
     return "\n".join(textwrap.wrap(
