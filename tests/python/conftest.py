@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the Python tests share. They need the installed package; see `make test-python`."""
 
+import faulthandler
 import os
+import sys
 
 import pytest
 import torch
@@ -22,6 +24,14 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture(params=DEVICES)
 def device(request):
     return torch.device(request.param)
+
+
+@pytest.fixture(autouse=True)
+def time_limit():
+    """A test that hangs ends the process with the stacks of its threads."""
+    faulthandler.dump_traceback_later(1200, exit=True, file=sys.__stderr__)
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(autouse=True)

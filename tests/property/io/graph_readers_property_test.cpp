@@ -167,9 +167,9 @@ XmlNode graphml_tree(Draws& draws) {
     if (draws.often()) node.children.push_back(data("age", fmt::format("{}", draws.below(90) - 9)));
     if (draws.seldom()) node.children.push_back(element("port", {{"name", "left"}}));
     node.children.push_back(data("kind", std::string(1, "xyz"[v % 3])));
-    if (draws.seldom()) node.children.push_back(data("nobody", "declared this"));
     graph.children.push_back(std::move(node));
   }
+  const bool weighted = draws.often();
   std::set<std::pair<int, int>> taken;
   for (int k = draws.below(4 * vertices); k > 0; --k) {
     const int a = draws.below(vertices);
@@ -177,7 +177,7 @@ XmlNode graphml_tree(Draws& draws) {
     if (!taken.emplace(std::min(a, b), std::max(a, b)).second) continue;
     XmlNode edge = element("edge", {{"source", name(a)}, {"target", name(b)}});
     if (draws.seldom()) edge.attributes["directed"] = draws.often() ? "true" : "false";
-    if (draws.often()) edge.children.push_back(data("w", fmt::format("{}", draws.below(99) / 4.0)));
+    if (weighted) edge.children.push_back(data("w", fmt::format("{}", draws.below(99) / 4.0)));
     if (draws.seldom()) edge.children.push_back(data("note", "5"));
     graph.children.push_back(std::move(edge));
   }

@@ -111,7 +111,7 @@ TEST(RealData, MatricesHaveTheEdgesOfTheIndex) {
     EXPECT_EQ(compute_stats(dataset.graph).edges_symmetrised_loop_free, number_in(cells.at(2)));
     ++matrices;
   }
-  EXPECT_EQ(matrices, 156);
+  EXPECT_GE(matrices, 156);
 }
 
 }  // namespace
