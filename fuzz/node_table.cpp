@@ -8,7 +8,7 @@ namespace tessera::fuzz {
 std::vector<std::string> seeds() {
   return {"id,age,colour,label,split\na,3,red,spam,train\nb,,blue,ham,val\nc,5,NA,,test\n",
           "a\t1\t0.5\nb\t2\tnan\nc\t3\t-\n",
-          "user,active,2019,class\nb,TRUE,<NA>,x\n# c\na,false,1O,y\n,n/a,3,\n",
+          "id,active,2019,class\nb,TRUE,<NA>,x\n# c\na,false,1O,y\nc,n/a,3,\n",
           "label;id;x\r\n\"one, two\";a;1e3\r\n3;b;-.5\r\n;\"c\";\r\n"};
 }
 
