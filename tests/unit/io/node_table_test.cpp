@@ -189,9 +189,10 @@ TEST_F(NodeTable, WhatWasDecidedIsSaid) {
                   AllOf(HasSubstr("filled in"), HasSubstr("'income' (1 with 1.5)")),
                   AllOf(HasSubstr("no category"), HasSubstr("'colour' (1)")),
                   HasSubstr("1 of 3 vertices has no label"), of_edges));
-  EXPECT_THAT(read("a,1\nb,2\nc,3\n").notes,
-              UnorderedElementsAre(
-                  AllOf(HasSubstr("no line is a header"), HasSubstr("ids in column '1'")), of_edges));
+  EXPECT_THAT(
+      read("a,1\nb,2\nc,3\n").notes,
+      UnorderedElementsAre(AllOf(HasSubstr("no line is a header"), HasSubstr("ids in column '1'")),
+                           of_edges));
 }
 
 TEST_F(NodeTable, ColumnsOfCategoriesAreKnownAsSuch) {
