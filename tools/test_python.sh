@@ -34,10 +34,14 @@ else
     exit 1
   fi
   # The oldest torch that the package supports. PyPI's for x86_64 brings gigabytes of CUDA; the CPU's has an
-  # index of its own.
+  # index of its own, which not every network reaches.
   torch=${TESSERA_TEST_TORCH:-torch==2.10.*}
   index=()
-  [ "$(uname -m)" = x86_64 ] && index=(--index-url https://download.pytorch.org/whl/cpu --extra-index-url https://pypi.org/simple)
+  cpu_index=https://download.pytorch.org/whl/cpu
+  if [ "$(uname -m)" = x86_64 ] &&
+    "$python" -c 'import sys, urllib.request as web; web.urlopen(sys.argv[1] + "/torch/", timeout=10)' $cpu_index 2>/dev/null; then
+    index=(--index-url $cpu_index --extra-index-url https://pypi.org/simple)
+  fi
   if ! "$python" -m pip install --quiet --disable-pip-version-check --retries 2 "${index[@]}" "$torch" \
     "torch_geometric>=2.8" numpy scipy pytest; then
     echo "test_python: $torch and PyG could not be installed here (pip says why above), so nothing was tested." \
