@@ -15,7 +15,7 @@ std::future<void> started_meanwhile(Device device) {
       try {
         start(device);
       } catch (const Error&) {
-        // Whoever uses it is told.
+        // The first use of the device reports it.
       }
     });
   } catch (const std::system_error&) {

@@ -52,7 +52,7 @@ Graph build(TextSource& source, std::int64_t begin, std::int64_t vertices, bool 
       options);
 }
 
-/// What was found out about the text because nobody said it.
+/// What was guessed about the text, as no option says it.
 void note_layout(const EdgeListLayout& layout, const EdgeListOptions& said, Dataset& dataset) {
   const TableLayout& table = layout.table;
   std::vector<std::string> found;

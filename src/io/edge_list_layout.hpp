@@ -18,7 +18,7 @@ struct EdgeListLayout {
   std::int64_t target = 1;
   std::int64_t weight = -1;  ///< -1: there are none
   bool names = false;        ///< ids are texts
-  std::string first_name;    ///< the id that says so, where nobody else did
+  std::string first_name;    ///< the id that says so, where no option does
   bool prose = false;        ///< words between blanks, which may be about anything
 };
 

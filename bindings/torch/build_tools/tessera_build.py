@@ -37,7 +37,7 @@ def _progress() -> Iterator[None]:
     """Reads along what programs print inside of it."""
     try:
         terminal = open("/dev/tty", "w")
-    except OSError:  # nobody looks on
+    except OSError:  # there is no terminal
         yield
         return
     kept = os.dup(1)
