@@ -6,100 +6,81 @@
 namespace tessera::ops::TESSERA_ISA {
 namespace {
 
-/// `a` where the mask of a comparison is set, else `b`.
-template <class T, int N, class Mask>
-TESSERA_INLINE Lanes<T, N> select(Mask mask, Lanes<T, N> a, Lanes<T, N> b) {
-  return mask ? a : b;
-}
-
-// Each activation: its value at z, and its derivative there. `c` is the slope or alpha. The
-// comparisons are such that a not-a-number passes.
+// Each activation, in vectors of N lanes: its value at z, and its derivative there. `c` is the
+// slope or alpha. The comparisons are such that a not-a-number passes.
 struct None {
-  template <class T>
-  static T value(T z, T) {
+  template <int N, class T>
+  static Lanes<T, N> value(Lanes<T, N> z, T) {
     return z;
   }
-  template <class T>
-  static T derivative(T, T) {
-    return T{1};
+  template <int N, class T>
+  static Lanes<T, N> derivative(Lanes<T, N>, T) {
+    return Lanes<T, N>{} + T{1};
   }
 };
 
 struct Relu {
-  template <class T>
-  static T value(T z, T) {
-    return z <= T{0} ? T{0} : z;
+  template <int N, class T>
+  static Lanes<T, N> value(Lanes<T, N> z, T) {
+    return select_where<T, N>(z <= T{0}, Lanes<T, N>{}, z);
   }
-  template <class T>
-  static T derivative(T z, T) {
-    return z <= T{0} ? T{0} : T{1};
+  template <int N, class T>
+  static Lanes<T, N> derivative(Lanes<T, N> z, T) {
+    return select_where<T, N>(z <= T{0}, Lanes<T, N>{}, Lanes<T, N>{} + T{1});
   }
 };
 
 struct LeakyRelu {
-  template <class T>
-  static T value(T z, T c) {
-    return z > T{0} ? z : c * z;
-  }
-  template <class T>
-  static T derivative(T z, T c) {
-    return z > T{0} ? T{1} : c;
-  }
-};
-
-/// In vectors of N lanes, since compilers call a function for each element otherwise.
-struct Elu {
   template <int N, class T>
   static Lanes<T, N> value(Lanes<T, N> z, T c) {
-    return select<T, N>(z > T{0}, z, Lanes<T, N>(c * exp_minus_one_lanes<T, N>(z)));
+    return select_where<T, N>(z > T{0}, z, Lanes<T, N>(c * z));
   }
   template <int N, class T>
   static Lanes<T, N> derivative(Lanes<T, N> z, T c) {
-    return select<T, N>(z > T{0}, Lanes<T, N>{} + T{1}, Lanes<T, N>(c * exp_lanes<T, N>(z)));
+    return select_where<T, N>(z > T{0}, Lanes<T, N>{} + T{1}, Lanes<T, N>{} + c);
   }
 };
 
-/// Calls `body.template operator()<N>(j)` for vectors of N elements from j on, then for single
-/// ones.
-template <class T, class Body>
-TESSERA_INLINE void for_vectors(std::int64_t count, Body&& body) {
-  std::int64_t j = 0;
-  for (; j + lanes<T> <= count; j += lanes<T>) body.template operator()<lanes<T>>(j);
-  for (; j < count; ++j) body.template operator()<1>(j);
+struct Elu {
+  template <int N, class T>
+  static Lanes<T, N> value(Lanes<T, N> z, T c) {
+    return select_where<T, N>(z > T{0}, z, Lanes<T, N>(c * exp_minus_one_lanes<T, N>(z)));
+  }
+  template <int N, class T>
+  static Lanes<T, N> derivative(Lanes<T, N> z, T c) {
+    return select_where<T, N>(z > T{0}, Lanes<T, N>{} + T{1}, Lanes<T, N>(c * exp_lanes<T, N>(z)));
+  }
+};
+
+/// Calls `body.template operator()<N>(j)` for vectors of N elements from j on, then for shorter
+/// ones and at last for a single one.
+template <class T, int N = lanes<T>, class Body>
+TESSERA_INLINE void for_vectors(std::int64_t count, Body&& body, std::int64_t j = 0) {
+  for (; j + N <= count; j += N) body.template operator()<N>(j);
+  if constexpr (N > 1) for_vectors<T, N / 2>(count, body, j);
 }
 
 template <class Function, class T>
 void forward_run(const T* x, const T* bias, const T* factors, T constant, T* y,
                  std::int64_t count) {
-  if constexpr (std::is_same_v<Function, Elu>) {
-    for_vectors<T>(
-        count, [&]<int N>(std::int64_t j) __attribute__((always_inline)) {
-          const Lanes<T, N> z = load_lanes<N>(x + j) + load_lanes<N>(bias + j);
-          const Lanes<T, N> value = Elu::value<N>(z, constant);
-          store_lanes<N>(y + j, Lanes<T, N>(value * load_lanes<N>(factors + j)));
-        });
-  } else {
-    for (std::int64_t j = 0; j < count; ++j) {
-      y[j] = Function::value(x[j] + bias[j], constant) * factors[j];
-    }
-  }
+  for_vectors<T>(
+      count, [&]<int N>(std::int64_t j) __attribute__((always_inline)) {
+        const Lanes<T, N> z = load_lanes<N>(x + j) + load_lanes<N>(bias + j);
+        const Lanes<T, N> value = Function::template value<N>(z, constant);
+        store_lanes<N>(y + j, Lanes<T, N>(value * load_lanes<N>(factors + j)));
+      });
 }
 
 template <class Function, class T>
 void backward_run(const T* x, const T* bias, const T* factors, T constant, const T* grad_y,
                   T* gradient, std::int64_t count) {
-  if constexpr (std::is_same_v<Function, Elu>) {
-    for_vectors<T>(
-        count, [&]<int N>(std::int64_t j) __attribute__((always_inline)) {
-          const Lanes<T, N> z = load_lanes<N>(x + j) + load_lanes<N>(bias + j);
-          const Lanes<T, N> grad = load_lanes<N>(grad_y + j) * load_lanes<N>(factors + j);
-          store_lanes<N>(gradient + j, Lanes<T, N>(grad * Elu::derivative<N>(z, constant)));
-        });
-  } else {
-    for (std::int64_t j = 0; j < count; ++j) {
-      gradient[j] = grad_y[j] * factors[j] * Function::derivative(x[j] + bias[j], constant);
-    }
-  }
+  for_vectors<T>(
+      count, [&]<int N>(std::int64_t j) __attribute__((always_inline)) {
+        const Lanes<T, N> z = load_lanes<N>(x + j) + load_lanes<N>(bias + j);
+        const Lanes<T, N> grad = load_lanes<N>(grad_y + j) * load_lanes<N>(factors + j);
+        store_lanes<N>(gradient + j,
+                       Lanes<T, N>(grad * Function::template derivative<N>(z, constant)));
+      });
 }
 
 /// Elements whose dropout factors are drawn at once: several short rows, or a piece of a long one.
@@ -153,34 +134,37 @@ void backward_rows(const ActivationFormula& formula, const ActivationRows<T>& ro
       });
 }
 
+/// Calls `run.template operator()<Function>(constant)` with the formula's activation.
+template <class T, class Run>
+TESSERA_INLINE void with_function(const ActivationFormula& formula, Run&& run) {
+  switch (formula.activation) {
+    case Activation::none: return run.template operator()<None>(T{0});
+    case Activation::relu: return run.template operator()<Relu>(T{0});
+    case Activation::leaky_relu:
+      return run.template operator()<LeakyRelu>(static_cast<T>(formula.slope));
+    case Activation::elu: return run.template operator()<Elu>(static_cast<T>(formula.alpha));
+  }
+}
+
 template <class T>
 void forward(const ActivationFormula& formula, const ActivationRows<T>& rows) {
-  switch (formula.activation) {
-    case Activation::none: return forward_rows<None, T>(formula, rows, T{0});
-    case Activation::relu: return forward_rows<Relu, T>(formula, rows, T{0});
-    case Activation::leaky_relu:
-      return forward_rows<LeakyRelu, T>(formula, rows, static_cast<T>(formula.slope));
-    case Activation::elu: return forward_rows<Elu, T>(formula, rows, static_cast<T>(formula.alpha));
-  }
+  with_function<T>(formula, [&]<class Function>(T constant) {
+    forward_rows<Function>(formula, rows, constant);
+  });
 }
 
 template <class T>
 void backward(const ActivationFormula& formula, const ActivationRows<T>& rows) {
-  switch (formula.activation) {
-    case Activation::none: return backward_rows<None, T>(formula, rows, T{0});
-    case Activation::relu: return backward_rows<Relu, T>(formula, rows, T{0});
-    case Activation::leaky_relu:
-      return backward_rows<LeakyRelu, T>(formula, rows, static_cast<T>(formula.slope));
-    case Activation::elu:
-      return backward_rows<Elu, T>(formula, rows, static_cast<T>(formula.alpha));
-  }
+  with_function<T>(formula, [&]<class Function>(T constant) {
+    backward_rows<Function>(formula, rows, constant);
+  });
 }
 
 }  // namespace
 
-const ActivationTable& activation_table() {
-  static const ActivationTable table = {forward<float>, forward<double>, backward<float>,
-                                        backward<double>};
+const ByArithmetic<ActivationFunctions>& activation_table() {
+  static constexpr ByArithmetic<ActivationFunctions> table = {{forward<double>, backward<double>},
+                                                              {forward<float>, backward<float>}};
   return table;
 }
 

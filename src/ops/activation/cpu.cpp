@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/activation/rows.hpp"
-#include "ops/check.hpp"
-#include "ops/cpu_dense_ops.hpp"
-#include "ops/row_ranges.hpp"
-#include "ops/wide_rows.hpp"
+#include "ops/dense/cpu_dense_ops.hpp"
+#include "ops/dense/wide_rows.hpp"
+#include "ops/plan/check.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -31,19 +30,14 @@ void run_backward(const ActivationFormula& formula, MatrixView<const T> x,
       const ReadRows<T> values(x, first, last);
       const ReadRows<T> gradients(grad_y, first, last);
       const WrittenRows<T> output(grad_x, first, last);
-      ActivationRows<Wide<T>> rows = activation_rows(values.rows(), bias, first);
-      rows.grad_y = gradients.rows().data;
-      rows.grad_y_stride = gradients.rows().stride;
-      rows.output = output.rows().data;
-      rows.output_stride = output.rows().stride;
+      auto rows = activation_rows(values.rows(), bias, first, output.rows());
       rows.bias_sums = sums;
-      activate_backward(formula, rows);
+      activate_backward(formula, rows, gradients.rows());
     });
   };
   if (grad_bias.data == nullptr) {
-    for_row_ranges(x.rows, x.cols,
-                   [&](std::int64_t begin, std::int64_t end) { do_rows(begin, end, nullptr); });
-    return;
+    return for_row_ranges(x.rows, x.cols,
+                          [&](auto begin, auto end) { do_rows(begin, end, nullptr); });
   }
   const Buffer<double> sums = sum_over_rows(x.rows, x.cols, do_rows);
   for (std::int64_t j = 0; j < x.cols; ++j) grad_bias(0, j) = rounded_to<T>(sums[j]);
@@ -51,34 +45,24 @@ void run_backward(const ActivationFormula& formula, MatrixView<const T> x,
 
 }  // namespace
 
-void CpuDenseOps::activate(ConstOperand x, ConstOperand bias, const ActivationFormula& formula,
-                           Operand y, Stream) const {
-  const ActivationFormula present = at_present(formula);
-  visit_floating(x.type, [&](auto element) {
-    using T = decltype(element);
+void run_on_cpu(const ActivationCall& call) {
+  const ActivationFormula present = at_present(call.formula);
+  const auto& [x, bias, formula, y] = call;
+  visit_stored(x.type, [&]<class T>() {
     const auto values = bias_values<T>(bias, x.cols);
-    for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
-      for_wide_rows<T>(begin, end, x.cols, [&](std::int64_t first, std::int64_t last) {
-        const ReadRows<T> from(x.as<T>(), first, last);
-        const WrittenRows<T> to(y.as<T>(), first, last);
-        ActivationRows<Wide<T>> rows = activation_rows(from.rows(), values, first);
-        rows.output = to.rows().data;
-        rows.output_stride = to.rows().stride;
-        activate_forward(present, rows);
-      });
+    for_all_wide_rows<T>(x.rows, x.cols, [&](std::int64_t first, std::int64_t last) {
+      const ReadRows<T> from(x.as<T>(), first, last);
+      const WrittenRows<T> to(y.as<T>(), first, last);
+      activate_forward(present, activation_rows(from.rows(), values, first, to.rows()));
     });
   });
 }
 
-void CpuDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
-                                    const ActivationFormula& formula, ConstOperand grad_y,
-                                    Operand grad_x, Operand grad_bias, Stream,
-                                    const DenseWorkspace*, const GradientFactors&) const {
-  visit_floating(x.type, [&](auto element) {
-    using T = decltype(element);
-    const auto values = bias_values<T>(bias, x.cols);
-    run_backward(at_present(formula), x.as<T>(), values, grad_y.as<T>(), grad_x.as<T>(),
-                 grad_bias.as<T>());
+void run_on_cpu(const ActivationGradCall& call) {
+  visit_stored(call.x.type, [&]<class T>() {
+    const auto values = bias_values<T>(call.bias, call.x.cols);
+    run_backward(at_present(call.formula), call.x.as<T>(), values, call.grad_y.as<T>(),
+                 call.grad_x.as<T>(), call.grad_bias.as<T>());
   });
 }
 

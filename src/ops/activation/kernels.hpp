@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ops/activation/formula.hpp"
+#include "ops/dense/activation_formula.hpp"
 #include "ops/simd/isa.hpp"
 
 namespace tessera::ops {
@@ -24,13 +24,12 @@ struct ActivationRows {
   double* bias_sums = nullptr;  ///< grad_x is added here, unless null
 };
 
-struct ActivationTable {
-  void (*forward_fp32)(const ActivationFormula&, const ActivationRows<float>&);
-  void (*forward_fp64)(const ActivationFormula&, const ActivationRows<double>&);
-  void (*backward_fp32)(const ActivationFormula&, const ActivationRows<float>&);
-  void (*backward_fp64)(const ActivationFormula&, const ActivationRows<double>&);
+template <class T>
+struct ActivationFunctions {
+  void (*forward)(const ActivationFormula&, const ActivationRows<T>&);
+  void (*backward)(const ActivationFormula&, const ActivationRows<T>&);
 };
 
 }  // namespace tessera::ops
 
-TESSERA_SIMD_TABLE(ActivationTable, activation)
+TESSERA_SIMD_TABLE(ByArithmetic<ActivationFunctions>, activation)

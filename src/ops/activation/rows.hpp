@@ -11,10 +11,10 @@
 /// Rows as the kernels of activations take them, in fp32 or fp64.
 namespace tessera::ops {
 
-/// Rows of x, of which `first` is the first of the matrix's.
+/// Rows of x, of which `first` is the first of the matrix's, and where their results go.
 template <class W>
-ActivationRows<W> activation_rows(MatrixView<const W> x, const Buffer<W>& bias,
-                                  std::int64_t first) {
+ActivationRows<W> activation_rows(MatrixView<const W> x, const Buffer<W>& bias, std::int64_t first,
+                                  const MatrixView<W>& output) {
   ActivationRows<W> rows;
   rows.rows = x.rows;
   rows.cols = x.cols;
@@ -22,21 +22,23 @@ ActivationRows<W> activation_rows(MatrixView<const W> x, const Buffer<W>& bias,
   rows.x = x.data;
   rows.x_stride = x.stride;
   rows.bias = bias.data();
+  rows.output = output.data;
+  rows.output_stride = output.stride;
   return rows;
 }
 
-inline void activate_forward(const ActivationFormula& formula, const ActivationRows<float>& rows) {
-  activation().forward_fp32(formula, rows);
+template <class W>
+void activate_forward(const ActivationFormula& formula, const ActivationRows<W>& rows) {
+  activation().of<W>().forward(formula, rows);
 }
-inline void activate_forward(const ActivationFormula& formula, const ActivationRows<double>& rows) {
-  activation().forward_fp64(formula, rows);
-}
-inline void activate_backward(const ActivationFormula& formula, const ActivationRows<float>& rows) {
-  activation().backward_fp32(formula, rows);
-}
-inline void activate_backward(const ActivationFormula& formula,
-                              const ActivationRows<double>& rows) {
-  activation().backward_fp64(formula, rows);
+
+/// With rows of the gradient.
+template <class W>
+void activate_backward(const ActivationFormula& formula, ActivationRows<W> rows,
+                       const MatrixView<const W>& grad_y) {
+  rows.grad_y = grad_y.data;
+  rows.grad_y_stride = grad_y.stride;
+  activation().of<W>().backward(formula, rows);
 }
 
 }  // namespace tessera::ops

@@ -1,36 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
-#include <fmt/format.h>
-
-#include "tessera/core/error.hpp"
 #include "tessera/ops/activation.hpp"
+#include "tessera/ops/unit_rows.hpp"
 
-#include "ops/activation/checked_formula.hpp"
-#include "ops/check.hpp"
-#include "ops/checked_factors.hpp"
-#include "ops/dense_ops.hpp"
+#include "ops/dense/checked.hpp"
 
 namespace tessera::ops {
 namespace {
 
-void check_epsilon(const Checker& check, double epsilon) {
-  if (!(std::isfinite(epsilon) && epsilon > 0)) {
-    check.fail(fmt::format("epsilon is {}, expected a number above 0", epsilon));
-  }
+void check_unit_rows(const Checker& check, const ConstOperand& x, const ConstOperand& factor,
+                     double epsilon) {
+  check.floating(x, "x");
+  check.matrix(factor, "factor", {x.type, 1, 1});
+  check.positive(epsilon, "epsilon");
 }
 
 }  // namespace
-
-ActivationFormula checked_formula(const Checker& check, const ActivationOptions& options) {
-  if (!(options.dropout >= 0 && options.dropout <= 1)) {
-    check.fail(fmt::format("dropout is {}, expected 0 to 1", options.dropout));
-  }
-  if (!std::isfinite(options.slope)) check.fail(fmt::format("slope is {}", options.slope));
-  if (!std::isfinite(options.alpha)) check.fail(fmt::format("alpha is {}", options.alpha));
-  const Dropout dropout{options.dropout, options.random, options.clock};
-  return {options.activation, options.slope, options.alpha, dropout.active(), dropout.constants()};
-}
 
 void bias_activation_dropout(ConstOperand x, ConstOperand bias, const ActivationOptions& options,
                              Operand y, Device device, Stream stream) {
@@ -41,7 +25,7 @@ void bias_activation_dropout(ConstOperand x, ConstOperand bias, const Activation
   check.apart_or_same(y, "y", x, "x");
   const ActivationFormula formula = checked_formula(check, options);
   if (x.rows == 0 || x.cols == 0) return;
-  dense_ops(device).activate(x, bias, formula, y, stream);
+  dense_ops(device).run(ActivationCall{x, bias, formula, y}, stream);
 }
 
 void bias_activation_dropout_backward(ConstOperand x, ConstOperand bias,
@@ -65,8 +49,8 @@ void bias_activation_dropout_backward(ConstOperand x, ConstOperand bias,
   check.apart(grad_x, "grad_x", x, "x");
   const ActivationFormula formula = checked_formula(check, options);
   if (x.cols == 0 || (grad_x.absent() && grad_bias.absent())) return;
-  dense_ops(device).activate_backward(x, bias, formula, grad_y, grad_x, grad_bias, stream,
-                                      workspace, kept);
+  dense_ops(device).run(ActivationGradCall{x, bias, formula, grad_y, grad_x, grad_bias, kept},
+                        stream, workspace);
 }
 
 void row_normalise(ConstOperand x, Operand y, double epsilon, Device device, Stream stream) {
@@ -74,20 +58,43 @@ void row_normalise(ConstOperand x, Operand y, double epsilon, Device device, Str
   check.floating(x, "x");
   check.matrix(y, "y", {x.type, x.rows, x.cols});
   check.apart_or_same(y, "y", x, "x");
-  check_epsilon(check, epsilon);
-  dense_ops(device).row_normalise(x, y, epsilon, stream);
+  check.positive(epsilon, "epsilon");
+  dense_ops(device).run(UnitRowsCall{x, {}, y, {}, epsilon}, stream);
 }
 
 void row_normalise_backward(ConstOperand x, ConstOperand grad_y, Operand grad_x, double epsilon,
                             Device device, Stream stream) {
   const Checker check("row_normalise_backward", device);
   check.floating(x, "x");
-  check.matrix(grad_y, "grad_y", {x.type, x.rows, x.cols});
-  check.matrix(grad_x, "grad_x", {x.type, x.rows, x.cols});
+  check.matrices({{grad_y, "grad_y"}, {grad_x, "grad_x"}}, {x.type, x.rows, x.cols});
   check.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");
   check.apart(grad_x, "grad_x", x, "x");
-  check_epsilon(check, epsilon);
-  dense_ops(device).row_normalise_backward(x, grad_y, grad_x, epsilon, stream);
+  check.positive(epsilon, "epsilon");
+  dense_ops(device).run(UnitRowsGradCall{x, {}, grad_y, {}, grad_x, epsilon}, stream);
+}
+
+void unit_rows(ConstOperand x, ConstOperand factor, Operand unit, Operand scaled, double epsilon,
+               Device device, Stream stream) {
+  const Checker check("unit_rows", device);
+  check_unit_rows(check, x, factor, epsilon);
+  check.matrices({{unit, "unit"}, {scaled, "scaled"}}, {x.type, x.rows, x.cols});
+  check.apart(unit, "unit", x, "x");
+  check.apart(scaled, "scaled", {{x, "x"}, {unit, "unit"}});
+  dense_ops(device).run(UnitRowsCall{x, factor, unit, scaled, epsilon}, stream);
+}
+
+void unit_rows_backward(ConstOperand x, ConstOperand factor, Operand grad_unit, Operand grad_scaled,
+                        Operand grad_x, double epsilon, Device device, Stream stream) {
+  const Checker check("unit_rows_backward", device);
+  check_unit_rows(check, x, factor, epsilon);
+  check.matrices({{grad_unit, "grad_unit"}, {grad_scaled, "grad_scaled"}, {grad_x, "grad_x"}},
+                 {x.type, x.rows, x.cols});
+  check.apart(grad_unit, "grad_unit", x, "x");
+  check.apart(grad_scaled, "grad_scaled", {{x, "x"}, {grad_unit, "grad_unit"}});
+  check.apart(grad_x, "grad_x",
+              {{grad_unit, "the other gradients"}, {grad_scaled, "the other gradients"}, {x, "x"}});
+  dense_ops(device).run(UnitRowsGradCall{x, factor, grad_unit, grad_scaled, grad_x, epsilon},
+                        stream);
 }
 
 }  // namespace tessera::ops

@@ -2,11 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/batch_norm/normalisation.hpp"
-#include "ops/check.hpp"
-#include "ops/cpu_dense_ops.hpp"
-#include "ops/row_ranges.hpp"
-#include "ops/wide_rows.hpp"
+#include "ops/activation/rows.hpp"
+#include "ops/dense/cpu_dense_ops.hpp"
+#include "ops/dense/wide_rows.hpp"
+#include "ops/plan/check.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -14,17 +13,12 @@ namespace {
 /// Element j of a row that may be absent.
 double value_or(const ConstOperand& row, std::int64_t j, double otherwise) {
   if (row.absent()) return otherwise;
-  return visit_floating(row.type, [&](auto element) {
-    return static_cast<double>(row.as<decltype(element)>()(0, j));
-  });
+  return visit_stored(row.type, [&]<class T>() { return static_cast<double>(row.as<T>()(0, j)); });
 }
 
 void set(const Operand& row, std::int64_t j, double value) {
   if (row.absent()) return;
-  visit_floating(row.type, [&](auto element) {
-    using T = decltype(element);
-    row.as<T>()(0, j) = rounded_to<T>(value);
-  });
+  visit_stored(row.type, [&]<class T>() { row.as<T>()(0, j) = rounded_to<T>(value); });
 }
 
 /// Mean and mean square distance from it, of each column.
@@ -37,21 +31,17 @@ template <class T>
 Moments batch_moments(MatrixView<const T> x) {
   const double count = std::max(1.0, static_cast<double>(x.rows));
   Moments moments;
-  moments.mean = sum_over_rows(x.rows, x.cols, [&](auto begin, auto end, double* sums) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const T* const row = x.row(i);
-      for (std::int64_t j = 0; j < x.cols; ++j) sums[j] += static_cast<double>(row[j]);
-    }
+  moments.mean = sum_each_row(x.rows, x.cols, [&](std::int64_t i, double* sums) {
+    const T* const row = x.row(i);
+    for (std::int64_t j = 0; j < x.cols; ++j) sums[j] += static_cast<double>(row[j]);
   });
   for (double& mean : moments.mean) mean /= count;
   const double* const mean = moments.mean.data();
-  moments.variance = sum_over_rows(x.rows, x.cols, [&](auto begin, auto end, double* sums) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const T* const row = x.row(i);
-      for (std::int64_t j = 0; j < x.cols; ++j) {
-        const double distance = static_cast<double>(row[j]) - mean[j];
-        sums[j] += distance * distance;
-      }
+  moments.variance = sum_each_row(x.rows, x.cols, [&](std::int64_t i, double* sums) {
+    const T* const row = x.row(i);
+    for (std::int64_t j = 0; j < x.cols; ++j) {
+      const double distance = static_cast<double>(row[j]) - mean[j];
+      sums[j] += distance * distance;
     }
   });
   for (double& variance : moments.variance) variance /= count;
@@ -95,6 +85,27 @@ void update_running(const Moments& moments, const ConstOperand& shift, std::int6
   }
 }
 
+/// y = (x - mean) * factor + shift for each column, and an activation of it. The distance is taken
+/// before the product: folding the mean into the shift would lose digits of columns far from 0.
+template <class W>
+struct Normalisation {
+  Buffer<W> mean, factor, shift, no_bias;
+  ActivationFormula formula;
+
+  Normalisation(std::int64_t cols, const ActivationFormula& given)
+      : mean(cols), factor(cols), shift(cols), no_bias(cols, W{0}), formula(given) {
+    formula.dropout = formula.dropout.at_present();
+  }
+
+  void normalise(const MatrixView<const W>& x, const MatrixView<W>& y) const {
+    for (std::int64_t i = 0; i < x.rows; ++i) {
+      const W* const from = x.row(i);
+      W* const to = y.row(i);
+      for (std::int64_t j = 0; j < x.cols; ++j) to[j] = (from[j] - mean[j]) * factor[j] + shift[j];
+    }
+  }
+};
+
 template <class T>
 void write_y(const BatchNormCall& call, const Moments& moments) {
   using W = Wide<T>;
@@ -116,17 +127,13 @@ void write_y(const BatchNormCall& call, const Moments& moments) {
     column[3] = 0;
   }
   if (call.y.absent()) return;
-  for_row_ranges(call.x.rows, cols, [&](std::int64_t begin, std::int64_t end) {
-    for_wide_rows<T>(begin, end, cols, [&](std::int64_t first, std::int64_t last) {
-      const ReadRows<T> x(call.x.as<T>(), first, last);
-      const WrittenRows<T> y(call.y.as<T>(), first, last);
-      columns.normalise(x.rows(), y.rows());
-      if (columns.formula.does_nothing()) return;
-      ActivationRows<W> rows = columns.rows(y.rows(), first);
-      rows.output = y.rows().data;
-      rows.output_stride = y.rows().stride;
-      activate_forward(columns.formula, rows);
-    });
+  for_all_wide_rows<T>(call.x.rows, cols, [&](std::int64_t first, std::int64_t last) {
+    const ReadRows<T> x(call.x.as<T>(), first, last);
+    const WrittenRows<T> y(call.y.as<T>(), first, last);
+    columns.normalise(x.rows(), y.rows());
+    if (columns.formula.does_nothing()) return;
+    activate_forward(columns.formula,
+                     activation_rows<W>(y.rows(), columns.no_bias, first, y.rows()));
   });
 }
 
@@ -169,12 +176,9 @@ class InnerGradient {
       const MatrixView<W> normalised(made.data(), last - first, cols);
       const MatrixView<W> gradient(made.data() + height * cols, last - first, cols);
       columns_.normalise(x.rows(), normalised);
-      ActivationRows<W> rows = columns_.rows(normalised, first);
-      rows.grad_y = grad_y.rows().data;
-      rows.grad_y_stride = grad_y.rows().stride;
-      rows.output = gradient.data;
-      rows.output_stride = gradient.stride;
-      activate_backward(columns_.formula, rows);
+      activate_backward(columns_.formula,
+                        activation_rows<W>(normalised, columns_.no_bias, first, gradient),
+                        grad_y.rows());
       body(first, x.rows(), MatrixView<const W>(gradient));
     }
   }
@@ -238,11 +242,10 @@ void write_grad_x(const BatchNormGradCall& call, const InnerGradient<T>& inner,
 
 }  // namespace
 
-void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream, const DenseWorkspace*) const {
+void run_on_cpu(const BatchNormCall& call) {
   const ConstOperand& x = call.x;
   const BatchNormOptions& options = call.options;
-  visit_floating(x.type, [&](auto element) {
-    using T = decltype(element);
+  visit_stored(x.type, [&]<class T>() {
     const Moments moments = !options.training ? running_moments(call.state, call.shift, x.cols)
                             : call.moments.absent() ? batch_moments(x.as<T>())
                                                     : given_moments(call.moments, x.rows);
@@ -257,11 +260,9 @@ void CpuDenseOps::batch_norm(const BatchNormCall& call, Stream, const DenseWorks
   });
 }
 
-void CpuDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream,
-                                      const DenseWorkspace*) const {
+void run_on_cpu(const BatchNormGradCall& call) {
   const ConstOperand& x = call.x;
-  visit_floating(x.type, [&](auto element) {
-    using T = decltype(element);
+  visit_stored(x.type, [&]<class T>() {
     const InnerGradient<T> inner(call);
     const Wide<T>* const inverse_deviation = call.saved_inverse_deviation.as<Wide<T>>().data;
     const Buffer<double> sums = gradient_sums(inner, x.rows, x.cols, inverse_deviation);

@@ -3,27 +3,16 @@
 
 #include "tessera/ops/batch_norm.hpp"
 
-#include "ops/activation/checked_formula.hpp"
-#include "ops/chain/held_calls.hpp"
-#include "ops/check.hpp"
-#include "ops/checked_factors.hpp"
+#include "ops/dense/checked.hpp"
+#include "ops/dense/held_calls.hpp"
+#include "ops/plan/check.hpp"
 
 namespace tessera::ops {
 namespace {
 
 /// What belongs to a column keeps fp32 where x has 16 bits.
-void check_affine(const Checker& check, const ConstOperand& x, const ConstOperand& row,
-                  const char* name) {
-  const ElementType type = x.type == ElementType::fp64 ? ElementType::fp64 : ElementType::fp32;
-  check.optional_matrix(row, name, {type, 1, x.cols});
-}
-
-void check_present(const Checker& check, const ConstOperand& x, const ConstOperand& row,
-                   const char* name) {
-  check_affine(check, x, row, name);
-  if (row.absent() && x.cols != 0) {
-    check.fail(fmt::format("{} is 0 x 0, expected {}", name, shape_text(1, x.cols)));
-  }
+Expected per_column(const ConstOperand& x) {
+  return {x.type == ElementType::fp64 ? ElementType::fp64 : ElementType::fp32, 1, x.cols};
 }
 
 }  // namespace
@@ -35,27 +24,21 @@ void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                 ConstOperand shift, const BatchNormNeighbours& neighbours) {
   const Checker check("batch_norm", device);
   check.floating(x, "x");
-  check_affine(check, x, gamma, "gamma");
-  check_affine(check, x, beta, "beta");
+  check.optional_matrices({{gamma, "gamma"},
+                           {beta, "beta"},
+                           {state.running_mean, "running_mean"},
+                           {state.running_variance, "running_variance"},
+                           {saved_mean, "saved_mean"},
+                           {saved_inverse_deviation, "saved_inverse_deviation"}},
+                          per_column(x));
   check.optional_matrix(shift, "shift", {x.type, 1, x.cols});
-  check_affine(check, x, state.running_mean, "running_mean");
-  check_affine(check, x, state.running_variance, "running_variance");
-  check_affine(check, x, saved_mean, "saved_mean");
-  check_affine(check, x, saved_inverse_deviation, "saved_inverse_deviation");
   const auto& [moments, columns] = neighbours;
-  const ElementType wide = x.type == ElementType::fp64 ? ElementType::fp64 : ElementType::fp32;
   check.optional_matrix(moments, "moments", {ElementType::fp64, 3, x.cols});
-  check.optional_matrix(columns, "columns", {wide, x.cols, 4});
+  check.optional_matrix(columns, "columns", {per_column(x).type, x.cols, 4});
   if (!columns.absent() && columns.stride != 4) check.fail("columns has gaps between its rows");
-  if (columns.absent()) {
-    check.matrix(y, "y", {x.type, x.rows, x.cols});
-  } else {
-    check.optional_matrix(y, "y", {x.type, x.rows, x.cols});
-  }
+  if (columns.absent() || !y.absent()) check.matrix(y, "y", {x.type, x.rows, x.cols});
   check.apart_or_same(y, "y", x, "x");
-  if (!(options.epsilon > 0)) {
-    check.fail(fmt::format("epsilon is {}, expected above 0", options.epsilon));
-  }
+  check.positive(options.epsilon, "epsilon");
   if (!(options.momentum >= 0 && options.momentum <= 1)) {
     check.fail(fmt::format("momentum is {}, expected 0 to 1", options.momentum));
   }
@@ -75,9 +58,16 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
                          const DenseWorkspace* workspace, const BatchNormSurroundings& around) {
   const Checker check("batch_norm_backward", device);
   check.floating(x, "x");
-  check_affine(check, x, gamma, "gamma");
-  check_present(check, x, saved_mean, "saved_mean");
-  check_present(check, x, saved_inverse_deviation, "saved_inverse_deviation");
+  const Named mean{saved_mean, "saved_mean"};
+  const Named deviation{saved_inverse_deviation, "saved_inverse_deviation"};
+  check.optional_matrices({{gamma, "gamma"},
+                           {around.beta, "beta"},
+                           {grad_gamma, "grad_gamma"},
+                           {grad_beta, "grad_beta"},
+                           mean,
+                           deviation},
+                          per_column(x));
+  if (x.cols != 0) check.matrices({mean, deviation}, per_column(x));
   GradientFactors kept = around.factors;
   check.optional_matrix(around.grad_columns, "grad_columns", {ElementType::fp32, x.cols, 8});
   check.optional_matrix(around.sums, "sums", {ElementType::fp64, 2, x.cols});
@@ -106,12 +96,9 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
     check.matrix(grad_y, "grad_y", {x.type, x.rows, x.cols});
   }
   check.optional_matrix(grad_x, "grad_x", {x.type, x.rows, x.cols});
-  check_affine(check, x, grad_gamma, "grad_gamma");
-  check_affine(check, x, grad_beta, "grad_beta");
   check.apart_or_same(grad_x, "grad_x", grad_y, "grad_y");
   check.apart(grad_x, "grad_x", x, "x");
   check.optional_matrix(around.grad_shift, "grad_shift", {x.type, 1, x.cols});
-  check_affine(check, x, around.beta, "beta");
   check.that(
       !grad_x.absent() || x.rows == 0 || x.cols == 0 || formula.does_nothing() || leaves_columns,
       "there is no grad_x");

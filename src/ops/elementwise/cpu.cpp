@@ -2,22 +2,19 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "ops/check.hpp"
-#include "ops/cpu_dense_ops.hpp"
-#include "ops/row_ranges.hpp"
-#include "ops/wide_rows.hpp"
+#include "ops/dense/cpu_dense_ops.hpp"
+#include "ops/dense/wide_rows.hpp"
+#include "ops/plan/check.hpp"
 
 namespace tessera::ops {
 namespace {
 
 template <class From, class To>
 void copy_rows(MatrixView<const From> x, MatrixView<To> y) {
-  for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      for (std::int64_t j = 0; j < x.cols; ++j) {
-        // There is no direct way from fp64 to bf16, nor back.
-        y(i, j) = To(static_cast<Wide<To>>(static_cast<Wide<From>>(x(i, j))));
-      }
+  for_each_row(x.rows, x.cols, [&](std::int64_t i) {
+    for (std::int64_t j = 0; j < x.cols; ++j) {
+      // There is no direct way from fp64 to bf16, nor back.
+      y(i, j) = To(static_cast<Wide<To>>(static_cast<Wide<From>>(x(i, j))));
     }
   });
 }
@@ -43,92 +40,72 @@ void transpose_tiles(MatrixView<const T> x, MatrixView<T> y) {
 
 template <class T>
 void add_scaled_rows(Wide<T> alpha, MatrixView<const T> x, Wide<T> beta, MatrixView<T> y) {
-  for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const T* const from = x.row(i);
-      T* const to = y.row(i);
-      if (beta == 0) {
-        for (std::int64_t j = 0; j < x.cols; ++j) to[j] = T(alpha * from[j]);
-      } else {
-        for (std::int64_t j = 0; j < x.cols; ++j) to[j] = T(alpha * from[j] + beta * to[j]);
-      }
+  for_each_row(x.rows, x.cols, [&](std::int64_t i) {
+    const T* const from = x.row(i);
+    T* const to = y.row(i);
+    if (beta == 0) {
+      for (std::int64_t j = 0; j < x.cols; ++j) to[j] = T(alpha * from[j]);
+    } else {
+      for (std::int64_t j = 0; j < x.cols; ++j) to[j] = T(alpha * from[j] + beta * to[j]);
     }
   });
 }
 
 }  // namespace
 
-void CpuDenseOps::fill(Operand y, double value, Stream) const {
-  visit_floating(y.type, [&](auto element) {
-    using T = decltype(element);
-    const MatrixView<T> view = y.as<T>();
-    for_row_ranges(y.rows, y.cols, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        std::fill_n(view.row(i), view.cols, rounded_to<T>(value));
-      }
-    });
+void run_on_cpu(const FillCall& call) {
+  visit_stored(call.y.type, [&]<class T>() {
+    const MatrixView<T> y = call.y.as<T>();
+    for_each_row(y.rows, y.cols,
+                 [&](std::int64_t i) { std::fill_n(y.row(i), y.cols, rounded_to<T>(call.value)); });
   });
 }
 
-void CpuDenseOps::copy(ConstOperand x, Operand y, Stream) const {
-  visit_stored(x.type, [&]<class From>() {
-    visit_stored(y.type, [&]<class To>() { copy_rows(x.as<From>(), y.as<To>()); });
+void run_on_cpu(const CopyCall& call) {
+  visit_stored(call.x.type, [&]<class From>() {
+    visit_stored(call.y.type, [&]<class To>() { copy_rows(call.x.as<From>(), call.y.as<To>()); });
   });
 }
 
-void CpuDenseOps::upload(ConstOperand x, Operand y, Stream stream) const { copy(x, y, stream); }
+void run_on_cpu(const TransposeCall& call) {
+  visit_stored(call.x.type, [&]<class T>() { transpose_tiles(call.x.as<T>(), call.y.as<T>()); });
+}
 
-void CpuDenseOps::download(ConstOperand x, Operand y, Stream stream) const { copy(x, y, stream); }
-
-void CpuDenseOps::transpose(ConstOperand x, Operand y, Stream) const {
-  visit_floating(x.type, [&](auto element) {
-    using T = decltype(element);
-    transpose_tiles(x.as<T>(), y.as<T>());
+void run_on_cpu(const AddScaledCall& call) {
+  visit_stored(call.x.type, [&]<class T>() {
+    double factor = call.offset;
+    if (!call.learned.absent()) factor += static_cast<double>(call.learned.as<T>()(0, 0));
+    add_scaled_rows(static_cast<Wide<T>>(factor), call.x.as<T>(), static_cast<Wide<T>>(call.beta),
+                    call.y.as<T>());
   });
 }
 
-void CpuDenseOps::add_scaled(const ScaleFactor& alpha, ConstOperand x, double beta, Operand y,
-                             Stream) const {
-  visit_floating(x.type, [&](auto element) {
-    using T = decltype(element);
-    double factor = alpha.offset;
-    if (!alpha.learned.absent()) factor += static_cast<double>(alpha.learned.as<T>()(0, 0));
-    add_scaled_rows(static_cast<Wide<T>>(factor), x.as<T>(), static_cast<Wide<T>>(beta), y.as<T>());
-  });
-}
-
-void CpuDenseOps::scale_rows(ConstOperand x, ConstOperand scale, Operand y, Stream) const {
-  const MatrixView<const float> factors = scale.as<float>();
-  visit_stored(x.type, [&]<class From>() {
-    visit_stored(y.type, [&]<class To>() {
-      const MatrixView<const From> from = x.as<From>();
-      const MatrixView<To> to = y.as<To>();
-      for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const float factor = factors(i, 0);
-          for (std::int64_t j = 0; j < x.cols; ++j) {
-            to(i, j) = To(factor * static_cast<float>(from(i, j)));
-          }
+void run_on_cpu(const ScaleRowsCall& call) {
+  const MatrixView<const float> factors = call.scale.as<float>();
+  visit_stored(call.x.type, [&]<class From>() {
+    visit_stored(call.y.type, [&]<class To>() {
+      const MatrixView<const From> from = call.x.as<From>();
+      const MatrixView<To> to = call.y.as<To>();
+      for_each_row(from.rows, from.cols, [&](std::int64_t i) {
+        const float factor = factors(i, 0);
+        for (std::int64_t j = 0; j < from.cols; ++j) {
+          to(i, j) = To(factor * static_cast<float>(from(i, j)));
         }
       });
     });
   });
 }
 
-void CpuDenseOps::dot(ConstOperand x, ConstOperand y, Operand result, Stream,
-                      const DenseWorkspace*) const {
-  visit_floating(x.type, [&](auto element) {
-    using T = decltype(element);
-    const MatrixView<const T> a = x.as<T>();
-    const MatrixView<const T> b = y.as<T>();
-    const auto add_rows = [&](std::int64_t begin, std::int64_t end, double* sum) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        for (std::int64_t j = 0; j < a.cols; ++j) {
-          *sum += static_cast<double>(a(i, j)) * static_cast<double>(b(i, j));
-        }
+void run_on_cpu(const DotCall& call) {
+  visit_stored(call.x.type, [&]<class T>() {
+    const MatrixView<const T> a = call.x.as<T>();
+    const MatrixView<const T> b = call.y.as<T>();
+    const auto sum = sum_each_row(a.rows, 1, [&](std::int64_t i, double* sums) {
+      for (std::int64_t j = 0; j < a.cols; ++j) {
+        *sums += static_cast<double>(a(i, j)) * static_cast<double>(b(i, j));
       }
-    };
-    result.as<T>()(0, 0) = rounded_to<T>(sum_over_rows(a.rows, 1, add_rows)[0]);
+    });
+    call.result.as<T>()(0, 0) = rounded_to<T>(sum[0]);
   });
 }
 

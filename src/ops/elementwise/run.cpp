@@ -1,49 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/ops/elementwise.hpp"
 
-#include "ops/check.hpp"
-#include "ops/dense_ops.hpp"
+#include "ops/dense/dense_ops.hpp"
+#include "ops/plan/check.hpp"
 
 namespace tessera::ops {
 namespace {
 
-/// Throws unless y can take all elements of x. `from` and `to` are where they must lie.
-void check_copy(const char* op, ConstOperand x, Device from, Operand y, Device to) {
+/// The memory of this process.
+constexpr Device host = {};
+
+/// `from` and `to` are where the matrices must lie, one of them on the device.
+void copy_between(const char* op, ConstOperand x, Device from, Operand y, Device to, Device device,
+                  Stream stream) {
+  require_available(device);
   const Checker check_x(op, from);
   const Checker check_y(op, to);
   check_x.floating(x, "x");
   check_y.floating(y, "y");
   check_y.matrix(y, "y", {y.type, x.rows, x.cols});
   check_y.apart(y, "y", x, "x");
+  dense_ops(device).run(CopyCall{x, y}, stream);
 }
-
-/// The memory of this process.
-constexpr Device host = {};
 
 }  // namespace
 
 void fill(Operand y, double value, Device device, Stream stream) {
   const Checker check("fill", device);
   check.floating(y, "y");
-  dense_ops(device).fill(y, value, stream);
+  dense_ops(device).run(FillCall{y, value}, stream);
 }
 
 void copy(ConstOperand x, Operand y, Device device, Stream stream) {
-  require_available(device);
-  check_copy("copy", x, device, y, device);
-  dense_ops(device).copy(x, y, stream);
+  copy_between("copy", x, device, y, device, device, stream);
 }
 
 void upload(ConstOperand x, Operand y, Device device, Stream stream) {
-  require_available(device);
-  check_copy("upload", x, host, y, device);
-  dense_ops(device).upload(x, y, stream);
+  copy_between("upload", x, host, y, device, device, stream);
 }
 
 void download(ConstOperand x, Operand y, Device device, Stream stream) {
-  require_available(device);
-  check_copy("download", x, device, y, host);
-  dense_ops(device).download(x, y, stream);
+  copy_between("download", x, device, y, host, device, stream);
 }
 
 void transpose(ConstOperand x, Operand y, Device device, Stream stream) {
@@ -51,7 +48,7 @@ void transpose(ConstOperand x, Operand y, Device device, Stream stream) {
   check.floating(x, "x");
   check.matrix(y, "y", {x.type, x.cols, x.rows});
   check.apart(y, "y", x, "x");
-  dense_ops(device).transpose(x, y, stream);
+  dense_ops(device).run(TransposeCall{x, y}, stream);
 }
 
 void add_scaled(double alpha, ConstOperand x, double beta, Operand y, Device device,
@@ -60,7 +57,7 @@ void add_scaled(double alpha, ConstOperand x, double beta, Operand y, Device dev
   check.floating(x, "x");
   check.matrix(y, "y", {x.type, x.rows, x.cols});
   check.apart_or_same(y, "y", x, "x");
-  dense_ops(device).add_scaled({alpha}, x, beta, y, stream);
+  dense_ops(device).run(AddScaledCall{x, y, alpha, beta}, stream);
 }
 
 void add_scaled_by(ConstOperand factor, double offset, ConstOperand x, double beta, Operand y,
@@ -71,7 +68,7 @@ void add_scaled_by(ConstOperand factor, double offset, ConstOperand x, double be
   check.matrix(y, "y", {x.type, x.rows, x.cols});
   check.apart_or_same(y, "y", x, "x");
   check.apart(y, "y", factor, "factor");
-  dense_ops(device).add_scaled({offset, factor}, x, beta, y, stream);
+  dense_ops(device).run(AddScaledCall{x, y, offset, beta, factor}, stream);
 }
 
 void scale_rows(ConstOperand x, ConstOperand scale, Operand y, Device device, Stream stream) {
@@ -89,7 +86,7 @@ void scale_rows(ConstOperand x, ConstOperand scale, Operand y, Device device, St
     check.apart(y, "y", x, "x");
   }
   check.apart(y, "y", scale, "scale");
-  dense_ops(device).scale_rows(x, scale, y, stream);
+  dense_ops(device).run(ScaleRowsCall{x, scale, y}, stream);
 }
 
 void dot(ConstOperand x, ConstOperand y, Operand result, Device device, Stream stream,
@@ -98,9 +95,8 @@ void dot(ConstOperand x, ConstOperand y, Operand result, Device device, Stream s
   check.floating(x, "x");
   check.matrix(y, "y", {x.type, x.rows, x.cols});
   check.matrix(result, "result", {x.type, 1, 1});
-  check.apart(result, "result", x, "x");
-  check.apart(result, "result", y, "y");
-  dense_ops(device).dot(x, y, result, stream, workspace);
+  check.apart(result, "result", {{x, "x"}, {y, "y"}});
+  dense_ops(device).run(DotCall{x, y, result}, stream, workspace);
 }
 
 }  // namespace tessera::ops

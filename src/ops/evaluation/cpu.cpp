@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "ops/check.hpp"
-#include "ops/cpu_dense_ops.hpp"
+#include "ops/dense/cpu_dense_ops.hpp"
+#include "ops/dense/wide_rows.hpp"
 #include "ops/evaluation/targets.hpp"
 #include "ops/loss/targets.hpp"
-#include "ops/row_ranges.hpp"
-#include "ops/wide_rows.hpp"
+#include "ops/plan/check.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -43,31 +42,27 @@ PartCounts count_row(const T* logits, const EvaluationTargets::State& targets, s
 
 }  // namespace
 
-void CpuDenseOps::evaluate(ConstOperand logits, const EvaluationTargets::State& targets,
-                           EvaluationNumbers* numbers, Stream stream,
-                           const DenseWorkspace* workspace) const {
-  const Buffer<double> sums = visit_floating(logits.type, [&](auto element) {
-    const auto x = logits.as<decltype(element)>();
-    return sum_over_rows(
-        logits.rows, num_counts, [&](std::int64_t begin, std::int64_t end, double* counts) {
-          for (std::int64_t i = begin; i < end; ++i) {
-            const EvaluatedRow& chosen = targets.choices[i];
-            const std::int32_t times[] = {chosen.train, chosen.validation, chosen.test};
-            if (times[0] + times[1] + times[2] == 0) continue;
-            const PartCounts row = count_row(x.row(i), targets, i);
-            for (int part = 0; part < 3; ++part) {
-              counts[2 * part] += static_cast<double>(times[part] * row.right);
-              counts[2 * part + 1] += static_cast<double>(times[part] * row.wrong);
-            }
-          }
-        });
+void run_on_cpu(const EvaluationCall& call) {
+  const EvaluationTargets::State& targets = *call.targets;
+  const Buffer<double> sums = visit_stored(call.x.type, [&]<class T>() {
+    const auto x = call.x.as<T>();
+    return sum_each_row(x.rows, num_counts, [&](std::int64_t i, double* counts) {
+      const EvaluatedRow& chosen = targets.choices[i];
+      const std::int32_t times[] = {chosen.train, chosen.validation, chosen.test};
+      if (times[0] + times[1] + times[2] == 0) return;
+      const PartCounts row = count_row(x.row(i), targets, i);
+      for (int part = 0; part < 3; ++part) {
+        counts[2 * part] += static_cast<double>(times[part] * row.right);
+        counts[2 * part + 1] += static_cast<double>(times[part] * row.wrong);
+      }
+    });
   });
   const auto part = [&](std::int64_t i) {
     return PartCounts{static_cast<std::int64_t>(sums[2 * i]),
                       static_cast<std::int64_t>(sums[2 * i + 1])};
   };
-  *numbers = {part(0), part(1), part(2), 0};
-  loss(logits, targets.validation->state(), {}, &numbers->validation_loss, stream, workspace, {});
+  *call.numbers = {part(0), part(1), part(2), 0};
+  run_on_cpu(LossCall{call.x, &targets.validation->state(), {}, &call.numbers->validation_loss});
 }
 
 }  // namespace tessera::ops

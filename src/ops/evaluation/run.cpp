@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <utility>
 
 #include "tessera/ops/evaluation.hpp"
 
-#include "ops/check.hpp"
-#include "ops/dense_ops.hpp"
+#include "ops/dense/dense_ops.hpp"
 #include "ops/evaluation/targets.hpp"
 #include "ops/loss/targets.hpp"
+#include "ops/plan/check.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -52,11 +51,7 @@ EvaluationTargets EvaluationTargets::binary(MatrixView<const float> targets,
   auto state = state_of(rows, place, [&](std::span<const std::int64_t> part) {
     return LossTargets::binary(targets, part);
   });
-  Buffer<float> dense(checked_area(targets.rows, targets.cols));
-  for (std::int64_t i = 0; i < targets.rows; ++i) {
-    std::copy_n(targets.row(i), targets.cols, dense.data() + i * targets.cols);
-  }
-  state->targets = placed(std::move(dense), place);
+  state->targets = placed(without_gaps(targets), place);
   return EvaluationTargets(std::move(state));
 }
 
@@ -67,7 +62,7 @@ void evaluate(ConstOperand logits, const EvaluationTargets& targets, EvaluationN
   check.floating(logits, "logits");
   check.matrix(logits, "logits", {logits.type, state.rows, state.cols});
   check.that(numbers != nullptr, "there is no memory for the numbers");
-  dense_ops(state.device).evaluate(logits, state, numbers, stream, workspace);
+  dense_ops(state.device).run(EvaluationCall{logits, &state, numbers}, stream, workspace);
 }
 
 }  // namespace tessera::ops

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "ops/check.hpp"
-#include "ops/plan_only.hpp"
-#include "ops/row_ranges.hpp"
+#include "ops/dense/row_ranges.hpp"
+#include "ops/plan/check.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
 
 #ifdef TESSERA_WITH_CUDA
 #include "ops/gather/cuda/gather.hpp"
@@ -28,10 +28,8 @@ void gather_on_cpu(const Checker& check, ConstOperand x, ConstOperand rows, Oper
   const auto row_bytes = static_cast<std::size_t>(x.cols * word);
   const auto* const from = static_cast<const std::byte*>(x.data);
   auto* const to = static_cast<std::byte*>(y.data);
-  for_row_ranges(y.rows, y.cols, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      std::memcpy(to + i * y.stride * word, from + numbers(i, 0) * x.stride * word, row_bytes);
-    }
+  for_each_row(y.rows, y.cols, [&](std::int64_t i) {
+    std::memcpy(to + i * y.stride * word, from + numbers(i, 0) * x.stride * word, row_bytes);
   });
 }
 
@@ -43,8 +41,7 @@ void gather_rows(ConstOperand x, ConstOperand rows, Operand y, Device device, St
   check.floating(x, "x");
   check.matrix(rows, "rows", {ElementType::int32, rows.rows, 1});
   check.matrix(y, "y", {x.type, rows.rows, x.cols});
-  check.apart(y, "y", x, "x");
-  check.apart(y, "y", rows, "rows");
+  check.apart(y, "y", {{x, "x"}, {rows, "rows"}});
   if (plans_only() || y.rows == 0 || y.cols == 0) return;
 #ifdef TESSERA_WITH_CUDA
   if (device.kind == DeviceKind::cuda) return gather_on_gpu(x, rows, y, device, stream);

@@ -5,10 +5,10 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 
-#include "ops/check.hpp"
-#include "ops/cpu_dense_ops.hpp"
+#include "ops/dense/cpu_dense_ops.hpp"
+#include "ops/dense/wide_rows.hpp"
 #include "ops/gemm/blas.hpp"
-#include "ops/wide_rows.hpp"
+#include "ops/plan/check.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -64,19 +64,14 @@ struct Block {
   std::int64_t row, rows, col, cols, first, inner;
 };
 
+/// An element of op(M).
 template <class T>
-const T* place_in_a(const T* a, Transpose transposed, std::int64_t stride, std::int64_t row,
-                    std::int64_t first) {
-  return a + (transposed == Transpose::yes ? first * stride + row : row * stride + first);
+const T* element(const T* matrix, Transpose transposed, std::int64_t stride, std::int64_t row,
+                 std::int64_t col) {
+  return matrix + (transposed == Transpose::yes ? col * stride + row : row * stride + col);
 }
 
-template <class T>
-const T* place_in_b(const T* b, Transpose transposed, std::int64_t stride, std::int64_t first,
-                    std::int64_t col) {
-  return b + (transposed == Transpose::yes ? col * stride + first : first * stride + col);
-}
-
-/// The block of op(A) op(B) to a C of this stride, with the beta of `sizes`.
+/// The block of op(A) op(B) + beta * C to a C of this stride.
 template <class T>
 void multiply_block(const Whole<T, T>& whole, const Block& block, T beta, T* c,
                     std::int64_t stride_c) {
@@ -84,8 +79,8 @@ void multiply_block(const Whole<T, T>& whole, const Block& block, T beta, T* c,
   part.rows = block.rows;
   part.cols = block.cols;
   part.inner = block.inner;
-  part.a = place_in_a(whole.a, part.transpose_a, part.stride_a, block.row, block.first);
-  part.b = place_in_b(whole.b, part.transpose_b, part.stride_b, block.first, block.col);
+  part.a = element(whole.a, part.transpose_a, part.stride_a, block.row, block.first);
+  part.b = element(whole.b, part.transpose_b, part.stride_b, block.first, block.col);
   part.beta = beta;
   part.c = c;
   part.stride_c = stride_c;
@@ -102,10 +97,10 @@ const float* widened(const Bfloat16* from, std::int64_t stride, std::int64_t row
   return to.data();
 }
 
-/// The same of 16-bit factors, which are widened a piece of the sum at a time, without beta.
+/// The same of 16-bit factors, which are widened a piece of the sum at a time. Beta is 0.
 template <class C>
-void multiply_widened(const Whole<Bfloat16, C>& whole, const Block& block, float* c,
-                      std::int64_t stride_c) {
+void multiply_block(const Whole<Bfloat16, C>& whole, const Block& block, float, float* c,
+                    std::int64_t stride_c) {
   constexpr std::int64_t most_inner = 2048;
   static thread_local Buffer<float> a, b;
   blas::Product<float> part = whole.sizes;
@@ -120,9 +115,9 @@ void multiply_widened(const Whole<Bfloat16, C>& whole, const Block& block, float
     const std::int64_t first = block.first + done;
     const std::int64_t a_cols = a_turned ? part.rows : part.inner;
     const std::int64_t b_cols = b_turned ? part.inner : part.cols;
-    part.a = widened(place_in_a(whole.a, part.transpose_a, whole.sizes.stride_a, block.row, first),
+    part.a = widened(element(whole.a, part.transpose_a, whole.sizes.stride_a, block.row, first),
                      whole.sizes.stride_a, a_turned ? part.inner : part.rows, a_cols, a);
-    part.b = widened(place_in_b(whole.b, part.transpose_b, whole.sizes.stride_b, first, block.col),
+    part.b = widened(element(whole.b, part.transpose_b, whole.sizes.stride_b, first, block.col),
                      whole.sizes.stride_b, b_turned ? part.cols : part.inner, b_cols, b);
     part.stride_a = a_cols;
     part.stride_b = b_cols;
@@ -131,10 +126,10 @@ void multiply_widened(const Whole<Bfloat16, C>& whole, const Block& block, float
   }
 }
 
-/// c = sums + beta * c. With beta = 0 what c held plays no part.
+/// sum + beta * c. With beta = 0 what c held plays no part.
 template <class C>
-void finish_row(const Wide<C>* sums, Wide<C> beta, std::int64_t cols, C* c) {
-  for (std::int64_t j = 0; j < cols; ++j) c[j] = C(beta == 0 ? sums[j] : sums[j] + beta * c[j]);
+C finished(Wide<C> sum, Wide<C> beta, C c) {
+  return C(beta == 0 ? sum : sum + beta * c);
 }
 
 /// A block of C itself.
@@ -147,9 +142,13 @@ void multiply_into_c(const Whole<F, C>& whole, const Block& block) {
   } else {
     static thread_local Buffer<float> sums;
     if (sums.size() < block.rows * block.cols) sums = Buffer<float>(block.rows * block.cols);
-    multiply_widened(whole, block, sums.data(), block.cols);
+    multiply_block(whole, block, 0, sums.data(), block.cols);
     for (std::int64_t i = 0; i < block.rows; ++i) {
-      finish_row(sums.data() + i * block.cols, whole.sizes.beta, block.cols, c + i * stride);
+      const float* const from = sums.data() + i * block.cols;
+      C* const to = c + i * stride;
+      for (std::int64_t j = 0; j < block.cols; ++j) {
+        to[j] = finished(from[j], whole.sizes.beta, to[j]);
+      }
     }
   }
 }
@@ -166,7 +165,7 @@ void add_partials(const Whole<F, C>& whole, const Buffer<Wide<F>>& partials, std
     for (std::int64_t j = 0; j < sizes.cols; ++j) {
       W sum = first[j];
       for (std::int64_t part = 1; part < count; ++part) sum += first[part * area + j];
-      c[j] = C(sizes.beta == 0 ? sum : sum + sizes.beta * c[j]);
+      c[j] = finished(sum, sizes.beta, c[j]);
     }
   });
 }
@@ -196,11 +195,7 @@ void multiply_in_blocks(const Whole<F, C>& whole) {
                       first, std::min(blocks.inner, sizes.inner - first)};
     if (!cut) return multiply_into_c(whole, block);
     W* const part = own_partials.data() + slice * area + row * sizes.cols + col;
-    if constexpr (is_wide<F>) {
-      multiply_block(whole, block, W{0}, part, sizes.cols);
-    } else {
-      multiply_widened(whole, block, part, sizes.cols);
-    }
+    multiply_block(whole, block, W{0}, part, sizes.cols);
   });
   if (cut) add_partials(whole, partials, blocks.inner_blocks);
 }
@@ -250,18 +245,17 @@ void multiply(const GemmCall& call) {
 
 }  // namespace
 
-void CpuDenseOps::gemm(const GemmCall& call, Stream stream, const DenseWorkspace*) const {
+void run_on_cpu(const GemmCall& call) {
   require_stride(call.a, "a");
   require_stride(call.b, "b");
   require_stride(call.c, "c");
   if (call.c.rows == 0 || call.c.cols == 0) return;
-  visit_floating(call.a.type, [&](auto element) {
-    using F = decltype(element);
+  visit_stored(call.a.type, [&]<class F>() {
     // The factors' own type, or fp32 for 16-bit factors.
     if (call.c.type == call.a.type) return multiply<F, F>(call);
     multiply<F, Wide<F>>(call);
   });
-  if (!call.bias.absent()) activate(call.c, call.bias, {}, call.c, stream);
+  if (!call.bias.absent()) run_on_cpu(ActivationCall{call.c, call.bias, {}, call.c});
 }
 
 }  // namespace tessera::ops

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/check.hpp"
-#include "ops/dense_ops.hpp"
+#include "ops/dense/dense_ops.hpp"
+#include "ops/plan/check.hpp"
 #include "tessera/ops/gemm.hpp"
 
 namespace tessera::ops {
@@ -29,11 +29,11 @@ void gemm(Transpose transpose_a, Transpose transpose_b, double alpha, ConstOpera
                {type, a_turned ? inner : c.rows, a_turned ? c.rows : inner});
   check.matrix(b, b_turned ? "b (transposed)" : "b",
                {type, b_turned ? c.cols : inner, b_turned ? inner : c.cols});
-  check.apart(c, "c", a, "a");
-  check.apart(c, "c", b, "b");
+  check.apart(c, "c", {{a, "a"}, {b, "b"}});
   const bool allows_tf32 = arithmetic == Precision::tf32 && type == ElementType::fp32;
-  dense_ops(device).gemm({transpose_a, transpose_b, alpha, a, b, beta, c, inner, allows_tf32},
-                         stream, workspace);
+  dense_ops(device).run(
+      GemmCall{transpose_a, transpose_b, alpha, a, b, beta, c, inner, allows_tf32}, stream,
+      workspace);
 }
 
 }  // namespace tessera::ops

@@ -148,14 +148,12 @@ void dot_backward_of_width(const HeadRows<T>& rows, const T* grad_y, std::int64_
 }
 
 template <class T>
-constexpr HeadFunctions<T> functions_of() {
-  return {dot_of_width<T>, dot_backward_of_width<T>};
-}
+constexpr HeadFunctions<T> functions_of = {dot_of_width<T>, dot_backward_of_width<T>};
 
 }  // namespace
 
-const HeadTable& head_products_table() {
-  static constexpr HeadTable table = {functions_of<float>(), functions_of<double>()};
+const ByArithmetic<HeadFunctions>& head_products_table() {
+  static constexpr ByArithmetic<HeadFunctions> table = {functions_of<double>, functions_of<float>};
   return table;
 }
 

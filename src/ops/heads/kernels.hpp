@@ -29,11 +29,6 @@ struct HeadFunctions {
                        std::int64_t grad_x_stride, double* sums);
 };
 
-struct HeadTable {
-  HeadFunctions<float> fp32;
-  HeadFunctions<double> fp64;
-};
-
 }  // namespace tessera::ops
 
-TESSERA_SIMD_TABLE(HeadTable, head_products)
+TESSERA_SIMD_TABLE(ByArithmetic<HeadFunctions>, head_products)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "ops/check.hpp"
-#include "ops/cpu_dense_ops.hpp"
-#include "ops/row_ranges.hpp"
-#include "ops/wide_rows.hpp"
+#include "ops/dense/cpu_dense_ops.hpp"
+#include "ops/dense/linear_products.hpp"
+#include "ops/dense/wide_rows.hpp"
+#include "ops/plan/check.hpp"
 
 /// Dense layers with the batch norms that surround them: a few rows at a time are normalised, and
 /// multiplied while they are in a cache.
@@ -25,12 +25,10 @@ template <class T>
 void read_rows(MatrixView<const T> x, const ColumnReading& reading, MatrixView<T> y) {
   using W = Wide<T>;
   const MatrixView<const W> columns = reading.columns.as<W>();
-  for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      for (std::int64_t j = 0; j < x.cols; ++j) {
-        const W z = (static_cast<W>(x(i, j)) - columns(j, 0)) * columns(j, 1) + columns(j, 2);
-        y(i, j) = T(reading.relu && z <= 0 ? W{0} : z);
-      }
+  for_each_row(x.rows, x.cols, [&](std::int64_t i) {
+    for (std::int64_t j = 0; j < x.cols; ++j) {
+      const W z = (static_cast<W>(x(i, j)) - columns(j, 0)) * columns(j, 1) + columns(j, 2);
+      y(i, j) = T(reading.relu && z <= 0 ? W{0} : z);
     }
   });
 }
@@ -38,8 +36,7 @@ void read_rows(MatrixView<const T> x, const ColumnReading& reading, MatrixView<T
 /// Calls `body(first, rows)` with what is read of x, piece by piece.
 template <class Body>
 void for_read_rows(const ConstOperand& x, const ColumnReading& reading, Body&& body) {
-  visit_floating(x.type, [&](auto element) {
-    using T = decltype(element);
+  visit_stored(x.type, [&]<class T>() {
     const std::int64_t height = std::min(rows_at_once, x.rows);
     Buffer<T> memory(height * x.cols);
     for (std::int64_t first = 0; first < x.rows; first += height) {
@@ -52,20 +49,17 @@ void for_read_rows(const ConstOperand& x, const ColumnReading& reading, Body&& b
 }
 
 void find_moments(const ConstOperand& y, const Operand& moments) {
-  visit_floating(y.type, [&](auto element) {
-    using T = decltype(element);
+  visit_stored(y.type, [&]<class T>() {
     const MatrixView<const T> rows = y.as<T>();
     const std::int64_t cols = y.cols;
     const MatrixView<double> found = moments.as<double>();
     for (std::int64_t j = 0; j < cols; ++j) found(0, j) = static_cast<double>(rows(0, j));
     const double* const first = found.row(0);
-    const auto sums = sum_over_rows(y.rows, 2 * cols, [&](auto begin, auto end, double* of_range) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        for (std::int64_t j = 0; j < cols; ++j) {
-          const double distance = static_cast<double>(rows(i, j)) - first[j];
-          of_range[j] += distance;
-          of_range[cols + j] += distance * distance;
-        }
+    const auto sums = sum_each_row(y.rows, 2 * cols, [&](std::int64_t i, double* of_range) {
+      for (std::int64_t j = 0; j < cols; ++j) {
+        const double distance = static_cast<double>(rows(i, j)) - first[j];
+        of_range[j] += distance;
+        of_range[cols + j] += distance * distance;
       }
     });
     std::copy_n(sums.data(), cols, found.row(1));
@@ -75,30 +69,27 @@ void find_moments(const ConstOperand& y, const Operand& moments) {
 
 }  // namespace
 
-void CpuDenseOps::linear(const LinearCall& call, Stream stream,
-                         const DenseWorkspace* workspace) const {
+void run_on_cpu(const LinearCall& call) {
   LinearCall plain = call;
   plain.of_x = {};
   plain.moments = {};
   if (call.of_x.columns.absent()) {
-    DenseOps::linear(plain, stream, workspace);
+    run_on_cpu(product_of(plain));
   } else {
     for_read_rows(call.x, call.of_x, [&](std::int64_t first, const ConstOperand& rows) {
       plain.x = rows;
       plain.y = rows_from(call.y, first, rows.rows);
-      DenseOps::linear(plain, stream, workspace);
+      run_on_cpu(product_of(plain));
     });
   }
   if (!call.moments.absent()) find_moments(call.y, call.moments);
 }
 
-void CpuDenseOps::linear_backward(const LinearGradCall& call, Stream stream,
-                                  const DenseWorkspace* workspace) const {
+void run_on_cpu(const LinearGradCall& call) {
+  const auto run = [](const auto& part) { run_on_cpu(part); };
   LinearGradCall plain = call;
   plain.of_x = {};
-  if (call.of_x.columns.absent() || call.grad_weight.absent()) {
-    return DenseOps::linear_backward(plain, stream, workspace);
-  }
+  if (call.of_x.columns.absent() || call.grad_weight.absent()) return run_one_by_one(plain, run);
   // Sums over all pieces are not rounded to 16 bits in between.
   const bool is_16_bit = call.x.type == ElementType::bf16;
   const std::int64_t out = call.grad_weight.rows, in = call.grad_weight.cols;
@@ -106,13 +97,12 @@ void CpuDenseOps::linear_backward(const LinearGradCall& call, Stream stream,
   const Operand sums = is_16_bit ? Operand(wide) : call.grad_weight;
   for_read_rows(call.x, call.of_x, [&](std::int64_t first, const ConstOperand& rows) {
     const ConstOperand grad_y = rows_from(call.grad_y, first, rows.rows);
-    gemm({Transpose::yes, Transpose::no, 1, grad_y, rows, first == 0 ? 0.0 : 1.0, sums, rows.rows,
-          call.allows_tf32},
-         stream, workspace);
+    run(GemmCall{Transpose::yes, Transpose::no, 1, grad_y, rows, first == 0 ? 0.0 : 1.0, sums,
+                 rows.rows, call.allows_tf32});
   });
-  if (is_16_bit) copy(wide, call.grad_weight, stream);
+  if (is_16_bit) run(CopyCall{wide, call.grad_weight});
   plain.grad_weight = {};
-  DenseOps::linear_backward(plain, stream, workspace);
+  run_one_by_one(plain, run);
 }
 
 }  // namespace tessera::ops

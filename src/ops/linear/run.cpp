@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
-#include "ops/chain/held_calls.hpp"
-#include "ops/check.hpp"
+#include "ops/dense/held_calls.hpp"
+#include "ops/plan/check.hpp"
 #include "tessera/ops/norm_sums.hpp"
+
+#ifdef TESSERA_WITH_CUDA
+#include "ops/gemm/cuda/products.hpp"
+#endif
 
 namespace tessera::ops {
 namespace {
@@ -13,6 +17,15 @@ namespace {
 /// Layers of more rows than `few_rows` go over them at the speed of memory, where rows have so many
 /// columns that a few lanes read and write them.
 constexpr std::int64_t few_rows = 32768, narrowest = 8, widest = 64;
+
+/// Whether products of many rows do what `linear_fuses` is about on a GPU.
+bool cuda_linear_fuses([[maybe_unused]] Device device, [[maybe_unused]] ElementType type) {
+#ifdef TESSERA_WITH_CUDA
+  return products_fuse(device, type);
+#else
+  return false;
+#endif
+}
 
 bool may_use_tf32(const ConstOperand& x, Precision arithmetic) {
   return arithmetic == Precision::tf32 && x.type == ElementType::fp32;
@@ -151,24 +164,12 @@ void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, D
   check.matrix(weight, "weight", {x.type, y.cols, x.cols});
   check.optional_matrix(bias, "bias", {x.type, 1, y.cols});
   check.matrix(y, "y", {x.type, x.rows, y.cols});
-  check.apart(y, "y", x, "x");
-  check.apart(y, "y", weight, "weight");
-  check.apart(y, "y", bias, "bias");
+  check.apart(y, "y", {{x, "x"}, {weight, "weight"}, {bias, "bias"}});
   const ColumnReading of_x = checked_reading(check, x, y.cols, around);
   submit(device,
          LinearCall{x, weight, bias, y, may_use_tf32(x, arithmetic), of_x, around.moments,
                     around.relu_behind},
          stream, workspace);
-}
-
-void DenseOps::linear(const LinearCall& call, Stream stream,
-                      const DenseWorkspace* workspace) const {
-  GemmCall product{Transpose::no, Transpose::yes,   1,        call.x, call.weight, 0, call.y,
-                   call.x.cols,   call.allows_tf32, call.bias};
-  product.of_a = call.of_x;
-  product.moments = call.moments;
-  product.relu = call.relu;
-  gemm(product, stream, workspace);
 }
 
 void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, Operand grad_weight,
@@ -192,63 +193,31 @@ void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, O
   check.optional_matrix(weight, "weight", {x.type, grad_y.cols, x.cols});
   check.that(grad_x.absent() || !weight.absent() || grad_y.cols == 0 || x.cols == 0,
              "there is no weight");
-  const auto apart_from_all = [&](const Operand& output, const char* name) {
-    check.apart(output, name, x, "x");
-    check.apart(output, name, weight, "weight");
-    check.apart(output, name, grad_y, "grad_y");
-    check.apart(output, name, around.normed.y, "y");
-    check.apart(output, name, around.normed.factors.left, "left factor");
-    check.apart(output, name, around.normed.factors.right, "right factor");
-  };
-  apart_from_all(grad_weight, "grad_weight");
-  apart_from_all(grad_bias, "grad_bias");
-  apart_from_all(grad_x, "grad_x");
-  check.apart(grad_x, "grad_x", grad_weight, "grad_weight");
-  check.apart(grad_x, "grad_x", grad_bias, "grad_bias");
-  check.apart(grad_weight, "grad_weight", grad_bias, "grad_bias");
   check.optional_matrix(around.grad_x_sums, "grad_x_sums", {x.type, 1, x.cols});
-  apart_from_all(around.grad_x_sums, "grad_x_sums");
-  check.apart(grad_x, "grad_x", around.grad_x_sums, "grad_x_sums");
-  apart_from_all(around.norm_sums, "norm_sums");
-  check.apart(grad_x, "grad_x", around.norm_sums, "norm_sums");
-  check.apart(grad_weight, "grad_weight", around.norm_sums, "norm_sums");
+  const Named of_weight{grad_weight, "grad_weight"}, of_bias{grad_bias, "grad_bias"};
+  const Named of_x{grad_x, "grad_x"}, x_sums{around.grad_x_sums, "grad_x_sums"};
+  const Named norm_sums{around.norm_sums, "norm_sums"};
+  for (const auto& [output, name] : {of_weight, of_bias, of_x, x_sums, norm_sums}) {
+    check.apart(output, name,
+                {{x, "x"},
+                 {weight, "weight"},
+                 {grad_y, "grad_y"},
+                 {around.normed.y, "y"},
+                 {around.normed.factors.left, "left factor"},
+                 {around.normed.factors.right, "right factor"}});
+  }
+  check.apart(grad_x, "grad_x", {of_weight, of_bias, x_sums, norm_sums});
+  check.apart(grad_weight, "grad_weight", {of_bias, norm_sums});
   const bool finishes = around.before_relu || !around.grad_x_sums.absent();
   check.that(!finishes || !grad_x.absent(), "there is no grad_x to go on with");
   check.that(!finishes || around.columns.absent(), "x is not what ReLU put out");
-  const ColumnReading of_x =
+  const ColumnReading reading =
       checked_reading(check, x, grad_y.cols, {around.columns, around.relu, {}});
-  submit(
-      device,
-      LinearGradCall{x, weight, grad_y, grad_weight, grad_bias, grad_x, may_use_tf32(x, arithmetic),
-                     of_x, around.before_relu, around.grad_x_sums, around.normed, around.norm_sums},
-      stream, workspace);
-}
-
-void DenseOps::linear_backward(const LinearGradCall& call, Stream stream,
-                               const DenseWorkspace* workspace) const {
-  const auto& [x, weight, grad_y, grad_weight, grad_bias, grad_x, allows_tf32, of_x, before_relu,
-               grad_x_sums, normed, norm_sums] = call;
-  if (!normed.absent()) throw Error(ErrorCode::internal, "no kernel takes it", "normed gradient");
-  if (!norm_sums.absent()) throw Error(ErrorCode::internal, "no kernel finds them", "norm_sums");
-  if (!grad_weight.absent()) {
-    GemmCall product{Transpose::yes, Transpose::no, 1,          grad_y, x, 0,
-                     grad_weight,    x.rows,        allows_tf32};
-    product.of_b = of_x;
-    gemm(product, stream, workspace);
-  }
-  if (!grad_bias.absent()) {
-    activate_backward(grad_y, {}, {}, grad_y, {}, grad_bias, stream, workspace);
-  }
-  if (!grad_x.absent()) {
-    gemm({Transpose::no, Transpose::no, 1, grad_y, weight, 0, grad_x, grad_y.cols, allows_tf32},
+  submit(device,
+         LinearGradCall{x, weight, grad_y, grad_weight, grad_bias, grad_x,
+                        may_use_tf32(x, arithmetic), reading, around.before_relu,
+                        around.grad_x_sums, around.normed, around.norm_sums},
          stream, workspace);
-  }
-  if (before_relu || !grad_x_sums.absent()) {
-    ActivationFormula formula;
-    if (before_relu) formula.activation = Activation::relu;
-    activate_backward(x, {}, formula, grad_x, before_relu ? grad_x : Operand(), grad_x_sums, stream,
-                      workspace);
-  }
 }
 
 }  // namespace tessera::ops

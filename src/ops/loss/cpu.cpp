@@ -2,11 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/check.hpp"
-#include "ops/cpu_dense_ops.hpp"
+#include "ops/dense/cpu_dense_ops.hpp"
+#include "ops/dense/wide_rows.hpp"
 #include "ops/loss/targets.hpp"
-#include "ops/row_ranges.hpp"
-#include "ops/wide_rows.hpp"
+#include "ops/plan/check.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -66,43 +65,38 @@ double binary_cross_entropy(MatrixView<const T> logits, const LossTargets::State
   const Buffer<std::int32_t>& times = chosen.times;
   const MatrixView<const float> targets(chosen.targets.data(), chosen.rows, chosen.cols);
   const bool wants_gradient = gradient.data != nullptr;
-  const auto add_rows = [&](std::int64_t begin, std::int64_t end, double* sum) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      T* const row = wants_gradient ? gradient.row(i) : nullptr;
-      if (times[i] == 0) {
-        if (wants_gradient) std::fill_n(row, gradient.cols, T(W{0}));
-        continue;
-      }
-      double row_sum = 0;
-      const auto share = static_cast<W>(times[i] / chosen.count);
-      for (std::int64_t j = 0; j < logits.cols; ++j) {
-        const W z = logits(i, j);
-        const auto target = static_cast<W>(targets(i, j));
-        // Written with exp(-|z|), which cannot overflow.
-        const W power = std::exp(-std::abs(z));
-        row_sum += static_cast<double>(std::max(z, W{0}) - z * target + std::log1p(power));
-        if (!wants_gradient) continue;
-        const W sigmoid = (z < 0 ? power : W{1}) / (W{1} + power);
-        row[j] = T((sigmoid - target) * share);
-      }
-      *sum += times[i] * row_sum;
+  const auto sum = sum_each_row(logits.rows, 1, [&](std::int64_t i, double* sums) {
+    T* const row = wants_gradient ? gradient.row(i) : nullptr;
+    if (times[i] == 0) {
+      if (wants_gradient) std::fill_n(row, gradient.cols, T(W{0}));
+      return;
     }
-  };
-  return sum_over_rows(logits.rows, 1, add_rows)[0] / chosen.count;
+    double row_sum = 0;
+    const auto share = static_cast<W>(times[i] / chosen.count);
+    for (std::int64_t j = 0; j < logits.cols; ++j) {
+      const W z = logits(i, j);
+      const auto target = static_cast<W>(targets(i, j));
+      // Written with exp(-|z|), which cannot overflow.
+      const W power = std::exp(-std::abs(z));
+      row_sum += static_cast<double>(std::max(z, W{0}) - z * target + std::log1p(power));
+      if (!wants_gradient) continue;
+      const W sigmoid = (z < 0 ? power : W{1}) / (W{1} + power);
+      row[j] = T((sigmoid - target) * share);
+    }
+    *sums += times[i] * row_sum;
+  });
+  return sum[0] / chosen.count;
 }
 
 }  // namespace
 
-void CpuDenseOps::loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
-                       double* value, Stream stream, const DenseWorkspace* workspace,
-                       Operand grad_sums) const {
-  *value = visit_floating(logits.type, [&](auto element) {
-    using T = decltype(element);
-    return targets.is_binary ? binary_cross_entropy(logits.as<T>(), targets, grad_logits.as<T>())
-                             : cross_entropy(logits.as<T>(), targets, grad_logits.as<T>());
+void run_on_cpu(const LossCall& call) {
+  *call.value = visit_stored(call.x.type, [&]<class T>() {
+    const auto chosen = call.targets->is_binary ? binary_cross_entropy<T> : cross_entropy<T>;
+    return chosen(call.x.as<T>(), *call.targets, call.grad_x.as<T>());
   });
-  if (grad_sums.absent()) return;
-  activate_backward(grad_logits, {}, {}, grad_logits, {}, grad_sums, stream, workspace, {});
+  if (call.grad_sums.absent()) return;
+  run_on_cpu(ActivationGradCall{call.grad_x, {}, {}, call.grad_x, {}, call.grad_sums});
 }
 
 }  // namespace tessera::ops

@@ -6,10 +6,10 @@
 #include "tessera/core/parallel.hpp"
 #include "tessera/ops/loss.hpp"
 
-#include "ops/chain/held_calls.hpp"
-#include "ops/check.hpp"
+#include "ops/dense/held_calls.hpp"
+#include "ops/dense/row_ranges.hpp"
 #include "ops/loss/targets.hpp"
-#include "ops/row_ranges.hpp"
+#include "ops/plan/check.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -50,14 +50,11 @@ void check_labels(std::span<const std::int64_t> labels, std::span<const std::int
 }
 
 void check_targets(MatrixView<const float> targets, const Buffer<std::int32_t>& times) {
-  for_row_ranges(targets.rows, targets.cols, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      if (times[i] == 0) continue;
-      for (std::int64_t j = 0; j < targets.cols; ++j) {
-        const float target = targets(i, j);
-        if (target != 0 && target != 1) {
-          check_binary.fail(fmt::format("targets[{}][{}] is {}, expected 0 or 1", i, j, target));
-        }
+  for_each_row(targets.rows, targets.cols, [&](std::int64_t i) {
+    for (std::int64_t j = 0; times[i] != 0 && j < targets.cols; ++j) {
+      const float target = targets(i, j);
+      if (target != 0 && target != 1) {
+        check_binary.fail(fmt::format("targets[{}][{}] is {}, expected 0 or 1", i, j, target));
       }
     }
   });
@@ -72,12 +69,16 @@ Buffer<std::int32_t> narrow_labels(std::span<const std::int64_t> labels) {
   return narrow;
 }
 
-Buffer<float> dense_targets(MatrixView<const float> targets) {
-  Buffer<float> dense(checked_area(targets.rows, targets.cols));
-  for (std::int64_t i = 0; i < targets.rows; ++i) {
-    std::copy_n(targets.row(i), targets.cols, dense.data() + i * targets.cols);
-  }
-  return dense;
+/// What both kinds of targets begin with.
+std::shared_ptr<LossTargets::State> made_state(std::int64_t rows, std::int64_t cols, double count,
+                                               const Place& place) {
+  auto state = std::make_shared<LossTargets::State>();
+  state->device = place.device;
+  state->place = place;
+  state->rows = rows;
+  state->cols = cols;
+  state->count = std::max(1.0, count);
+  return state;
 }
 
 /// One number on the device, read after the loss has been computed.
@@ -95,16 +96,19 @@ double loss_value(ConstOperand logits, const LossTargets& targets, Operand grad_
 
 }  // namespace
 
+Buffer<float> without_gaps(MatrixView<const float> matrix) {
+  Buffer<float> dense(checked_area(matrix.rows, matrix.cols));
+  for (std::int64_t i = 0; i < matrix.rows; ++i) {
+    std::copy_n(matrix.row(i), matrix.cols, dense.data() + i * matrix.cols);
+  }
+  return dense;
+}
+
 LossTargets LossTargets::classes(std::span<const std::int64_t> labels,
                                  std::span<const std::int64_t> rows, std::int64_t num_classes,
                                  const Place& place) {
   require_available(place.device);
-  auto state = std::make_shared<State>();
-  state->device = place.device;
-  state->place = place;
-  state->rows = std::ssize(labels);
-  state->cols = num_classes;
-  state->count = std::max(1.0, static_cast<double>(rows.size()));
+  auto state = made_state(std::ssize(labels), num_classes, static_cast<double>(rows.size()), place);
   Buffer<std::int32_t> times = multiplicities(check_classes, rows, state->rows);
   check_labels(labels, rows, num_classes);
   state->times = placed(std::move(times), place);
@@ -116,18 +120,13 @@ LossTargets LossTargets::binary(MatrixView<const float> targets, std::span<const
                                 const Place& place) {
   require_available(place.device);
   check_binary.readable(targets, "targets");
-  auto state = std::make_shared<State>();
+  const double count = static_cast<double>(rows.size()) * static_cast<double>(targets.cols);
+  auto state = made_state(targets.rows, targets.cols, count, place);
   state->is_binary = true;
-  state->device = place.device;
-  state->place = place;
-  state->rows = targets.rows;
-  state->cols = targets.cols;
-  state->count =
-      std::max(1.0, static_cast<double>(rows.size()) * static_cast<double>(targets.cols));
   Buffer<std::int32_t> times = multiplicities(check_binary, rows, targets.rows);
   check_targets(targets, times);
   state->times = placed(std::move(times), place);
-  state->targets = placed(dense_targets(targets), place);
+  state->targets = placed(without_gaps(targets), place);
   return LossTargets(std::move(state));
 }
 

@@ -19,6 +19,9 @@ Buffer<T> placed(Buffer<T> values, const Place& place) {
   return copy;
 }
 
+/// The rows of a matrix, one behind another.
+Buffer<float> without_gaps(MatrixView<const float> matrix);
+
 /// The arrays lie on the device. Losses walk over all rows with `times`, how often each was chosen:
 /// a row listed twice counts twice without two threads writing to it.
 struct LossTargets::State {

@@ -3,10 +3,9 @@
 
 #include "tessera/core/parallel.hpp"
 
-#include "ops/check.hpp"
-#include "ops/cpu_dense_ops.hpp"
-#include "ops/row_ranges.hpp"
-#include "ops/wide_rows.hpp"
+#include "ops/dense/cpu_dense_ops.hpp"
+#include "ops/dense/wide_rows.hpp"
+#include "ops/plan/check.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -21,13 +20,14 @@ struct Sgd {
         momentum(static_cast<T>(options.momentum)),
         weight_decay(static_cast<T>(options.weight_decay)) {}
 
-  void plain(const T* gradient, T* parameter, std::int64_t count) const {
-    for (std::int64_t j = 0; j < count; ++j) {
-      parameter[j] -= learning_rate * (gradient[j] + weight_decay * parameter[j]);
+  /// Without momentum there is no velocity.
+  void operator()(const T* gradient, T* parameter, T* velocity, T*, std::int64_t count) const {
+    if (velocity == nullptr) {
+      for (std::int64_t j = 0; j < count; ++j) {
+        parameter[j] -= learning_rate * (gradient[j] + weight_decay * parameter[j]);
+      }
+      return;
     }
-  }
-
-  void with_momentum(const T* gradient, T* parameter, T* velocity, std::int64_t count) const {
     for (std::int64_t j = 0; j < count; ++j) {
       velocity[j] = momentum * velocity[j] + (gradient[j] + weight_decay * parameter[j]);
       parameter[j] -= learning_rate * velocity[j];
@@ -110,18 +110,10 @@ template <class G, class T>
 void run(const OptimiserOptions& options, std::int64_t step, const Gradient<G>& gradient,
          MatrixView<T> parameter, MatrixView<T> first, MatrixView<T> second) {
   if (options.kind != OptimiserKind::sgd) {
-    const Adam<T> adam(options, step);
-    for_each_run(gradient, parameter, first, second, adam);
-  } else if (options.momentum != 0) {
-    const Sgd<T> sgd(options);
-    for_each_run(gradient, parameter, first, second,
-                 [&](const T* g, T* p, T* velocity, T*, std::int64_t count) {
-                   sgd.with_momentum(g, p, velocity, count);
-                 });
+    for_each_run(gradient, parameter, first, second, Adam<T>(options, step));
   } else {
-    const Sgd<T> sgd(options);
-    for_each_run(gradient, parameter, first, second,
-                 [&](const T* g, T* p, T*, T*, std::int64_t count) { sgd.plain(g, p, count); });
+    if (options.momentum == 0) first = {};
+    for_each_run(gradient, parameter, first, {}, Sgd<T>(options));
   }
 }
 
@@ -136,26 +128,26 @@ OptimiserCall at_present(const OptimiserCall& call) {
 
 }  // namespace
 
-void CpuDenseOps::optimiser_step(const OptimiserCall& given, Stream stream) const {
+void run_on_cpu(const OptimiserCall& given) {
   const OptimiserCall call = at_present(given);
   for (const OptimiserTarget& target : call.targets) {
     OptimiserOptions options = call.options;
     options.weight_decay *= target.decay;
-    visit_floating(target.gradient.type, [&](auto element) {
-      using G = decltype(element);
+    visit_stored(target.gradient.type, [&]<class G>() {
       using T = Wide<G>;
       const Gradient<G> gradient{target.gradient.as<G>(), target.gradient_is_turned};
       run(options, call.step, gradient, target.parameter.as<T>(), target.first.as<T>(),
           target.second.as<T>());
     });
-    if (!target.rounded.absent()) copy(target.parameter, target.rounded, stream);
+    if (!target.rounded.absent()) run_on_cpu(CopyCall{target.parameter, target.rounded});
     if (!target.turned.absent()) {
-      transpose(target.rounded.absent() ? target.parameter : target.rounded, target.turned, stream);
+      run_on_cpu(TransposeCall{target.rounded.absent() ? target.parameter : target.rounded,
+                               target.turned});
     }
   }
-  if (call.advancing != nullptr) advance(call.advancing, stream);
+  if (call.advancing != nullptr) run_on_cpu(AdvanceCall{call.advancing});
 }
 
-void CpuDenseOps::advance(StepClock* clock, Stream) const { ++clock->step; }
+void run_on_cpu(const AdvanceCall& call) { ++call.clock->step; }
 
 }  // namespace tessera::ops

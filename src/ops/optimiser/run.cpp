@@ -5,8 +5,8 @@
 
 #include "tessera/ops/optimiser.hpp"
 
-#include "ops/check.hpp"
-#include "ops/dense_ops.hpp"
+#include "ops/dense/dense_ops.hpp"
+#include "ops/plan/check.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -46,10 +46,6 @@ void check_target(const Checker& check, const OptimiserOptions& options,
              "keep parameters in fp32 and have them rounded to bf16 (OptimiserTarget::rounded)");
   check.that(std::isfinite(target.decay) && target.decay >= 0,
              fmt::format("decay is {}, expected a number from 0", target.decay));
-  const auto like_parameter = [&](const ConstOperand& operand, const char* name) {
-    check.matrix(operand, name, {parameter.type, parameter.rows, parameter.cols});
-    check.apart(parameter, "parameter", operand, name);
-  };
   // bf16 beside an fp32 parameter, or as the parameter is.
   const auto type_beside = [&](ElementType type) {
     const bool is_narrow = type == ElementType::bf16 && parameter.type == ElementType::fp32;
@@ -59,25 +55,31 @@ void check_target(const Checker& check, const OptimiserOptions& options,
   check.matrix(target.gradient, turned ? "gradient (transposed)" : "gradient",
                {type_beside(target.gradient.type), turned ? parameter.cols : parameter.rows,
                 turned ? parameter.rows : parameter.cols});
-  check.apart(parameter, "parameter", target.gradient, "gradient");
+  const Named of_parameter{parameter, "parameter"}, gradient{target.gradient, "gradient"};
+  check.apart(parameter, "parameter", {gradient});
   check.optional_matrix(target.rounded, "rounded",
                         {ElementType::bf16, parameter.rows, parameter.cols});
-  check.apart(target.rounded, "rounded", parameter, "parameter");
-  check.apart(target.rounded, "rounded", target.gradient, "gradient");
+  check.apart(target.rounded, "rounded", {of_parameter, gradient});
   const Operand& copied = target.rounded.absent() ? parameter : target.rounded;
   check.optional_matrix(target.turned, "turned", {copied.type, parameter.cols, parameter.rows});
-  check.apart(target.turned, "turned", parameter, "parameter");
-  check.apart(target.turned, "turned", target.rounded, "rounded");
-  check.apart(target.turned, "turned", target.gradient, "gradient");
+  check.apart(target.turned, "turned", {of_parameter, {target.rounded, "rounded"}, gradient});
+  const Expected like_parameter{parameter.type, parameter.rows, parameter.cols};
   if (needs_first(options)) {
-    like_parameter(target.first, "first");
-    check.apart(target.first, "first", target.gradient, "gradient");
+    check.matrix(target.first, "first", like_parameter);
+    check.apart(parameter, "parameter", target.first, "first");
+    check.apart(target.first, "first", {gradient});
   }
   if (needs_second(options)) {
-    like_parameter(target.second, "second");
-    check.apart(target.second, "second", target.gradient, "gradient");
-    check.apart(target.second, "second", target.first, "first");
+    check.matrix(target.second, "second", like_parameter);
+    check.apart(parameter, "parameter", target.second, "second");
+    check.apart(target.second, "second", {gradient, {target.first, "first"}});
   }
+}
+
+void run(const Checker& check, const OptimiserCall& call, Device device, Stream stream) {
+  check_options(check, call.options);
+  for (const OptimiserTarget& target : call.targets) check_target(check, call.options, target);
+  dense_ops(device).run(call, stream);
 }
 
 }  // namespace
@@ -87,33 +89,27 @@ void optimiser_step(const OptimiserOptions& options, std::int64_t step, ConstOpe
                     Stream stream) {
   const Checker check("optimiser_step", device);
   check.that(step >= 1, fmt::format("step is {}, steps count from 1", step));
-  check_options(check, options);
   const OptimiserTarget target{gradient, parameter, first, second};
-  check_target(check, options, target);
-  dense_ops(device).optimiser_step({options, step, nullptr, {&target, 1}}, stream);
+  run(check, {options, step, nullptr, {&target, 1}}, device, stream);
 }
 
 void optimiser_step(const OptimiserOptions& options, const StepClock* clock,
                     std::span<const OptimiserTarget> targets, Device device, Stream stream) {
   const Checker check("optimiser_step", device);
   check.that(clock != nullptr, "there is no clock");
-  check_options(check, options);
-  for (const OptimiserTarget& target : targets) check_target(check, options, target);
-  dense_ops(device).optimiser_step({options, 1, clock, targets}, stream);
+  run(check, {options, 1, clock, targets}, device, stream);
 }
 
 void step_and_advance(const OptimiserOptions& options, StepClock* clock, std::uint32_t* counter,
                       std::span<const OptimiserTarget> targets, Device device, Stream stream) {
   const Checker check("step_and_advance", device);
   check.that(clock != nullptr && counter != nullptr, "there is no clock");
-  check_options(check, options);
-  for (const OptimiserTarget& target : targets) check_target(check, options, target);
-  dense_ops(device).optimiser_step({options, 1, clock, targets, clock, counter}, stream);
+  run(check, {options, 1, clock, targets, clock, counter}, device, stream);
 }
 
 void advance(StepClock* clock, Device device, Stream stream) {
   Checker("advance", device).that(clock != nullptr, "there is no clock");
-  dense_ops(device).advance(clock, stream);
+  dense_ops(device).run(AdvanceCall{clock}, stream);
 }
 
 }  // namespace tessera::ops

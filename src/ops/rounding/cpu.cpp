@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "ops/check.hpp"
-#include "ops/cpu_dense_ops.hpp"
+#include "ops/dense/cpu_dense_ops.hpp"
+#include "ops/dense/row_ranges.hpp"
+#include "ops/plan/check.hpp"
 #include "ops/rounding/formula.hpp"
-#include "ops/row_ranges.hpp"
 #include "tessera/core/parallel.hpp"
 
 namespace tessera::ops {
@@ -125,42 +125,42 @@ Reaches<T> reaches_for(const RoundingCall& call, const Scaled<T>& from, bool by_
   return reaches;
 }
 
-}  // namespace
-
-void CpuDenseOps::round_to_codes(const RoundingCall& call, Stream) const {
-  visit_wide(call.x.type, [&](auto element) {
-    using T = decltype(element);
-    const auto y = call.y.as<T>();
-    Scaled<T> from{call.x.as<T>(), {}};
-    if (call.row_scale.data != nullptr) from.scale = call.row_scale.as<float>();
-    const auto& x = from.x;
-    if (call.range == RoundingRange::rows) {
-      for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          const bool finds = call.found_ranges != nullptr;
-          const Reach<T> reach = finds ? reach_of(from, i, i + 1) : given<T>(call.ranges + i * 2);
-          if (finds) keep(reach, call.found_ranges + i * 2);
-          const CodeSteps<T> steps(reach.above, reach.below, call.bits);
-          const T factor = from.factor(i);
-          for (std::int64_t j = 0; j < x.cols; ++j) y(i, j) = steps(x(i, j), factor);
-        }
-      });
-      return;
-    }
-    const bool by_columns = call.range == RoundingRange::columns;
-    std::vector<CodeSteps<T>> steps;
-    for (const Reach<T>& reach : reaches_for(call, from, by_columns)) {
-      steps.emplace_back(reach.above, reach.below, call.bits);
-    }
-    for_row_ranges(x.rows, x.cols, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const T factor = from.factor(i);
-        for (std::int64_t j = 0; j < x.cols; ++j) {
-          y(i, j) = steps[by_columns ? static_cast<std::size_t>(j) : 0](x(i, j), factor);
-        }
-      }
+template <class T>
+void round(const RoundingCall& call) {
+  const auto y = call.y.as<T>();
+  Scaled<T> from{call.x.as<T>(), {}};
+  if (call.row_scale.data != nullptr) from.scale = call.row_scale.as<float>();
+  const auto& x = from.x;
+  const auto round_row = [&](std::int64_t i, auto&& steps_of_column) {
+    const T factor = from.factor(i);
+    for (std::int64_t j = 0; j < x.cols; ++j) y(i, j) = steps_of_column(j)(x(i, j), factor);
+  };
+  if (call.range == RoundingRange::rows) {
+    return for_each_row(x.rows, x.cols, [&](std::int64_t i) {
+      const bool finds = call.found_ranges != nullptr;
+      const Reach<T> reach = finds ? reach_of(from, i, i + 1) : given<T>(call.ranges + i * 2);
+      if (finds) keep(reach, call.found_ranges + i * 2);
+      const CodeSteps<T> steps(reach.above, reach.below, call.bits);
+      round_row(i, [&](std::int64_t) -> const CodeSteps<T>& { return steps; });
+    });
+  }
+  const bool by_columns = call.range == RoundingRange::columns;
+  std::vector<CodeSteps<T>> steps;
+  for (const Reach<T>& reach : reaches_for(call, from, by_columns)) {
+    steps.emplace_back(reach.above, reach.below, call.bits);
+  }
+  for_each_row(x.rows, x.cols, [&](std::int64_t i) {
+    round_row(i, [&](std::int64_t j) -> const CodeSteps<T>& {
+      return steps[by_columns ? static_cast<std::size_t>(j) : 0];
     });
   });
+}
+
+}  // namespace
+
+void run_on_cpu(const RoundingCall& call) {
+  // Not bf16 (run.cpp).
+  call.x.type == ElementType::fp64 ? round<double>(call) : round<float>(call);
 }
 
 }  // namespace tessera::ops

@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "ops/check.hpp"
-#include "ops/check_options.hpp"
-#include "ops/dense_ops.hpp"
+#include "ops/dense/dense_ops.hpp"
+#include "ops/plan/check.hpp"
 #include "tessera/quant/affine.hpp"
 
 namespace tessera::ops {
@@ -28,7 +27,7 @@ void round(const char* op, const RoundingCall& call, const ConstOperand& ranges,
                                                                       : x.cols;
   check.matrix(ranges, "ranges", {ElementType::fp32, num_ranges, 2});
   check.optional_matrix(call.row_scale, "row_scale", {ElementType::fp32, x.rows, 1});
-  dense_ops(device).round_to_codes(call, stream);
+  dense_ops(device).run(call, stream);
 }
 
 }  // namespace

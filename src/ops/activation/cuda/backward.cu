@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda_handles.hpp"
 #include "cuda/elements.cuh"
 #include "cuda/precision.cuh"
 #include "cuda/sums.cuh"
-#include "ops/activation/cuda/formula.cuh"
-#include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/gradient_source.cuh"
 #include "ops/cuda/operands.cuh"
-#include "ops/dense_workspace.hpp"
+#include "ops/dense/cuda/activation_formula.cuh"
+#include "ops/dense/cuda/dense_ops.hpp"
+#include "ops/dense/dense_workspace.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -81,24 +80,21 @@ struct ActivateBackward {
 
 }  // namespace
 
-void CudaDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
-                                     const ActivationFormula& formula, ConstOperand grad_y,
-                                     Operand grad_x, Operand grad_bias, Stream stream,
-                                     const DenseWorkspace* workspace,
-                                     const GradientFactors& factors) const {
+void CudaDenseRun::run(const ActivationGradCall& call) const {
+  const ConstOperand &x = call.x, &bias = call.bias;
+  const Operand &grad_x = call.grad_x, &grad_bias = call.grad_bias;
+  const GradientFactors& factors = call.factors;
   release_calls(workspace);
-  const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_type(x.type, [&](auto element) {
-    using T = decltype(element);
+  cuda::visit_type(x.type, [&]<class T>(T) {
     const auto run = [&](const auto& gradient) {
       const ActivateBackward<T, std::decay_t<decltype(gradient)>> function{
           rows_of<T>(x),      values_of<T>(bias),      gradient,
-          rows_of<T>(grad_x), values_of<T>(grad_bias), DeviceFormula(formula)};
+          rows_of<T>(grad_x), values_of<T>(grad_bias), DeviceFormula(call.formula)};
       auto extent =
           gradient.extend(cuda::Extent{x.rows, x.cols}.with(function.x).with(function.grad_x));
       if (!grad_bias.absent()) {
         extent = extent.with(columns_of(function.bias));
-        const DenseWorkspaceUse use(workspace, "the gradient of a bias", device_, stream);
+        const DenseWorkspaceUse use(workspace, "the gradient of a bias", device, stream);
         const cuda::Workspace parts = cuda::workspace_in(use.data());
         if constexpr (std::is_same_v<std::decay_t<decltype(gradient)>, ProductGradient<T>>) {
           cuda::for_long_columns<cuda::columns_at_once>(extent, function, parts, stream);
@@ -115,7 +111,7 @@ void CudaDenseOps::activate_backward(ConstOperand x, ConstOperand bias,
       }
     };
     if (factors.absent()) {
-      run(MatrixGradient<T>{rows_of<T>(grad_y)});
+      run(MatrixGradient<T>{rows_of<T>(call.grad_y)});
     } else {
       run(ProductGradient<T>(factors));
     }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda_handles.hpp"
 #include "cuda/elements.cuh"
 #include "cuda/precision.cuh"
-#include "ops/activation/cuda/formula.cuh"
-#include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
+#include "ops/dense/cuda/activation_formula.cuh"
+#include "ops/dense/cuda/dense_ops.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -35,15 +34,12 @@ struct Activate {
 
 }  // namespace
 
-void CudaDenseOps::activate(ConstOperand x, ConstOperand bias, const ActivationFormula& formula,
-                            Operand y, Stream stream) const {
-  const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_type(x.type, [&](auto element) {
-    using T = decltype(element);
-    const Activate<T> function{rows_of<T>(x), values_of<T>(bias), rows_of<T>(y),
-                               DeviceFormula(formula)};
-    auto extent = cuda::Extent{x.rows, x.cols}.with(function.x).with(function.y);
-    extent = bias.absent() ? extent.flattened() : extent.with(columns_of(function.bias));
+void CudaDenseRun::run(const ActivationCall& call) const {
+  cuda::visit_type(call.x.type, [&]<class T>(T) {
+    const Activate<T> function{rows_of<T>(call.x), values_of<T>(call.bias), rows_of<T>(call.y),
+                               DeviceFormula(call.formula)};
+    auto extent = cuda::Extent{call.x.rows, call.x.cols}.with(function.x).with(function.y);
+    extent = call.bias.absent() ? extent.flattened() : extent.with(columns_of(function.bias));
     // A few are sooner done by more threads.
     constexpr std::int64_t few = 1 << 17;
     if (extent.size() <= few) {

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda_handles.hpp"
-#include "cuda/dot.cuh"
 #include "cuda/precision.cuh"
 #include "cuda/team_row.cuh"
-#include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
+#include "ops/dense/cuda/dense_ops.hpp"
 
 namespace tessera::ops {
 namespace {
+
+/// Adds a . b, in double, so that squares neither overflow nor vanish.
+template <int width>
+__device__ void add_dot(double& sum, const float (&a)[width], const float (&b)[width]) {
+#pragma unroll
+  for (int i = 0; i < width; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+}
 
 /// Calls `run(kept)`: whether a lane has one chunk of the row and keeps it, or reads again.
 template <int width, bool aligned, class Run>
@@ -23,7 +28,8 @@ __device__ void by_length(const cuda::RowTeam<width, aligned>& team, Run&& run) 
 /// fraction of the time. Rows without a length, or not finite, are none of them.
 __device__ inline bool fits_fp32(double squares) { return squares > 1e-24 && squares < 1e24; }
 
-template <class T>
+/// Without what is scaled all is done in double.
+template <class T, bool scales>
 struct UnitRows {
   cuda::Rows<const T> x;
   cuda::Rows<T> unit, scaled;
@@ -36,10 +42,10 @@ struct UnitRows {
       const cuda::TeamRow<T, width, aligned, decltype(kept)::value> row(team, x);
       double squares = 0;
       row.each([&](const cuda::Elements<width, aligned>&, const float(&values)[width]) {
-        cuda::add_dot(squares, values, values);
+        add_dot(squares, values, values);
       });
       squares = team.sum(squares);
-      if (fits_fp32(squares)) {
+      if (scales && fits_fp32(squares)) {
         store(row, sqrtf(static_cast<float>(squares)), static_cast<float>(epsilon));
       } else {
         store(row, sqrt(squares), epsilon);
@@ -51,7 +57,7 @@ struct UnitRows {
   template <class Number, int width, bool aligned, int kept>
   __device__ void store(const cuda::TeamRow<T, width, aligned, kept>& row, Number length,
                         Number shortest) const {
-    const float sharpness = cuda::widen(*learned);
+    const float sharpness = scales ? cuda::widen(*learned) : 0.0f;
     const Number factor = 1 / (length < shortest ? shortest : length);
     row.each([&](const cuda::Elements<width, aligned>& place, const float(&values)[width]) {
       float results[width];
@@ -60,17 +66,19 @@ struct UnitRows {
         results[i] = static_cast<float>(static_cast<Number>(values[i]) * factor);
       }
       place.store(results, unit);
-      // What is scaled is what the other side sees: rounded as it is stored.
+      if constexpr (scales) {
+        // What is scaled is what the other side sees: rounded as it is stored.
 #pragma unroll
-      for (int i = 0; i < width; ++i) {
-        results[i] = sharpness * cuda::widen(cuda::narrow<T>(results[i]));
+        for (int i = 0; i < width; ++i) {
+          results[i] = sharpness * cuda::widen(cuda::narrow<T>(results[i]));
+        }
+        place.store(results, scaled);
       }
-      place.store(results, scaled);
     });
   }
 };
 
-template <class T>
+template <class T, bool scales>
 struct UnitRowsBackward {
   cuda::Rows<const T> x, grad_unit, grad_scaled;
   cuda::Rows<T> grad_x;
@@ -82,16 +90,17 @@ struct UnitRowsBackward {
     by_length(team, [&](auto kept) {
       using Place = cuda::Elements<width, aligned>;
       using Row = cuda::TeamRow<T, width, aligned, decltype(kept)::value>;
-      const Row values(team, x), of_unit(team, grad_unit), of_scaled(team, grad_scaled);
+      const Row values(team, x), of_unit(team, grad_unit);
+      const Row of_scaled(team, scales ? grad_scaled : grad_unit);
       double squares = 0, product = 0;
       each_gradient(values, of_unit, of_scaled,
                     [&](const Place&, const float(&v)[width], const float(&gradients)[width]) {
-                      cuda::add_dot(squares, v, v);
-                      cuda::add_dot(product, gradients, v);
+                      add_dot(squares, v, v);
+                      add_dot(product, gradients, v);
                     });
       squares = team.sum(squares);
       product = team.sum(product);
-      const bool fits = fits_fp32(squares);
+      const bool fits = scales && fits_fp32(squares);
       const double length = fits ? sqrtf(static_cast<float>(squares)) : sqrt(squares);
       const bool is_short = length < epsilon;
       const double divisor = is_short ? epsilon : length;
@@ -114,7 +123,7 @@ struct UnitRowsBackward {
                                 const cuda::TeamRow<T, width, aligned, kept>& of_unit,
                                 const cuda::TeamRow<T, width, aligned, kept>& of_scaled,
                                 Visit&& visit) const {
-    const float sharpness = cuda::widen(*learned);
+    const float sharpness = scales ? cuda::widen(*learned) : 0.0f;
     using Place = cuda::Elements<width, aligned>;
     values.each_with(of_unit, of_scaled,
                      [&](const Place& place, const float(&v)[width], const float(&first)[width],
@@ -122,7 +131,7 @@ struct UnitRowsBackward {
                        float gradients[width];
 #pragma unroll
                        for (int i = 0; i < width; ++i) {
-                         gradients[i] = first[i] + sharpness * second[i];
+                         gradients[i] = scales ? first[i] + sharpness * second[i] : first[i];
                        }
                        visit(place, v, gradients);
                      });
@@ -138,52 +147,56 @@ struct UnitRowsBackward {
     each_gradient(values, of_unit, of_scaled,
                   [&](const Place& place, const float(&v)[width], const float(&gradients)[width]) {
                     float sums[width];
-                    place.load(cuda::Rows<const T>{grad_x.data, grad_x.stride}, sums);
+                    if constexpr (scales) {
+                      place.load(cuda::Rows<const T>{grad_x.data, grad_x.stride}, sums);
+                    }
 #pragma unroll
                     for (int i = 0; i < width; ++i) {
                       const Number across =
                           static_cast<Number>(gradients[i]) - along * static_cast<Number>(v[i]);
-                      sums[i] += static_cast<float>(across * factor);
+                      const auto through = static_cast<float>(across * factor);
+                      sums[i] = scales ? sums[i] + through : through;
                     }
                     place.store(sums, grad_x);
                   });
   }
 };
 
+template <class T, bool scales>
+void launch(const UnitRowsCall& call, Stream stream) {
+  const UnitRows<T, scales> function{rows_of<T>(call.x), rows_of<T>(call.unit),
+                                     rows_of<T>(call.scaled), values_of<T>(call.factor),
+                                     call.epsilon};
+  const auto extent = cuda::Extent{call.x.rows, call.x.cols}
+                          .with(function.x)
+                          .with(function.unit)
+                          .with(function.scaled);
+  cuda::for_rows<cuda::chunk<T>>(extent, 1, function, stream);
+}
+
+template <class T, bool scales>
+void launch(const UnitRowsGradCall& call, Stream stream) {
+  const UnitRowsBackward<T, scales> function{
+      rows_of<T>(call.x),      rows_of<T>(call.grad_unit), rows_of<T>(call.grad_scaled),
+      rows_of<T>(call.grad_x), values_of<T>(call.factor),  call.epsilon};
+  const auto extent = cuda::Extent{call.x.rows, call.x.cols}
+                          .with(function.x)
+                          .with(function.grad_unit)
+                          .with(function.grad_scaled)
+                          .with(function.grad_x);
+  cuda::for_rows<cuda::chunk<T>>(extent, 1, function, stream);
+}
+
+template <class Call>
+void launch_for(const Call& call, Stream stream) {
+  cuda::visit_type(call.x.type, [&]<class T>(T) {
+    call.factor.absent() ? launch<T, false>(call, stream) : launch<T, true>(call, stream);
+  });
+}
+
 }  // namespace
 
-void CudaDenseOps::unit_rows(ConstOperand x, ConstOperand factor, Operand unit, Operand scaled,
-                             double epsilon, Stream stream) const {
-  const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_type(x.type, [&](auto element) {
-    using T = decltype(element);
-    const UnitRows<T> function{rows_of<T>(x), rows_of<T>(unit), rows_of<T>(scaled),
-                               values_of<T>(factor), epsilon};
-    const auto extent =
-        cuda::Extent{x.rows, x.cols}.with(function.x).with(function.unit).with(function.scaled);
-    cuda::for_rows<cuda::chunk<T>>(extent, 1, function, stream);
-  });
-}
-
-void CudaDenseOps::unit_rows_backward(ConstOperand x, ConstOperand factor, Operand grad_unit,
-                                      Operand grad_scaled, Operand grad_x, double epsilon,
-                                      Stream stream) const {
-  const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_type(x.type, [&](auto element) {
-    using T = decltype(element);
-    const UnitRowsBackward<T> function{rows_of<T>(x),
-                                       rows_of<T>(ConstOperand(grad_unit)),
-                                       rows_of<T>(ConstOperand(grad_scaled)),
-                                       rows_of<T>(grad_x),
-                                       values_of<T>(factor),
-                                       epsilon};
-    const auto extent = cuda::Extent{x.rows, x.cols}
-                            .with(function.x)
-                            .with(function.grad_unit)
-                            .with(function.grad_scaled)
-                            .with(function.grad_x);
-    cuda::for_rows<cuda::chunk<T>>(extent, 1, function, stream);
-  });
-}
+void CudaDenseRun::run(const UnitRowsCall& call) const { launch_for(call, stream); }
+void CudaDenseRun::run(const UnitRowsGradCall& call) const { launch_for(call, stream); }
 
 }  // namespace tessera::ops

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda_handles.hpp"
 #include "cuda/precision.cuh"
 #include "ops/batch_norm/cuda/backward.cuh"
 #include "ops/batch_norm/cuda/columns.cuh"
-#include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/gradient_source.cuh"
 #include "ops/cuda/operands.cuh"
-#include "ops/dense_workspace.hpp"
+#include "ops/dense/cuda/dense_ops.hpp"
+#include "ops/dense/dense_workspace.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -26,16 +25,13 @@ __global__ void columns_of_sums(std::int64_t cols, cuda::Rows<const double> sums
 
 }  // namespace
 
-void CudaDenseOps::batch_norm_backward(const BatchNormGradCall& call, Stream stream,
-                                       const DenseWorkspace* workspace) const {
+void CudaDenseRun::run(const BatchNormGradCall& call) const {
   const ConstOperand& x = call.x;
   if (x.cols == 0) return;
   require_columns(x.cols);
-  const cuda_backend::CurrentDevice current(device_.index);
-  const DenseWorkspaceUse use(workspace, "batch_norm", device_, stream);
+  const DenseWorkspaceUse use(workspace, "batch_norm", device, stream);
   const cuda::Workspace parts = cuda::workspace_in(use.data());
-  cuda::visit_type(x.type, [&](auto element) {
-    using T = decltype(element);
+  cuda::visit_type(x.type, [&]<class T>(T) {
     constexpr int width = cuda::columns_at_once;
     const auto run = [&](const auto& grad_y, const auto& formula) {
       using Gradient = std::decay_t<decltype(grad_y)>;

@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "cuda/sums.cuh"
-#include "ops/activation/cuda/formula.cuh"
 #include "ops/cuda/gradient_source.cuh"
+#include "ops/dense/cuda/activation_formula.cuh"
 #include "ops/gemm/cuda/normed_launch.hpp"
 
 /// The two passes of batch norm's gradient over a matrix.
@@ -86,7 +86,7 @@ struct NormGradientSums {
   T* grad_shift;
   std::int64_t rows;
   cuda::ColumnNumbers* left;
-  GradientColumn* columns_left;  ///< for whoever makes dX; may be null
+  GradientColumn* columns_left;  ///< for the kernel that makes dX; may be null
 
   static constexpr int num_sums = 2;
   static constexpr int rows_ahead = Normalised<T, Gradient, Formula>::rows_ahead;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda_handles.hpp"
 #include "cuda/precision.cuh"
 #include "ops/batch_norm/cuda/columns.cuh"
 #include "ops/batch_norm/cuda/forward.cuh"
-#include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
-#include "ops/dense_workspace.hpp"
+#include "ops/dense/cuda/dense_ops.hpp"
+#include "ops/dense/dense_workspace.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -35,30 +34,17 @@ __global__ void running_columns(std::int64_t cols, const Statistics<T> statistic
 
 }  // namespace
 
-void CudaDenseOps::batch_norm(const BatchNormCall& call, Stream stream,
-                              const DenseWorkspace* workspace) const {
+void CudaDenseRun::run(const BatchNormCall& call) const {
   const ConstOperand& x = call.x;
   if (x.cols == 0) return;
   require_columns(x.cols);
-  const cuda_backend::CurrentDevice current(device_.index);
-  const DenseWorkspaceUse use(workspace, "batch_norm", device_, stream);
+  const DenseWorkspaceUse use(workspace, "batch_norm", device, stream);
   const cuda::Workspace parts = cuda::workspace_in(use.data());
   auto* const columns =
       call.columns.absent() ? parts.columns : static_cast<cuda::ColumnNumbers*>(call.columns.data);
-  cuda::visit_type(x.type, [&](auto element) {
-    using T = decltype(element);
+  cuda::visit_type(x.type, [&]<class T>(T) {
     constexpr int width = cuda::columns_at_once;
-    const Statistics<T> statistics{values_of<float>(call.gamma),
-                                   values_of<float>(call.beta),
-                                   values_of<T>(call.shift),
-                                   values_of<float>(call.state.running_mean),
-                                   values_of<float>(call.state.running_variance),
-                                   values_of<float>(call.saved_mean),
-                                   values_of<float>(call.saved_inverse_deviation),
-                                   call.options.epsilon,
-                                   call.options.momentum,
-                                   x.rows,
-                                   columns};
+    const Statistics<T> statistics = statistics_of<T>(call, columns);
     const auto from = rows_of<T>(x);
     const Normalise<T> normalise{from, rows_of<T>(call.y), columns, DeviceFormula(call.formula)};
     const auto extent = cuda::Extent{x.rows, x.cols}.with(from).with(normalise.y);

@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "cuda/sums.cuh"
-#include "ops/activation/cuda/formula.cuh"
+#include "ops/dense/cuda/activation_formula.cuh"
 
 /// The two passes of batch norm over a matrix.
 namespace tessera::ops {
@@ -174,9 +174,7 @@ struct Normalise {
   using Term = float;
 
   template <int width>
-  struct Numbers {
-    cuda::ColumnNumbers of[width];
-  };
+  using Numbers = cuda::KeptNumbers<width>;
   template <int width>
   using Fetched = cuda::Pack<T, width>;
 
@@ -188,10 +186,7 @@ struct Normalise {
   template <int width, bool aligned>
   __device__ Numbers<width> columns(const cuda::Elements<width, aligned>&,
                                     const cuda::ColumnNumbers* given) const {
-    Numbers<width> kept;
-#pragma unroll
-    for (int i = 0; i < width; ++i) kept.of[i] = given[i];
-    return kept;
+    return cuda::keep_numbers<width>(given);
   }
 
   template <int width, bool aligned>

@@ -5,10 +5,11 @@
 #include <bit>
 
 #include "core/cuda_handles.hpp"
+#include "ops/batch_norm/cuda/columns.cuh"
 #include "ops/chain/cuda/steps.cuh"
-#include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
-#include "ops/dense_workspace.hpp"
+#include "ops/dense/cuda/dense_ops.hpp"
+#include "ops/dense/dense_workspace.hpp"
 #include "ops/loss/targets.hpp"
 
 namespace tessera::ops {
@@ -104,20 +105,9 @@ class LaunchMaker {
                  rows_of<T>(call.weight), false, nullptr, values_of<T>(call.grad_x_sums)});
   }
   void operator()(const BatchNormCall& call) {
-    const Statistics<T> statistics{values_of<float>(call.gamma),
-                                   values_of<float>(call.beta),
-                                   values_of<T>(call.shift),
-                                   values_of<float>(call.state.running_mean),
-                                   values_of<float>(call.state.running_variance),
-                                   values_of<float>(call.saved_mean),
-                                   values_of<float>(call.saved_inverse_deviation),
-                                   call.options.epsilon,
-                                   call.options.momentum,
-                                   call.x.rows,
-                                   nullptr};
     const int x = read(call.x), y = written(call.y);
     next(ChainKind::norm, 0).norm = {x, y, call.options.training, is_relu(call.formula),
-                                     statistics};
+                                     statistics_of<T>(call, nullptr)};
     launch_.exchanges = launch_.exchanges || call.options.training;
   }
   void operator()(const BatchNormGradCall& call) {
@@ -225,15 +215,14 @@ class LaunchMaker {
 /// Runs as many of the first calls as one launch has room for, and returns how many these are: none
 /// where the blocks cannot run at once.
 template <class T>
-std::size_t run(std::span<const ChainCall> calls, std::int64_t rows, int room, std::byte* memory,
-                Stream stream) {
+std::size_t run_first(std::span<const ChainCall> calls, std::int64_t rows, int room,
+                      std::byte* memory, Stream stream) {
   const int blocks = blocks_for(rows);
   LaunchMaker<T> maker(rows, blocks, room, memory);
   std::size_t added = 0;
   while (added < calls.size() && maker.add(calls[added])) ++added;
   if (added == 0) return 0;
-  const auto chosen = takes_cluster(rows) ? run_chain_in_cluster<T> : run_chain_in_grid<T>;
-  return chosen(maker.launch(), blocks, stream) ? added : 0;
+  return launch_chain(maker.launch(), takes_cluster(rows), blocks, stream) ? added : 0;
 }
 
 /// How many bytes blocks have for matrices on a GPU: -1 as long as that is unknown, 0 where there
@@ -256,10 +245,9 @@ int room_on(Device device, bool in_cluster) {
   int room = known->load(std::memory_order_relaxed);
   if (room < 0) {
     const cuda_backend::CurrentDevice current(device.index);
-    room = in_cluster ? std::min(chain_room_in_cluster<float>(most_cluster_chain_blocks),
-                                 chain_room_in_cluster<__nv_bfloat16>(most_cluster_chain_blocks))
-                      : std::min(chain_room_in_grid<float>(most_grid_chain_blocks),
-                                 chain_room_in_grid<__nv_bfloat16>(most_grid_chain_blocks));
+    const int blocks = in_cluster ? most_cluster_chain_blocks : most_grid_chain_blocks;
+    room = std::min(chain_room<float>(in_cluster, blocks),
+                    chain_room<__nv_bfloat16>(in_cluster, blocks));
     if (room < least_chain_room) room = 0;
     known->store(room, std::memory_order_relaxed);
   }
@@ -268,37 +256,35 @@ int room_on(Device device, bool in_cluster) {
 
 }  // namespace
 
-bool CudaDenseOps::chains(const ChainCall& call) const {
+bool CudaDenseRun::chains(const ChainCall& call) const {
   const ConstOperand x = std::visit([](const auto& of) { return of.x; }, call);
   if (x.rows == 0 || x.rows > grid_chain_rows) return false;
   if (x.type != ElementType::fp32 && x.type != ElementType::bf16) return false;
   if (!std::visit(Suits{}, call)) return false;
-  return room_on(device_, takes_cluster(x.rows)) > 0;
+  return room_on(device, takes_cluster(x.rows)) > 0;
 }
 
-std::size_t CudaDenseOps::longest_chain() const { return most_chain_calls; }
+std::size_t CudaDenseRun::longest_chain() { return most_chain_calls; }
 
-void CudaDenseOps::run_chain(std::span<const ChainCall> calls, Stream stream,
-                             const DenseWorkspace* workspace) const {
-  const cuda_backend::CurrentDevice current(device_.index);
+void CudaDenseRun::run_chain(std::span<const ChainCall> calls) const {
   const ConstOperand x = std::visit([](const auto& of) { return of.x; }, calls.front());
-  const auto chosen = x.type == ElementType::fp32 ? run<float> : run<__nv_bfloat16>;
+  const auto chosen = x.type == ElementType::fp32 ? run_first<float> : run_first<__nv_bfloat16>;
   const bool in_cluster = takes_cluster(x.rows);
   {
-    const DenseWorkspaceUse use(workspace, "chain", device_, stream);
+    const DenseWorkspaceUse use(workspace, "chain", device, stream);
     while (!calls.empty()) {
       const std::size_t done =
-          chosen(calls, x.rows, room_on(device_, in_cluster), use.data(), stream);
+          chosen(calls, x.rows, room_on(device, in_cluster), use.data(), stream);
       if (done == 0) break;
       calls = calls.subspan(done);
     }
   }
   if (calls.empty()) return;
   // The context has fewer processors than its GPU: these run one by one, and no more will wait.
-  if (std::atomic<int>* const known = known_room(device_, in_cluster)) {
+  if (std::atomic<int>* const known = known_room(device, in_cluster)) {
     known->store(0, std::memory_order_relaxed);
   }
-  DenseOps::run_chain(calls, stream, workspace);
+  for (const ChainCall& call : calls) std::visit([&](const auto& of) { run(of); }, call);
 }
 
 }  // namespace tessera::ops

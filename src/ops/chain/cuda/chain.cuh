@@ -83,7 +83,7 @@ __device__ void finish_sum(const ChainLaunch<T>& launch, int number, double tota
   if (is_loss && sum == chain_width) *step.loss.value = total * step.loss.share;
 }
 
-/// Brings what steps read: all is on its way before any of it is waited for.
+/// Brings what steps read: all loads are in flight before the first wait.
 template <class T, class Team>
 __device__ void fetch_inputs(const ChainLaunch<T>& launch, const ChainBlock<T>& block,
                              ChainMemory<T, Team>& memory) {
@@ -126,26 +126,22 @@ __global__ __launch_bounds__(chain_threads) void run_chain(
 }
 
 template <class T>
-bool run_chain_in_cluster(const ChainLaunch<T>& launch, int blocks, Stream stream) {
-  cuda::launch_cluster(run_chain<T, ClusterTeam>, blocks, chain_threads, launch.shared_bytes(),
-                       stream, launch);
+bool launch_chain(const ChainLaunch<T>& launch, bool in_cluster, int blocks, Stream stream) {
+  const int bytes = launch.shared_bytes();
+  if (!in_cluster) {
+    return cuda::launch_together(run_chain<T, GridTeam>, blocks, chain_threads, bytes, stream,
+                                 launch);
+  }
+  const auto cluster = static_cast<unsigned>(blocks);
+  cuda::launch_clusters(run_chain<T, ClusterTeam>, dim3(cluster), cluster, chain_threads,
+                        static_cast<std::size_t>(bytes), stream, launch);
   return true;
 }
 
 template <class T>
-bool run_chain_in_grid(const ChainLaunch<T>& launch, int blocks, Stream stream) {
-  return cuda::launch_together(run_chain<T, GridTeam>, blocks, chain_threads, launch.shared_bytes(),
-                               stream, launch);
-}
-
-template <class T>
-int chain_room_in_cluster(int blocks) {
-  return cuda::room_in_cluster(run_chain<T, ClusterTeam>, blocks, chain_threads);
-}
-
-template <class T>
-int chain_room_in_grid(int blocks) {
-  return cuda::room_in_grid(run_chain<T, GridTeam>, blocks, chain_threads);
+int chain_room(bool in_cluster, int blocks) {
+  return in_cluster ? cuda::room_in_cluster(run_chain<T, ClusterTeam>, blocks, chain_threads)
+                    : cuda::room_in_grid(run_chain<T, GridTeam>, blocks, chain_threads);
 }
 
 }  // namespace tessera::ops

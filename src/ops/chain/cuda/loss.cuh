@@ -53,7 +53,7 @@ struct ChainLabels {
 
 static_assert(chain_threads == most_block_rows);
 
-/// What a thread has of them, on its way.
+/// What a thread has of them, in flight.
 struct FetchedLabel {
   std::int32_t times, label;
 };

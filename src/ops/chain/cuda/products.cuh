@@ -15,7 +15,7 @@ struct ChainFactor {
 
 static_assert(chain_threads == chain_width * chain_width);
 
-/// What a thread has of a factor, and of what is added to it, on its way.
+/// What a thread has of a factor, and of what is added to it, in flight.
 template <class T>
 struct FetchedFactor {
   T value, bias;

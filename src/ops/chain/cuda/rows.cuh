@@ -54,7 +54,7 @@ class ChainRows {
     }
   }
 
-  /// Four neighbours on their way from where the rows lie: nothing is done to them before they are
+  /// Four neighbours in flight from where the rows lie: nothing is done to them before they are
   /// kept, as it would wait for them. Those of 16 bits are two words, or one number in each of
   /// four.
   struct FetchedWords {
@@ -169,7 +169,7 @@ class ChainBlock {
     for (int row = first_own(); row < rows_; row += chain_rows) work(row);
   }
 
-  /// What a thread has of two matrices that are read before a step writes them, on its way.
+  /// What a thread has of two matrices that are read before a step writes them, in flight.
   struct FetchedPair {
     static constexpr int rows_at_once = most_block_rows / chain_rows;
     typename ChainRows<T>::Fetched of[2 * rows_at_once];

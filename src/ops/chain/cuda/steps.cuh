@@ -146,14 +146,10 @@ struct ChainLaunch {
 /// In one cluster of so many blocks, or in as many that all run at once. False where there is no
 /// room for them after all.
 template <class T>
-bool run_chain_in_cluster(const ChainLaunch<T>& launch, int blocks, Stream stream);
-template <class T>
-bool run_chain_in_grid(const ChainLaunch<T>& launch, int blocks, Stream stream);
+bool launch_chain(const ChainLaunch<T>& launch, bool in_cluster, int blocks, Stream stream);
 /// How many bytes of shared memory a block on the current GPU has for matrices, or 0 where there is
 /// no room for so many blocks.
 template <class T>
-int chain_room_in_cluster(int blocks);
-template <class T>
-int chain_room_in_grid(int blocks);
+int chain_room(bool in_cluster, int blocks);
 
 }  // namespace tessera::ops

@@ -65,7 +65,7 @@ __device__ inline double2 both_sums(double own) {
 }
 
 /// Adds up `value(block, told)` of what all blocks tell; returns the sum that a thread stands for.
-/// All that a thread reads is on its way before it waits for the first.
+/// All loads of a thread are in flight before it waits for the first.
 template <class Team, class Value>
 __device__ double add_over_blocks(const Team& team, Value&& value, ChainShares& shares) {
   constexpr int at_once = chain_threads / chain_width;

@@ -34,7 +34,7 @@ class ClusterTeam {
     const unsigned side = exchanges_ % 2, parity = exchanges_ / 2 % 2;
     exchanges_ += 1;
     sums_ = memory_.sums[side];
-    if (gridDim.x == 1) {  // nobody to send to
+    if (gridDim.x == 1) {  // no other block
       if (threadIdx.x < chain_width) sums_[0][threadIdx.x] = own;
       __syncthreads();
       return;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/cuda_handles.hpp"
 #include "cuda/elements.cuh"
 #include "cuda/precision.cuh"
-#include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
+#include "ops/dense/cuda/dense_ops.hpp"
+#include "ops/elementwise/cuda/transfer.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -48,12 +48,10 @@ struct ScaleRows {
 
 }  // namespace
 
-void CudaDenseOps::scale_rows(ConstOperand x, ConstOperand scale, Operand y, Stream stream) const {
-  const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_type(x.type, [&](auto from) {
-    cuda::visit_type(y.type, [&](auto to) {
-      using From = decltype(from);
-      using To = decltype(to);
+void CudaDenseRun::run(const ScaleRowsCall& call) const {
+  const auto& [x, scale, y] = call;
+  cuda::visit_type(x.type, [&]<class From>(From) {
+    cuda::visit_type(y.type, [&]<class To>(To) {
       const ScaleRows<From, To> function{rows_of<From>(x), rows_of<float>(scale), rows_of<To>(y)};
       const auto extent = cuda::Extent{x.rows, x.cols}.with(function.x).with(function.y);
       cuda::for_elements<std::max(cuda::chunk<From>, cuda::chunk<To>)>(extent, function, stream);
@@ -61,12 +59,12 @@ void CudaDenseOps::scale_rows(ConstOperand x, ConstOperand scale, Operand y, Str
   });
 }
 
-void CudaDenseOps::copy(ConstOperand x, Operand y, Stream stream) const {
-  const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_type(x.type, [&](auto from) {
-    cuda::visit_type(y.type, [&](auto to) {
-      using From = decltype(from);
-      using To = decltype(to);
+void CudaDenseRun::run(const CopyCall& call) const {
+  const auto& [x, y] = call;
+  if (x.rows == 0 || x.cols == 0) return;
+  if (x.device != y.device) return transfer(x, y, device, stream);
+  cuda::visit_type(x.type, [&]<class From>(From) {
+    cuda::visit_type(y.type, [&]<class To>(To) {
       const Copy<From, To> function{rows_of<From>(x), rows_of<To>(y)};
       const auto extent =
           cuda::Extent{x.rows, x.cols}.with(function.x).with(function.y).flattened();

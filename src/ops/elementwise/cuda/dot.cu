@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda_handles.hpp"
 #include "cuda/precision.cuh"
 #include "cuda/sums.cuh"
-#include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
-#include "ops/dense_workspace.hpp"
+#include "ops/dense/cuda/dense_ops.hpp"
+#include "ops/dense/dense_workspace.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -19,7 +18,7 @@ __global__ __launch_bounds__(cuda::sum_threads) void add_products(std::int64_t s
   constexpr int width = cuda::chunk<T>;
   cuda::Elements<width, aligned> place;
   place.cols = cols;
-  double sum = 0;
+  double sum[1] = {};
   const std::int64_t step = std::int64_t{gridDim.x} * cuda::sum_threads * width;
   for (std::int64_t first =
            (std::int64_t{blockIdx.x} * cuda::sum_threads + threadIdx.x) * std::int64_t{width};
@@ -32,21 +31,20 @@ __global__ __launch_bounds__(cuda::sum_threads) void add_products(std::int64_t s
     place.load(y, b);
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      if (i < place.count) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+      if (i < place.count) sum[0] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
     }
   }
-  cuda::add_across_grid(
-      sum, workspace, [&](double total) { *result = cuda::narrow<T>(static_cast<float>(total)); });
+  cuda::add_across_grid(sum, workspace, [&](const double(&total)[1]) {
+    *result = cuda::narrow<T>(static_cast<float>(total[0]));
+  });
 }
 
 }  // namespace
 
-void CudaDenseOps::dot(ConstOperand x, ConstOperand y, Operand result, Stream stream,
-                       const DenseWorkspace* workspace) const {
-  const cuda_backend::CurrentDevice current(device_.index);
-  const DenseWorkspaceUse use(workspace, "dot", device_, stream);
-  cuda::visit_type(x.type, [&](auto element) {
-    using T = decltype(element);
+void CudaDenseRun::run(const DotCall& call) const {
+  const auto& [x, y, result] = call;
+  const DenseWorkspaceUse use(workspace, "dot", device, stream);
+  cuda::visit_type(x.type, [&]<class T>(T) {
     const auto extent =
         cuda::Extent{x.rows, x.cols}.with(rows_of<T>(x)).with(rows_of<T>(y)).flattened();
     constexpr int width = cuda::chunk<T>;

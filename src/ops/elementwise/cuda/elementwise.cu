@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda_handles.hpp"
 #include "cuda/elements.cuh"
 #include "cuda/precision.cuh"
-#include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
+#include "ops/dense/cuda/dense_ops.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -91,32 +90,26 @@ void transpose_words(const ConstOperand& x, const Operand& y, Stream stream) {
 
 }  // namespace
 
-void CudaDenseOps::fill(Operand y, double value, Stream stream) const {
-  const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_type(y.type, [&](auto element) {
-    using T = decltype(element);
+void CudaDenseRun::run(const FillCall& call) const {
+  const auto& [y, value] = call;
+  cuda::visit_type(y.type, [&]<class T>(T) {
     const Fill<T> function{rows_of<T>(y), static_cast<float>(value)};
     const auto extent = cuda::Extent{y.rows, y.cols}.with(function.y).flattened();
     cuda::for_elements<cuda::chunk<T>>(extent, function, stream);
   });
 }
 
-void CudaDenseOps::transpose(ConstOperand x, Operand y, Stream stream) const {
-  const cuda_backend::CurrentDevice current(device_.index);
-  if (x.type == ElementType::fp32) {
-    transpose_words<std::uint32_t>(x, y, stream);
-  } else {
-    transpose_words<std::uint16_t>(x, y, stream);
-  }
+void CudaDenseRun::run(const TransposeCall& call) const {
+  const auto chosen = call.x.type == ElementType::fp32 ? transpose_words<std::uint32_t>
+                                                       : transpose_words<std::uint16_t>;
+  chosen(call.x, call.y, stream);
 }
 
-void CudaDenseOps::add_scaled(const ScaleFactor& alpha, ConstOperand x, double beta, Operand y,
-                              Stream stream) const {
-  const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_type(x.type, [&](auto element) {
-    using T = decltype(element);
-    const AddScaled<T> function{rows_of<T>(x), rows_of<T>(y), values_of<T>(alpha.learned),
-                                static_cast<float>(alpha.offset), static_cast<float>(beta)};
+void CudaDenseRun::run(const AddScaledCall& call) const {
+  const ConstOperand& x = call.x;
+  cuda::visit_type(x.type, [&]<class T>(T) {
+    const AddScaled<T> function{rows_of<T>(x), rows_of<T>(call.y), values_of<T>(call.learned),
+                                static_cast<float>(call.offset), static_cast<float>(call.beta)};
     const auto extent = cuda::Extent{x.rows, x.cols}.with(function.x).with(function.y).flattened();
     cuda::for_elements<cuda::chunk<T>>(extent, function, stream);
   });

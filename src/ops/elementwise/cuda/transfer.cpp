@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include "ops/elementwise/cuda/transfer.hpp"
+
 #include <cstddef>
 
 #include "tessera/core/memory.hpp"
 #include "tessera/core/parallel.hpp"
 
 #include "core/cuda_handles.hpp"
-#include "ops/cuda/dense_ops.hpp"
 
-/// Between this process and a GPU. Numbers are converted here, so that the GPU needs no memory for
-/// it.
 namespace tessera::ops {
 namespace {
 
@@ -23,37 +21,20 @@ void with_type(ElementType type, Visit&& visit) {
   }
 }
 
-template <class From, class To>
-void convert_row(const From* from, To* to, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(static_cast<float>(from[i]));
-}
-
 /// Both in this process.
 void convert(const ConstOperand& x, const Operand& y) {
-  with_type(x.type, [&](auto from) {
-    with_type(y.type, [&](auto to) {
-      using From = decltype(from);
-      using To = decltype(to);
+  with_type(x.type, [&]<class From>(From) {
+    with_type(y.type, [&]<class To>(To) {
       parallel_for(x.rows, even_grain(x.rows), [&](std::int64_t row) {
-        convert_row(static_cast<const From*>(x.data) + row * x.stride,
-                    static_cast<To*>(y.data) + row * y.stride, x.cols);
+        const From* const read = static_cast<const From*>(x.data) + row * x.stride;
+        To* const written = static_cast<To*>(y.data) + row * y.stride;
+        for (std::int64_t i = 0; i < x.cols; ++i) {
+          written[i] = static_cast<To>(static_cast<float>(read[i]));
+        }
       });
     });
   });
 }
-
-/// A contiguous matrix of this process, of the type of `like`.
-class HostMatrix {
- public:
-  explicit HostMatrix(const ConstOperand& like)
-      : memory_(bytes_of(like.type, checked_area(like.rows, like.cols))),
-        operand_(memory_.data(), like.type, {}, like.rows, like.cols) {}
-  const Operand& operand() const noexcept { return operand_; }
-
- private:
-  Buffer<std::byte> memory_;
-  Operand operand_;
-};
 
 /// Copies rows of one type and waits, since what is read or written belongs to the caller.
 void copy_rows(const ConstOperand& x, const Operand& y, Device device, Stream stream) {
@@ -64,7 +45,6 @@ void copy_rows(const ConstOperand& x, const Operand& y, Device device, Stream st
   if (plain) {
     copy_bytes(y.data, x.data, bytes(x.rows * x.cols), device, stream);
   } else {
-    const cuda_backend::CurrentDevice current(device.index);
     cuda_check(cudaMemcpy2DAsync(y.data, bytes(y.stride), x.data, bytes(x.stride), bytes(x.cols),
                                  static_cast<std::size_t>(x.rows), cudaMemcpyDefault,
                                  static_cast<cudaStream_t>(stream.handle)),
@@ -75,20 +55,19 @@ void copy_rows(const ConstOperand& x, const Operand& y, Device device, Stream st
 
 }  // namespace
 
-void CudaDenseOps::upload(ConstOperand x, Operand y, Stream stream) const {
-  if (x.rows == 0 || x.cols == 0) return;
-  if (x.type == y.type) return copy_rows(x, y, device_, stream);
-  const HostMatrix host(y);
-  convert(x, host.operand());
-  copy_rows(host.operand(), y, device_, stream);
-}
-
-void CudaDenseOps::download(ConstOperand x, Operand y, Stream stream) const {
-  if (x.rows == 0 || x.cols == 0) return;
-  if (x.type == y.type) return copy_rows(x, y, device_, stream);
-  const HostMatrix host(x);
-  copy_rows(x, host.operand(), device_, stream);
-  convert(host.operand(), y);
+void transfer(const ConstOperand& x, const Operand& y, Device device, Stream stream) {
+  if (x.type == y.type) return copy_rows(x, y, device, stream);
+  const bool downloads = x.device == device;
+  const ConstOperand there = downloads ? x : ConstOperand(y);
+  Buffer<std::byte> memory(bytes_of(there.type, checked_area(there.rows, there.cols)));
+  const Operand here(memory.data(), there.type, {}, there.rows, there.cols);
+  if (downloads) {
+    copy_rows(x, here, device, stream);
+    convert(here, y);
+  } else {
+    convert(x, here);
+    copy_rows(here, y, device, stream);
+  }
 }
 
 }  // namespace tessera::ops

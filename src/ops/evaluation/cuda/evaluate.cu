@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda_handles.hpp"
 #include "cuda/precision.cuh"
 #include "cuda/sums.cuh"
-#include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
-#include "ops/dense_workspace.hpp"
+#include "ops/dense/cuda/dense_ops.hpp"
+#include "ops/dense/dense_workspace.hpp"
 #include "ops/evaluation/targets.hpp"
 #include "ops/loss/cuda/rows.cuh"
 
@@ -126,8 +125,8 @@ __global__ __launch_bounds__(cuda::sum_threads,
 }
 
 template <bool is_binary, class T>
-void run(const Known& known, const cuda::Extent& extent, cuda::Rows<const T> logits,
-         EvaluationNumbers* numbers, const cuda::Workspace& workspace, Stream stream) {
+void launch(const Known& known, const cuda::Extent& extent, cuda::Rows<const T> logits,
+            EvaluationNumbers* numbers, const cuda::Workspace& workspace, Stream stream) {
   with_row_shape<T>(extent, [&](auto width, auto aligned, auto kept, int lanes) {
     cuda::launch_overlapped(add_answers<is_binary, T, decltype(width)::value,
                                         decltype(aligned)::value, decltype(kept)::value>,
@@ -138,21 +137,18 @@ void run(const Known& known, const cuda::Extent& extent, cuda::Rows<const T> log
 
 }  // namespace
 
-void CudaDenseOps::evaluate(ConstOperand logits, const EvaluationTargets::State& targets,
-                            EvaluationNumbers* numbers, Stream stream,
-                            const DenseWorkspace* workspace) const {
-  const cuda_backend::CurrentDevice current(device_.index);
+void CudaDenseRun::run(const EvaluationCall& call) const {
+  const EvaluationTargets::State& targets = *call.targets;
   const Known known{targets.rows, targets.cols, targets.validation_count, targets.choices.data(),
                     targets.targets.data()};
-  const DenseWorkspaceUse use(workspace, "evaluate", device_, stream);
+  const DenseWorkspaceUse use(workspace, "evaluate", device, stream);
   const cuda::Workspace parts = cuda::workspace_in(use.data());
-  cuda::visit_type(logits.type, [&](auto element) {
-    using T = decltype(element);
-    const auto x = rows_of<T>(logits);
+  cuda::visit_type(call.x.type, [&]<class T>(T) {
+    const auto x = rows_of<T>(call.x);
     const cuda::Rows<const float> wanted{known.targets, known.cols};
-    const auto extent = cuda::Extent{logits.rows, logits.cols}.with(x).with(wanted);
-    const auto chosen = targets.is_binary ? run<true, T> : run<false, T>;
-    chosen(known, extent, x, numbers, parts, stream);
+    const auto extent = cuda::Extent{call.x.rows, call.x.cols}.with(x).with(wanted);
+    const auto chosen = targets.is_binary ? launch<true, T> : launch<false, T>;
+    chosen(known, extent, x, call.numbers, parts, stream);
   });
 }
 

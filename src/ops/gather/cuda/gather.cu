@@ -10,8 +10,6 @@
 namespace tessera::ops {
 namespace {
 
-constexpr unsigned block_threads = 256;
-
 /// Rows in words of one type. Bytes are moved, whatever they mean.
 template <class Word>
 struct GatheredRows {
@@ -59,8 +57,7 @@ void gather_as(ConstOperand x, ConstOperand rows, Operand y, Stream stream) {
                                        static_cast<Word*>(y.data),
                                        words(y.stride),
                                        words(x.cols)};
-  cuda::launch(gather_words<Word>, dim3(cuda::num_blocks(y.rows * gathered.words, block_threads)),
-               block_threads, stream, gathered);
+  cuda::launch_each(gather_words<Word>, y.rows * gathered.words, stream, gathered);
 }
 
 }  // namespace

@@ -82,26 +82,25 @@ __global__ __launch_bounds__(dot_threads) void dot_rows(
 }
 
 template <class T, int slots>
-void run_slots(const ProductLaunchOf<T>& launch, bool inner_in_row, Stream stream) {
+void run_slots(const ProductOf<T>& product, Stream stream) {
   // Rows do not depend on each other, so any number of blocks may do them.
   constexpr unsigned most_blocks = 2112;
   const unsigned blocks =
-      std::min(cuda::num_blocks(launch.rows, warp_rows * (dot_threads / 32)), most_blocks);
-  const bool whole = launch.inner == longest_dot && launch.left.stride % 4 == 0 &&
-                     reinterpret_cast<std::uintptr_t>(launch.left.data) % (4 * sizeof(T)) == 0;
+      std::min(cuda::num_blocks(product.rows, warp_rows * (dot_threads / 32)), most_blocks);
+  const bool whole = product.inner == longest_dot && product.left.stride % 4 == 0 &&
+                     reinterpret_cast<std::uintptr_t>(product.left.data) % (4 * sizeof(T)) == 0;
   cuda::launch_overlapped(whole ? dot_rows<T, slots, true> : dot_rows<T, slots, false>, blocks,
-                          dot_threads, stream, launch, inner_in_row);
+                          dot_threads, stream, product.launch(), product.right_in_row);
 }
 
 }  // namespace
 
 template <class T>
-void run_dot_rows(const ProductOf<T>& product, const ProductLaunchOf<T>& launch, Stream stream) {
+void run_dot_rows(const ProductOf<T>& product, Stream stream) {
   const auto run_chosen = product.cols <= 2 ? run_slots<T, 2> : run_slots<T, 4>;
-  run_chosen(launch, product.right.inner_in_row, stream);
+  run_chosen(product, stream);
 }
-template void run_dot_rows(const Product&, const ProductLaunch&, Stream);
-template void run_dot_rows(const ProductOf<__nv_bfloat16>&, const ProductLaunchOf<__nv_bfloat16>&,
-                           Stream);
+template void run_dot_rows(const Product&, Stream);
+template void run_dot_rows(const ProductOf<__nv_bfloat16>&, Stream);
 
 }  // namespace tessera::ops

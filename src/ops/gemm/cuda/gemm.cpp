@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "core/cuda_handles.hpp"
-#include "ops/cuda/dense_ops.hpp"
-#include "ops/dense_workspace.hpp"
-#include "ops/gemm/cuda/blas_handle.hpp"
+#include "ops/dense/cuda/blas_handle.hpp"
+#include "ops/dense/cuda/dense_ops.hpp"
+#include "ops/dense/dense_workspace.hpp"
+#include "ops/dense/linear_products.hpp"
 #include "ops/gemm/cuda/products.hpp"
 
 namespace tessera::ops {
@@ -38,30 +38,28 @@ std::int64_t stride_of(const AnyOperand& operand) {
 
 }  // namespace
 
-void CudaDenseOps::gemm(const GemmCall& call, Stream stream,
-                        const DenseWorkspace* workspace) const {
+void CudaDenseRun::run(const GemmCall& call) const {
   release_calls(workspace);
   if (call.c.rows == 0 || call.c.cols == 0) return;
   const auto add_bias = [&] {
-    if (!call.bias.absent()) activate(call.c, call.bias, {}, call.c, stream);
+    if (!call.bias.absent()) run(ActivationCall{call.c, call.bias, {}, call.c});
   };
   if (call.inner == 0 || call.alpha == 0) {
     if (call.beta == 0) {
-      fill(call.c, 0, stream);
+      run(FillCall{call.c});
     } else {
-      add_scaled({call.beta}, call.c, 0, call.c, stream);
+      run(AddScaledCall{call.c, call.c, call.beta});
     }
     return add_bias();
   }
-  const cuda_backend::CurrentDevice current(device_.index);
-  const DenseWorkspaceUse use(workspace, "gemm", device_, stream);
-  if (run_product(call, device_, use.data(), stream)) return;
+  const DenseWorkspaceUse use(workspace, "gemm", device, stream);
+  if (run_product(call, device, use.data(), stream)) return;
   if (!call.of_a.columns.absent() || !call.of_b.columns.absent() || !call.moments.absent() ||
       call.relu) {
     throw Error(ErrorCode::internal, "no kernel reads columns, finds moments or ends in ReLU",
                 "gemm");
   }
-  const BlasCall blas(device_, stream, use.data());
+  const BlasCall blas(device, stream, use.data());
   const auto alpha = static_cast<float>(call.alpha);
   const auto beta = static_cast<float>(call.beta);
   // BLAS counts by columns: read so, a row-major matrix is its own transpose, and C^T = B^T A^T.
@@ -73,14 +71,13 @@ void CudaDenseOps::gemm(const GemmCall& call, Stream stream,
   add_bias();
 }
 
-void CudaDenseOps::linear_backward(const LinearGradCall& call, Stream stream,
-                                   const DenseWorkspace* workspace) const {
-  const cuda_backend::CurrentDevice current(device_.index);
+void CudaDenseRun::run(const LinearCall& call) const { run(product_of(call)); }
+
+void CudaDenseRun::run(const LinearGradCall& call) const {
   LinearGradCall rest = call;
   {
-    const DenseWorkspaceUse use(workspace, "linear_backward", device_, stream);
-    const ChainCall alone = call;
-    if (chains(alone)) return run_chain({&alone, 1}, stream, workspace);
+    const DenseWorkspaceUse use(workspace, "linear_backward", device, stream);
+    if (const ChainCall alone = call; chains(alone)) return run_chain({&alone, 1});
     if (run_linear_backward(call, use.data(), stream)) return;
     if (!call.norm_sums.absent()) {
       run_thin_norm_sums(call, use.data(), stream);
@@ -88,7 +85,7 @@ void CudaDenseOps::linear_backward(const LinearGradCall& call, Stream stream,
       rest.norm_sums = {};
     }
   }
-  DenseOps::linear_backward(rest, stream, workspace);
+  run_one_by_one(rest, [&](const auto& part) { run(part); });
 }
 
 }  // namespace tessera::ops

@@ -3,8 +3,8 @@
 
 #include "cuda/share_registers.cuh"
 #include "cuda/wgmma_rows.cuh"
-#include "ops/gemm/cuda/normed_plain.cuh"
-#include "ops/gemm/cuda/normed_sums.cuh"
+#include "ops/gemm/cuda/normed_tiles.cuh"
+#include "ops/gemm/cuda/stream_moments.cuh"
 
 /// Both gradients of a dense layer before a batch norm, whose own gradient is made where it is
 /// read: x, y and the gradient come from memory once, that of x goes there once.
@@ -12,26 +12,12 @@
 ///     groups 0, 1    convert tile 2  | convert tile 3  | convert tile 4        ...
 ///     group 2        dY^T X and dY W of tile 0, write rows | of tile 2         ...
 ///     group 3                          dY^T X and dY W of tile 1, write rows   ...
-///     copies         two tiles are on their way all the time
+///     copies         two tiles are in flight all the time
 namespace tessera::ops {
-
-/// D[64][64] += A[64][16] B[16][64], both in shared memory in lines of 64 numbers: those of A are
-/// its rows, those of B one of the 16 each. Without `adds` what was in `d` is forgotten.
-__device__ inline void wgmma_lines(float (&d)[32], std::uint64_t a, std::uint64_t b, int adds) {
-#if defined(TESSERA_HAS_WGMMA)
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" TESSERA_PLACES_32
-      "}, %32, %33, p, 1, 1, 0, 1;\n}"
-      : TESSERA_SUMS_32(d, 0)
-      : "l"(a), "l"(b), "r"(adds));
-#endif
-}
 
 /// Begins the product of a tile of gradients with the weight, 16 rows of it for a warp.
 __device__ inline void multiply_by_weight(std::uint32_t gradients, std::uint32_t weight,
                                           float (&products)[32]) {
-  constexpr int pairs[6][2] = {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}};
   constexpr std::uint64_t plane_step = inner_plane_bytes >> 4;
   const std::uint64_t left = cuda::RowLayout<128>::descriptor(gradients);
   const std::uint64_t right = cuda::wgmma_descriptor(weight, 0);
@@ -39,12 +25,11 @@ __device__ inline void multiply_by_weight(std::uint32_t gradients, std::uint32_t
   cuda::wgmma_fence();
 #pragma unroll
   for (int step = 0; step < 4; ++step) {
-#pragma unroll
-    for (const auto& [p, q] : pairs) {
-      wgmma_lines(products, left + step * cuda::row_step + p * plane_step,
-                  right + step * cuda::wgmma_step + q * plane_step, adds);
+    each_plane_pair([&](int p, int q) {
+      wgmma_across<64, 0>(products, left + step * cuda::row_step + p * plane_step,
+                          right + step * cuda::wgmma_step + q * plane_step, adds);
       adds = 1;
-    }
+    });
   }
   cuda::wgmma_commit();
 }
@@ -115,6 +100,76 @@ __device__ void convert_tiles(const NormedLaunch& launch, Tiles& tiles, std::int
   }
 }
 
+/// What the gradient of a batch norm before the layer begins with, found where the gradient of the
+/// layer's input is written: sums of 16 columns for a lane's four lanes, added up over
+/// the rows of a warp in fp32, over tiles in double.
+class NormedSums {
+ public:
+  /// Begins to read what a lane needs of x, as it is in memory; the tile came from there before.
+  __device__ static void fetch(const NormedLaunch& launch, std::int64_t first, float (&x)[32]) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const std::int64_t row = first + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const int col = j * 8 + lane % 4 * 2;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const bool exists = row + half * 8 < launch.rows && col < launch.in;
+        const float* const place = launch.x.data + (row + half * 8) * launch.x.stride + col;
+        const float2 both = exists ? *reinterpret_cast<const float2*>(place) : make_float2(0, 0);
+        x[j * 4 + half * 2] = both.x;
+        x[j * 4 + half * 2 + 1] = both.y;
+      }
+    }
+  }
+
+  /// `x` lies as products do.
+  template <class Tiles>
+  __device__ void add(const NormedLaunch& launch, const Tiles& tiles, const float (&x)[32],
+                      const float (&products)[32], std::int64_t first) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int line = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
+    const bool exist[2] = {first + line < launch.rows, first + line + 8 < launch.rows};
+#pragma unroll
+    for (int set = 0; set < 4; ++set) {
+      float values[8] = {};
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int j = set * 2 + i;
+        const int col = j * 8 + lane % 4 * 2;
+        const float2 a = tiles.x_numbers(0, col), b = tiles.x_numbers(1, col);
+        const float2 c = tiles.x_numbers(2, col);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+#pragma unroll
+          for (int k = 0; k < 2; ++k) {
+            const float distance = x[j * 4 + half * 2 + k] - (k == 0 ? a.x : a.y);
+            const float z = k == 0 ? distance * b.x + c.x : distance * b.y + c.y;
+            const bool counts = exist[half] && !(launch.x_columns.relu && z <= 0);
+            const float gradient = counts ? products[j * 4 + half * 2 + k] : 0.0f;
+            values[i * 2 + k] += gradient;
+            values[4 + i * 2 + k] = fmaf(gradient, distance, values[4 + i * 2 + k]);
+          }
+        }
+      }
+      totals_[set] += static_cast<double>(add_across_eight_lanes(values, lane));
+    }
+  }
+
+  /// Writes those of a warp to `of_warp`, 2 x 64.
+  __device__ void write(double* of_warp) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int which = lane / 4 % 4;
+#pragma unroll
+    for (int set = 0; set < 4; ++set) {
+      of_warp[lane / 16 * 64 + (set * 2 + which / 2) * 8 + lane % 4 * 2 + which % 2] = totals_[set];
+    }
+  }
+
+ private:
+  double totals_[4] = {};
+};
+
 /// What a group has found of its tiles.
 struct NormedResults {
   float of_weight[32] = {};
@@ -154,9 +209,7 @@ __global__ __launch_bounds__(normed_threads,
                              1) void normed_gradient(const __grid_constant__ NormedLaunch launch) {
 #if defined(TESSERA_HAS_WGMMA)
   extern __shared__ char shared[];
-  const auto unaligned = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  const std::uint32_t address = (unaligned + 1023) / 1024 * 1024;
-  char* const memory = shared + (address - unaligned);
+  const auto [address, memory] = cuda::AlignedShared(shared);
   const int thread = static_cast<int>(threadIdx.x);
   const int group = thread / 128;
   const std::int64_t step = std::int64_t{gridDim.x} * normed_rows;
@@ -199,30 +252,17 @@ __global__ __launch_bounds__(normed_threads,
   // Each of the first 256 threads has 16 numbers of the weight's gradient.
   constexpr int num_sums = 64 * 64 / product_threads;
   float own[num_sums];
-  const auto each = [&](auto&& visit) {
-    if (thread >= product_threads) return;
-#pragma unroll
-    for (int i = 0; i < num_sums; ++i) {
-      const int place = (i * product_threads + thread) % 128;
-      const int number = (i * product_threads + thread) / 128;
-      const int row = place / 32 * 16 + place % 32 / 4 + number / 2 % 2 * 8;
-      const int col = number / 4 * 8 + place % 4 * 2 + number % 2;
-      if (row < launch.out && col < launch.in) visit(row, col, own[i]);
-    }
-  };
 #pragma unroll
   for (int i = 0; i < num_sums; ++i) {
     const int at = i * product_threads + thread;
     own[i] = thread < product_threads ? of_weight[at] + of_weight[64 * 64 + at] : 0.0f;
   }
-  each([&](int row, int col, float& sum) {
-    if (!isfinite(sum)) sum = plain_of_weight<normed_rows>(launch, row, col);
-  });
-  const TilePlace place{0, 0, 0, static_cast<int>(blockIdx.x)};
-  if (!add_across_splits(launch.split, place, own)) return;
-  each([&](int row, int col, float sum) {
-    launch.grad_weight.data[row * launch.grad_weight.stride + col] = sum;
-  });
+  const auto place_of = [](int number) {
+    const int place = number % 128, sum = number / 128;
+    return make_int2(place / 32 * 16 + place % 32 / 4 + sum / 2 % 2 * 8,
+                     sum / 4 * 8 + place % 4 * 2 + sum % 2);
+  };
+  if (!finish_weight<normed_rows>(launch, own, place_of)) return;
   if (launch.sums.data == nullptr) return;
   double total = 0;
 #pragma unroll 8

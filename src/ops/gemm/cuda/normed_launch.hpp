@@ -8,7 +8,7 @@
 
 namespace tessera::ops {
 
-/// What a gradient of batch norm's output becomes on its way to its input, for one column
+/// From the gradient of batch norm's output to that of its input, for one column
 /// (`BatchNormSurroundings::grad_columns`).
 struct GradientColumn {
   float mean, factor, shift;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cmath>
+
 #include "cuda/bulk_copy.cuh"
 #include "cuda/named_barrier.cuh"
 #include "ops/gemm/cuda/normed_launch.hpp"
@@ -53,23 +55,119 @@ struct NormedLayout {
   static constexpr int bytes = end + 1024;
 
   static constexpr int staged_row_bytes = 64 * 4;
-  /// Where four neighbours lie in a plane: as the matrix units read lines of 64 numbers.
-  __device__ static int in_plane(int line, int four) {
-    return line * 128 + ((four / 2) ^ (line % 8)) * 16 + four % 2 * 8;
-  }
 };
 
-__device__ inline void keep_in_planes(char* planes, int line, int four, const float (&values)[4]) {
-  const FourInPlanes cut(values);
-  char* const place = planes + NormedLayout::in_plane(line, four);
+/// Where four neighbours lie in a plane: as the matrix units read lines of 64 numbers.
+__device__ inline int place_in_line(int line, int four) {
+  return line * 128 + ((four / 2) ^ (line % 8)) * 16 + four % 2 * 8;
+}
+
+/// Numbers of columns of the gradient lie in shared memory one kind after the other, so that
+/// neighbours are read at once; for the first 64 threads.
+__device__ inline void keep_gradient_columns(const NormedLaunch& launch, float* columns) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const GradientColumn column = thread < launch.out ? launch.columns[thread] : GradientColumn{};
+  const float numbers[] = {column.mean, column.factor, column.shift, column.mean_gradient,
+                           column.weighted};
+  for (int i = 0; i < 5; ++i) columns[i * 64 + thread] = numbers[i];
+}
+__device__ inline void take_four(const float* row, int four, float (&values)[4]) {
+  const float4 all = *reinterpret_cast<const float4*>(row + four * 4);
+  values[0] = all.x, values[1] = all.y, values[2] = all.z, values[3] = all.w;
+}
+__device__ inline void fetch_gradient_columns(const float* columns, int four,
+                                              GradientColumn (&of_columns)[4]) {
+  float numbers[5][4];
 #pragma unroll
-  for (int plane = 0; plane < num_planes; ++plane) {
-    *reinterpret_cast<uint2*>(place + plane * inner_plane_bytes) =
-        make_uint2(cut.words[plane][0], cut.words[plane][1]);
+  for (int i = 0; i < 5; ++i) take_four(columns + i * 64, four, numbers[i]);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    of_columns[i] = {numbers[0][i], numbers[1][i], numbers[2][i], numbers[3][i], numbers[4][i], {}};
   }
 }
 
-/// The rows of tiles on their way from memory into planes, by the first threads of a block: one of
+// Number by number, where planes could not hold the factors: rare, so out of the way.
+
+/// The gradient of y at one place, straight from memory.
+__device__ inline float plain_gradient(const NormedLaunch& launch, std::int64_t row,
+                                       std::int64_t col) {
+  float gradient = 0;
+  if (launch.gradient.data != nullptr) {
+    gradient = launch.gradient.data[row * launch.gradient.stride + col];
+  } else {
+    for (int k = 0; k < launch.inner; ++k) {
+      gradient = fmaf(launch.left.data[row * launch.left.stride + k],
+                      launch.right.data[k * launch.right.stride + col], gradient);
+    }
+  }
+  return launch.columns[col].value(launch.y.data[row * launch.y.stride + col], gradient,
+                                   launch.relu);
+}
+
+/// What a lane has of a tile's grad_x that is not finite.
+static __device__ __noinline__ void find_plain_x(const NormedLaunch& launch, std::int64_t first,
+                                                 float* products) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::int64_t row = first + thread / 32 % 4 * 16 + thread % 32 / 4;
+  for (int i = 0; i < 32; ++i) {
+    const std::int64_t at_row = row + i / 2 % 2 * 8;
+    const int col = i / 4 * 8 + thread % 4 * 2 + i % 2;
+    if (isfinite(products[i]) || at_row >= launch.rows || col >= launch.in) continue;
+    float sum = 0;
+    for (std::int64_t k = 0; k < launch.out; ++k) {
+      sum = fmaf(plain_gradient(launch, at_row, k),
+                 launch.weight.data[k * launch.weight.stride + col], sum);
+    }
+    products[i] = sum;
+  }
+}
+
+/// One number of a block's share of grad_weight.
+template <int tile_rows>
+__device__ __noinline__ float plain_of_weight(const NormedLaunch& launch, std::int64_t row,
+                                              std::int64_t col) {
+  float sum = 0;
+  const std::int64_t step = std::int64_t{gridDim.x} * tile_rows;
+  for (std::int64_t first = std::int64_t{blockIdx.x} * tile_rows; first < launch.rows;
+       first += step) {
+    const std::int64_t end = min(launch.rows, first + tile_rows);
+    for (std::int64_t i = first; i < end; ++i) {
+      float x = launch.x.data[i * launch.x.stride + col];
+      if (launch.x_columns.numbers != nullptr) {
+        x = launch.x_columns.value(x, launch.x_columns.numbers[col]);
+      }
+      sum = fmaf(plain_gradient(launch, i, row), x, sum);
+    }
+  }
+  return sum;
+}
+
+/// A thread's sums of a block's share of grad_weight: `place_of(number)` says which row and column
+/// the block's sum of that number has. Finds plainly what planes could not hold, adds up what all
+/// blocks have and stores it; whether this block did.
+template <int tile_rows, int num_sums, class PlaceOf>
+__device__ bool finish_weight(const NormedLaunch& launch, float (&own)[num_sums],
+                              PlaceOf&& place_of) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const auto each = [&](auto&& visit) {
+    if (thread >= product_threads) return;
+#pragma unroll
+    for (int i = 0; i < num_sums; ++i) {
+      const int2 place = place_of(i * product_threads + thread);
+      if (place.x < launch.out && place.y < launch.in) visit(place.x, place.y, own[i]);
+    }
+  };
+  each([&](int row, int col, float& sum) {
+    if (!isfinite(sum)) sum = plain_of_weight<tile_rows>(launch, row, col);
+  });
+  if (!add_across_splits(launch.split, {0, 0, 0, static_cast<int>(blockIdx.x)}, own)) return false;
+  each([&](int row, int col, float sum) {
+    launch.grad_weight.data[row * launch.grad_weight.stride + col] = sum;
+  });
+  return true;
+}
+
+/// Brings the rows of tiles from memory into planes, by the first threads of a block: one of
 /// them asks for copies, all convert. The kernel is made for each answer to two questions, whether
 /// something is done to columns of x (`reads_columns`) and whether the gradient is a product
 /// (`factors`): none is asked for each number.
@@ -95,14 +193,10 @@ class NormedTiles {
         load_neighbours(launch_.weight.data + line * launch_.weight.stride + four * 4, 4, 1,
                         values);
       }
-      keep_in_planes(memory_ + NormedLayout::weight_planes, line, four, values);
+      keep_in_planes(NormedLayout::weight_planes, line, four, values);
     }
     if (thread < 64) {
-      const GradientColumn column =
-          thread < launch_.out ? launch_.columns[thread] : GradientColumn{};
-      const float of_column[] = {column.mean, column.factor, column.shift, column.mean_gradient,
-                                 column.weighted};
-      for (int i = 0; i < 5; ++i) columns()[i * 64 + thread] = of_column[i];
+      keep_gradient_columns(launch_, columns());
       const bool reads = reads_columns && thread < launch_.in;
       const cuda::ColumnNumbers of_x =
           reads ? launch_.x_columns.numbers[thread] : cuda::ColumnNumbers{0, 0, 0, 0};
@@ -191,8 +285,8 @@ class NormedTiles {
         values[i] = exists && has_x ? values[i] : 0.0f;
         gradients[i] = exists && has_y ? gradients[i] : 0.0f;
       }
-      keep_in_planes(memory_ + NormedLayout::x_planes(side), line, four, values);
-      keep_in_planes(memory_ + NormedLayout::gradient_planes(side), line, four, gradients);
+      keep_in_planes(NormedLayout::x_planes(side), line, four, values);
+      keep_in_planes(NormedLayout::gradient_planes(side), line, four, gradients);
     });
   }
 
@@ -202,6 +296,10 @@ class NormedTiles {
   }
 
  private:
+  __device__ void keep_in_planes(int planes, int line, int four, const float (&values)[4]) const {
+    FourInPlanes(values).keep(memory_ + planes + place_in_line(line, four), inner_plane_bytes);
+  }
+
   /// The same lines and columns in every call, two lines at once.
   template <class Work>
   __device__ static void each_four(Work&& work) {
@@ -235,27 +333,18 @@ class NormedTiles {
     return reinterpret_cast<float*>(memory_ + NormedLayout::left + side * NormedLayout::left_bytes);
   }
 
-  __device__ static void take(const float* row, int four, float (&values)[4]) {
-    const float4 all = *reinterpret_cast<const float4*>(row + four * 4);
-    values[0] = all.x, values[1] = all.y, values[2] = all.z, values[3] = all.w;
-  }
   __device__ void fetch_columns(int four, GradientColumn (&of_columns)[4],
                                 cuda::ColumnNumbers (&of_x)[4],
                                 float (&of_right)[most_normed_inner][4]) const {
-    float numbers[8][4];
+    fetch_gradient_columns(columns(), four, of_columns);
+    float numbers[3][4];
 #pragma unroll
-    for (int i = 0; i < 5; ++i) take(columns() + i * 64, four, numbers[i]);
+    for (int i = 0; i < 3; ++i) take_four(x_columns() + i * 64, four, numbers[i]);
 #pragma unroll
-    for (int i = 0; i < 3; ++i) take(x_columns() + i * 64, four, numbers[5 + i]);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      of_columns[i] = {numbers[0][i], numbers[1][i], numbers[2][i],
-                       numbers[3][i], numbers[4][i], {}};
-      of_x[i] = {numbers[5][i], numbers[6][i], numbers[7][i], 0};
-    }
+    for (int i = 0; i < 4; ++i) of_x[i] = {numbers[0][i], numbers[1][i], numbers[2][i], 0};
     if constexpr (factors) {
 #pragma unroll
-      for (int k = 0; k < most_normed_inner; ++k) take(right() + k * 64, four, of_right[k]);
+      for (int k = 0; k < most_normed_inner; ++k) take_four(right() + k * 64, four, of_right[k]);
     }
   }
 
@@ -267,7 +356,7 @@ class NormedTiles {
 #pragma unroll
       for (int i = 0; i < 4; ++i) gradients[i] = 0;
       float of_left[4];
-      take(left(side), line, of_left);
+      take_four(left(side), line, of_left);
       // Those that are not there are 0 on both sides.
 #pragma unroll
       for (int k = 0; k < most_normed_inner; ++k) {

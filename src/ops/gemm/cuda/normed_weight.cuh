@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/gemm/cuda/normed_plain.cuh"
 #include "ops/gemm/cuda/normed_tiles.cuh"
 
 /// The gradient of a dense layer's weight before a batch norm, where the layer's input needs none:
 /// as `normed_gradient` without its second product, and of wider rows. A block makes planes of a
-/// tile, then multiplies them, while rows of the next ones are on their way and another block of
+/// tile, then multiplies them, while rows of the next ones are in flight and another block of
 /// the same processor does the other of the two.
 namespace tessera::ops {
 
@@ -28,7 +27,6 @@ struct WeightLayout {
   static constexpr int narrow_bytes = weight_lines * 64 * 4;
   static constexpr int stage_bytes = 2 * narrow_bytes + weight_lines * widest_normed_weight * 4;
   static constexpr int stages = 3 * planes_bytes;
-  /// Numbers of columns lie one kind after the other, so that neighbours are read at once.
   static constexpr int columns = stages + weight_stages * stage_bytes;
   static constexpr int arrivals = columns + 5 * 64 * 4;
   /// 1024 bytes more, to begin on such a boundary.
@@ -57,7 +55,7 @@ struct StagedRows {
   }
 };
 
-/// The tiles of a block, which are a grid apart, on their way from memory into planes; x has `more`
+/// The tiles of a block, which are a grid apart, from memory into planes; x has `more`
 /// columns than 64, 0, 16 or 32.
 template <int more>
 class WeightTiles {
@@ -75,11 +73,7 @@ class WeightTiles {
     const int thread = static_cast<int>(threadIdx.x);
     if (thread < weight_stages) cuda::init_barrier(arrival(thread), 1);
     cuda::publish_barriers();
-    if (thread >= 64) return;
-    const GradientColumn column = thread < launch_.out ? launch_.columns[thread] : GradientColumn{};
-    const float numbers[] = {column.mean, column.factor, column.shift, column.mean_gradient,
-                             column.weighted};
-    for (int i = 0; i < 5; ++i) columns()[i * 64 + thread] = numbers[i];
+    if (thread < 64) keep_gradient_columns(launch_, columns());
   }
 
   /// Begins to copy the rows of a tile, if there is one, to its stage; for one thread.
@@ -125,18 +119,11 @@ class WeightTiles {
     const float4 slopes = four_of(staged_gradient(tile), line * rows_of_gradient().pitch(), four);
     const float of_y[4] = {y.x, y.y, y.z, y.w};
     float gradients[4] = {slopes.x, slopes.y, slopes.z, slopes.w};
-    float numbers[5][4];
-#pragma unroll
-    for (int i = 0; i < 5; ++i) {
-      const float4 of_kind = four_of(memory_ + WeightLayout::columns, i * 64, four);
-      numbers[i][0] = of_kind.x, numbers[i][1] = of_kind.y;
-      numbers[i][2] = of_kind.z, numbers[i][3] = of_kind.w;
-    }
+    GradientColumn of_columns[4];
+    fetch_gradient_columns(columns(), four, of_columns);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const GradientColumn column{numbers[0][i], numbers[1][i], numbers[2][i],
-                                  numbers[3][i], numbers[4][i], {}};
-      const float value = column.value(of_y[i], gradients[i], launch_.relu);
+      const float value = of_columns[i].value(of_y[i], gradients[i], launch_.relu);
       // What is not there is 0 in planes, whatever lies in its place.
       gradients[i] = exists && four * 4 < launch_.out ? value : 0.0f;
     }
@@ -173,13 +160,7 @@ class WeightTiles {
     return *reinterpret_cast<const float4*>(rows + (first + four * 4) * 4);
   }
   __device__ static void keep(char* planes, int line, int four, const float (&values)[4]) {
-    const FourInPlanes cut(values);
-    char* const place = planes + NormedLayout::in_plane(line, four);
-#pragma unroll
-    for (int plane = 0; plane < num_planes; ++plane) {
-      *reinterpret_cast<uint2*>(place + plane * WeightLayout::plane_bytes) =
-          make_uint2(cut.words[plane][0], cut.words[plane][1]);
-    }
+    FourInPlanes(values).keep(planes + place_in_line(line, four), WeightLayout::plane_bytes);
   }
   /// Four numbers of a row of x, to a place in planes.
   __device__ void keep_x(int tile, std::int64_t first, int line, int four, char* planes,
@@ -198,31 +179,6 @@ class WeightTiles {
   char* memory_;
   int count_;
 };
-
-/// A tile's product of the gradient and `width` columns of x, for a group: every `stride`-th of its
-/// steps of 16 lines from `first` on.
-template <int width, int stride>
-__device__ void multiply_weight_tile(std::uint32_t gradient, std::uint32_t x, int first,
-                                     float (&products)[32]) {
-  constexpr int pairs[6][2] = {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}};
-  constexpr std::uint64_t plane_step = WeightLayout::plane_bytes >> 4;
-  const std::uint64_t left = cuda::wgmma_descriptor(gradient, 0);
-  const std::uint64_t right = cuda::wgmma_descriptor(x, 0);
-  cuda::wgmma_fence();
-  int adds = 0;
-#pragma unroll
-  for (int step = 0; step < weight_lines / 16; step += stride) {
-    const std::uint64_t at = static_cast<std::uint64_t>(step + first) * cuda::wgmma_step;
-#pragma unroll
-    for (const auto& [p, q] : pairs) {
-      wgmma_across<width>(products, left + at + p * plane_step, right + at + q * plane_step, adds);
-      adds = 1;
-    }
-  }
-  cuda::wgmma_commit();
-  cuda::wgmma_wait();
-  cuda::keep_in_place(products);
-}
 
 /// Calls `visit(row, col, i)` for the sums of a thread that count. With `more` than 64 columns the
 /// second group has those, else the groups have the same columns of other lines.
@@ -243,9 +199,7 @@ __global__ __launch_bounds__(weight_threads,
                              2) void normed_weight(const __grid_constant__ NormedLaunch launch) {
 #if defined(TESSERA_HAS_WGMMA)
   extern __shared__ char shared[];
-  const auto unaligned = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  const std::uint32_t address = (unaligned + 1023) / 1024 * 1024;
-  char* const memory = shared + (address - unaligned);
+  const auto [address, memory] = cuda::AlignedShared(shared);
   const int thread = static_cast<int>(threadIdx.x);
   const int group = thread / 128;
   WeightTiles<more> tiles(launch, memory);
@@ -263,14 +217,10 @@ __global__ __launch_bounds__(weight_threads,
     if (thread == 0) tiles.copy(tile + weight_stages);
     const std::uint32_t gradient = address + WeightLayout::gradient_planes;
     float products[32];
-    if constexpr (more == 0) {
-      multiply_weight_tile<64, 2>(gradient, address + WeightLayout::x_planes, group, products);
-    } else if (group == 0) {
-      multiply_weight_tile<64, 1>(gradient, address + WeightLayout::x_planes, 0, products);
-    } else {
-      multiply_weight_tile<more, 1>(gradient, address + WeightLayout::rest_planes, 0, products);
-    }
-    for_weight_sums<more>(group, [&](int, int, int i) { sums[i] += products[i]; });
+    multiply_in_groups<more, num_planes, weight_lines>(gradient, address + WeightLayout::x_planes,
+                                                       address + WeightLayout::rest_planes, group,
+                                                       products);
+    add_lines<more>(group, products, sums);
     __syncthreads();
   }
 
@@ -283,27 +233,13 @@ __global__ __launch_bounds__(weight_threads,
   __syncthreads();
   constexpr int num_sums = 64 * width / product_threads;
   float own[num_sums];
-  const auto each = [&](auto&& visit) {
-#pragma unroll
-    for (int i = 0; i < num_sums; ++i) {
-      const int row = (i * product_threads + thread) / width;
-      const int col = (i * product_threads + thread) % width;
-      if (row < launch.out && col < launch.in) visit(row, col, own[i]);
-    }
-  };
 #pragma unroll
   for (int i = 0; i < num_sums; ++i) {
     const int at = i * product_threads + thread;
     own[i] = totals[at] + (sets > 1 ? totals[64 * width + at] : 0.0f);
   }
-  each([&](int row, int col, float& sum) {
-    if (!isfinite(sum)) sum = plain_of_weight<weight_lines>(launch, row, col);
-  });
-  const TilePlace place{0, 0, 0, static_cast<int>(blockIdx.x)};
-  if (!add_across_splits(launch.split, place, own)) return;
-  each([&](int row, int col, float sum) {
-    launch.grad_weight.data[row * launch.grad_weight.stride + col] = sum;
-  });
+  finish_weight<weight_lines>(launch, own,
+                              [](int number) { return make_int2(number / width, number % width); });
 #endif
 }
 

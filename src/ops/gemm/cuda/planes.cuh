@@ -34,6 +34,26 @@ struct FourInPlanes {
       }
     }
   }
+
+  /// To where four numbers lie in the first plane, the others so many bytes apart.
+  __device__ void keep(void* place, int plane_bytes) const {
+#pragma unroll
+    for (int plane = 0; plane < num_planes; ++plane) {
+      *reinterpret_cast<uint2*>(static_cast<char*>(place) + plane * plane_bytes) =
+          make_uint2(words[plane][0], words[plane][1]);
+    }
+  }
 };
+
+/// Calls `visit(left, right)` for the products of planes that count, the smallest first: those of
+/// the others are below the last bit of fp32.
+template <int planes = num_planes, class Visit>
+__device__ void each_plane_pair(Visit&& visit) {
+  constexpr int pairs[6][2] = {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}};
+#pragma unroll
+  for (const auto& [p, q] : pairs) {
+    if (p < planes && q < planes) visit(p, q);
+  }
+}
 
 }  // namespace tessera::ops

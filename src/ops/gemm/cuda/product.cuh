@@ -62,8 +62,6 @@ template <int planes, int cols, class Left, class Right>
 __device__ void add_chunk(const Left& left, const Right& right, int inner, int rows,
                           ProductSums<cols>& sums) {
   using Tile = WarpTile<cols>;
-  constexpr int pairs[6][2] = {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}};
-  constexpr int first_pair = planes == 1 ? 5 : 0;
 #pragma unroll
   for (int i = 0; i < Tile::row_tiles; ++i) {
     const int row = Tile::first_row() + i * 16;
@@ -83,15 +81,14 @@ __device__ void add_chunk(const Left& left, const Right& right, int inner, int r
                                          of_right[plane][j]);
         }
       }
-#pragma unroll
-      for (int pair = first_pair; pair < 6; ++pair) {
+      each_plane_pair<planes>([&](int p, int q) {
 #pragma unroll
         for (int j = 0; j < Tile::col_tiles; ++j) {
-          const std::uint32_t(&both)[4] = of_right[pairs[pair][1]][j / 2];
+          const std::uint32_t(&both)[4] = of_right[q][j / 2];
           const std::uint32_t word[2] = {both[j % 2 * 2], both[j % 2 * 2 + 1]};
-          cuda::multiply_16x8<__nv_bfloat16>(chunk[j], of_left[pairs[pair][0]], word);
+          cuda::multiply_16x8<__nv_bfloat16>(chunk[j], of_left[p], word);
         }
-      }
+      });
     }
 #pragma unroll
     for (int j = 0; j < Tile::col_tiles; ++j) {

@@ -6,16 +6,14 @@
 namespace tessera::ops {
 
 template <int cols, class T>
-void run_small_tiles(const ProductOf<T>& product, dim3 grid, const ProductLaunchOf<T>& launch,
-                     Stream stream) {
+void run_small_tiles(const ProductOf<T>& product, dim3 grid, Stream stream) {
   const auto of_left = [&](auto left) {
     constexpr bool left_in_row = decltype(left)::value;
-    return product.right.inner_in_row ? multiply_planes<cols, left_in_row, true, T>
-                                      : multiply_planes<cols, left_in_row, false, T>;
+    return product.right_in_row ? multiply_planes<cols, left_in_row, true, T>
+                                : multiply_planes<cols, left_in_row, false, T>;
   };
-  const auto kernel =
-      product.left.inner_in_row ? of_left(std::true_type{}) : of_left(std::false_type{});
-  cuda::launch_overlapped(kernel, grid, product_threads, stream, launch);
+  const auto kernel = product.left_in_row ? of_left(std::true_type{}) : of_left(std::false_type{});
+  cuda::launch_overlapped(kernel, grid, product_threads, stream, product.launch());
 }
 
 template <int first_cols, int second_cols, class T>

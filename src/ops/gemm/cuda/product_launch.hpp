@@ -21,14 +21,6 @@ struct ReadColumns {
   }
 };
 
-/// One factor of a product of T. Its inner size lies along its rows in memory or across them.
-template <class T>
-struct ProductFactor {
-  cuda::Rows<const T> matrix;
-  bool inner_in_row = true;
-  ReadColumns columns = {};
-};
-
 /// The moments of a product's columns: how far each is from the first of its column, added up, and
 /// the squares of that. Blocks write theirs to `partials`, the last one of them all to `totals`:
 /// the first row of the product, the sums and the sums of squares.
@@ -105,21 +97,19 @@ struct TilePlace {
   int part = 0;
 };
 
-/// target = alpha * left * right + beta * target, all stored as T.
+/// What decides which kernel is launched: whether the inner size of a factor lies along its rows in
+/// memory, or across them.
 template <class T>
-struct ProductOf {
-  std::int64_t rows = 0, cols = 0, inner = 0;
-  ProductFactor<T> left, right;
-  ProductTarget<T> target;
-  float alpha = 1, beta = 0;
-  ProductMoments moments = {};
+struct ProductOf : ProductLaunchOf<T> {
+  bool left_in_row = true, right_in_row = true;
+
+  const ProductLaunchOf<T>& launch() const { return *this; }
 };
 using Product = ProductOf<float>;
 
 /// Small products: one instance per width of a block's tile, of fp32 and of bf16.
 template <int cols, class T>
-void run_small_tiles(const ProductOf<T>& product, dim3 grid, const ProductLaunchOf<T>& launch,
-                     Stream stream);
+void run_small_tiles(const ProductOf<T>& product, dim3 grid, Stream stream);
 /// Two products in one launch: the first has both inner sizes across its rows, a single tile of
 /// columns and perhaps a row of ones; the second has the left one's along the rows, and is not
 /// split.
@@ -128,7 +118,7 @@ void run_both(unsigned first_blocks, unsigned second_blocks, const ProductLaunch
               const ProductLaunchOf<T>& second, Stream stream);
 /// Many rows times a small matrix. `fused`: reads columns of the left factor, or writes moments.
 template <int cols, bool fused>
-void run_stream_rows(const Product& product, const ProductLaunch& launch, Stream stream);
+void run_stream_rows(const Product& product, Stream stream);
 /// A small product of matrices with many rows: at most 64 rows and `more` columns than 64.
 /// `fused`: reads columns of a factor.
 template <int more, bool fused>
@@ -140,6 +130,6 @@ void run_thin(const ProductOf<T>& product, std::byte* memory, Stream stream);
 /// Many short rows times one to four columns.
 inline constexpr std::int64_t most_dot_columns = 4, longest_dot = 64;
 template <class T>
-void run_dot_rows(const ProductOf<T>& product, const ProductLaunchOf<T>& launch, Stream stream);
+void run_dot_rows(const ProductOf<T>& product, Stream stream);
 
 }  // namespace tessera::ops

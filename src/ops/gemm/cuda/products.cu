@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cuda/wgmma_device.hpp"
+#include "ops/cuda/operands.cuh"
 #include "ops/gemm/cuda/normed_launch.hpp"
 #include "ops/gemm/cuda/product.cuh"
 #include "ops/gemm/cuda/stream_inner_narrow.cuh"
@@ -49,20 +50,11 @@ static_assert(wanted_blocks * product_rows * 64 * sizeof(float) <= cuda::blas_wo
 static_assert(wanted_blocks * 4 <= cuda::workspace_counters);
 
 template <class T>
-ProductLaunchOf<T> launch_of(const ProductOf<T>& product, const ProductSplit& split) {
-  ProductLaunchOf<T> launch{product.rows,        product.cols,         product.inner,
-                            product.left.matrix, product.right.matrix, product.target,
-                            product.alpha,       product.beta,         split};
-  launch.left_columns = product.left.columns;
-  launch.right_columns = product.right.columns;
-  launch.moments = product.moments;
-  return launch;
-}
-
-template <class T>
 ProductOf<T> transposed(ProductOf<T> product) {
   std::swap(product.rows, product.cols);
   std::swap(product.left, product.right);
+  std::swap(product.left_in_row, product.right_in_row);
+  std::swap(product.left_columns, product.right_columns);
   std::swap(product.target.row_step, product.target.col_step);
   std::swap(product.target.bias_row_step, product.target.bias_col_step);
   return product;
@@ -82,7 +74,7 @@ bool streams_rows(const Product& product, bool allows_tf32) {
   const bool fits =
       product.cols <= 64 || (product.cols <= 128 && product.inner <= 96 && !allows_tf32);
   // A shorter inner size is all padding: BLAS writes the result faster.
-  return product.rows >= least && fits && product.inner >= 8 && product.left.inner_in_row &&
+  return product.rows >= least && fits && product.inner >= 8 && product.left_in_row &&
          product.target.col_step == 1 &&
          StreamLayout::bytes(product.inner, false) <= StreamLayout::most_bytes;
 }
@@ -90,24 +82,23 @@ bool streams_rows(const Product& product, bool allows_tf32) {
 /// Few columns of two matrices with many rows: sums over the rows, faster without tiles.
 template <class T>
 bool is_thin(const ProductOf<T>& product) {
-  return product.inner > many_rows && product.rows <= thin_product_rows &&
-         !product.left.inner_in_row && !product.right.inner_in_row && product.beta == 0 &&
-         product.left.columns.numbers == nullptr && product.target.bias == nullptr &&
-         product.cols <= cuda::workspace_columns;
+  return product.inner > many_rows && product.rows <= thin_product_rows && !product.left_in_row &&
+         !product.right_in_row && product.beta == 0 && product.left_columns.numbers == nullptr &&
+         product.target.bias == nullptr && product.cols <= cuda::workspace_columns;
 }
 
 /// Few columns of very many short rows: a tile would be all padding.
 template <class T>
 bool is_dots(const ProductOf<T>& product) {
   return product.rows > many_rows && product.cols <= most_dot_columns &&
-         product.inner <= longest_dot && product.left.inner_in_row &&
-         product.target.col_step == 1 && !product.target.relu && product.beta == 0 &&
-         product.moments.totals == nullptr && product.right.columns.numbers == nullptr;
+         product.inner <= longest_dot && product.left_in_row && product.target.col_step == 1 &&
+         !product.target.relu && product.beta == 0 && product.moments.totals == nullptr &&
+         product.right_columns.numbers == nullptr;
 }
 
 template <class T>
 bool streams_inner(const ProductOf<T>& product) {
-  return product.inner >= many_rows && !product.left.inner_in_row && !product.right.inner_in_row &&
+  return product.inner >= many_rows && !product.left_in_row && !product.right_in_row &&
          std::max(product.rows, product.cols) <= 96;
 }
 
@@ -115,22 +106,21 @@ template <class T>
 void run_small(const ProductOf<T>& given, std::byte* memory, Stream stream) {
   // Tiles have more rows than columns.
   const bool turn = given.rows < given.cols && given.rows <= 64;
-  const ProductOf<T> product = turn ? transposed(given) : given;
+  ProductOf<T> product = turn ? transposed(given) : given;
   const int tile_cols = product.cols <= 16 ? 16 : product.cols <= 32 ? 32 : 64;
   const std::int64_t row_tiles = divide_up(product.rows, product_rows);
   const std::int64_t col_tiles = divide_up(product.cols, tile_cols);
-  const ProductSplit split =
-      cut(row_tiles * col_tiles, product.inner, 2 * inner_chunk, inner_chunk, memory);
+  product.split = cut(row_tiles * col_tiles, product.inner, 2 * inner_chunk, inner_chunk, memory);
   const dim3 grid(cuda::num_blocks(row_tiles, 1), cuda::num_blocks(col_tiles, 1),
-                  static_cast<unsigned>(split.splits));
+                  static_cast<unsigned>(product.split.splits));
   const auto run_chosen = tile_cols == 16   ? run_small_tiles<16, T>
                           : tile_cols == 32 ? run_small_tiles<32, T>
                                             : run_small_tiles<64, T>;
-  run_chosen(product, grid, launch_of(product, split), stream);
+  run_chosen(product, grid, stream);
 }
 
 bool reads_columns(const Product& product) {
-  return product.left.columns.numbers != nullptr || product.right.columns.numbers != nullptr;
+  return product.left_columns.numbers != nullptr || product.right_columns.numbers != nullptr;
 }
 
 void run_rows(Product product, std::byte* memory, Stream stream) {
@@ -141,7 +131,7 @@ void run_rows(Product product, std::byte* memory, Stream stream) {
   const auto run_chosen = product.cols <= 32
                               ? (fused ? run_stream_rows<32, true> : run_stream_rows<32, false>)
                               : (fused ? run_stream_rows<64, true> : run_stream_rows<64, false>);
-  run_chosen(product, launch_of(product, {}), stream);
+  run_chosen(product, stream);
 }
 
 static_assert(most_stream_blocks * 2 * 64 <= cuda::workspace_partials);
@@ -149,7 +139,7 @@ static_assert(most_stream_blocks * 2 * 64 <= cuda::workspace_partials);
 /// The rows of a result from `first` on, no more than a tile has.
 Product tile_of(Product product, std::int64_t first) {
   product.rows = std::min<std::int64_t>(product.rows - first, inner_tile_rows);
-  product.left.matrix.data += first;
+  product.left.data += first;
   product.target.data += first * product.target.row_step;
   if (product.target.bias != nullptr) product.target.bias += first * product.target.bias_row_step;
   return product;
@@ -158,15 +148,15 @@ Product tile_of(Product product, std::int64_t first) {
 /// More rows than a tile has take a launch each: both read the right factor, and take less than
 /// BLAS does in fp32.
 void run_inner(const Product& given, std::byte* memory, Stream stream) {
-  const Product product = given.rows > inner_tile_rows ? transposed(given) : given;
-  const ProductSplit split = cut(1, product.inner, 4 * inner_lines, inner_lines, memory);
+  Product product = given.rows > inner_tile_rows ? transposed(given) : given;
+  product.split = cut(1, product.inner, 4 * inner_lines, inner_lines, memory);
   // Where columns are read there are no more than 64 (`linear_fuses`).
   const auto run_chosen = reads_columns(product) ? run_stream_inner<0, true>
                           : product.cols <= 64   ? run_stream_inner<0, false>
                           : product.cols <= 80   ? run_stream_inner<16, false>
                                                  : run_stream_inner<32, false>;
   for (std::int64_t first = 0; first < product.rows; first += inner_tile_rows) {
-    run_chosen(launch_of(tile_of(product, first), split), stream);
+    run_chosen(tile_of(product, first), stream);
   }
 }
 
@@ -174,56 +164,49 @@ void run_inner(const Product& given, std::byte* memory, Stream stream) {
 /// rows do not lie as they can be copied.
 bool run_narrow_inner(const ProductOf<__nv_bfloat16>& given, std::byte* memory, Stream stream) {
   if (std::min(given.rows, given.cols) > inner_tile_rows) return false;
-  const auto product = given.rows > inner_tile_rows ? transposed(given) : given;
-  const bool wide = copies_narrow_rows(product.right.matrix, product.cols, 16);
-  if (!copies_narrow_rows(product.left.matrix, product.rows, 16)) return false;
-  if (!wide && !copies_narrow_rows(product.right.matrix, product.cols, 4)) return false;
-  const ProductSplit split =
-      cut(1, product.inner, 4 * inner_lines, inner_lines, memory, wanted_blocks / 2);
+  auto product = given.rows > inner_tile_rows ? transposed(given) : given;
+  const bool wide = copies_narrow_rows(product.right, product.cols, 16);
+  if (!copies_narrow_rows(product.left, product.rows, 16)) return false;
+  if (!wide && !copies_narrow_rows(product.right, product.cols, 4)) return false;
+  product.split = cut(1, product.inner, 4 * inner_lines, inner_lines, memory, wanted_blocks / 2);
   const auto run_chosen = product.cols <= 64   ? run_stream_inner_narrow<0>
                           : product.cols <= 80 ? run_stream_inner_narrow<16>
                                                : run_stream_inner_narrow<32>;
-  run_chosen(launch_of(product, split), wide, stream);
+  run_chosen(product, wide, stream);
   return true;
 }
 
-template <class T>
-cuda::Rows<const T> matrix_of(const ConstOperand& operand) {
-  return {static_cast<const T*>(operand.data), operand.stride};
-}
-
-ReadColumns columns_of(const ColumnReading& reading) {
+ReadColumns reading_of(const ColumnReading& reading) {
   return {static_cast<const cuda::ColumnNumbers*>(reading.columns.data), reading.relu};
 }
 
 template <class T>
 ProductOf<T> product_of(const GemmCall& call) {
-  ProductTarget<T> target{static_cast<T*>(call.c.data), call.c.stride, 1,
-                          static_cast<const T*>(call.bias.data)};
-  target.relu = call.relu;
-  return {call.c.rows,
-          call.c.cols,
-          call.inner,
-          {matrix_of<T>(call.a), call.transpose_a == Transpose::no, columns_of(call.of_a)},
-          {matrix_of<T>(call.b), call.transpose_b == Transpose::yes, columns_of(call.of_b)},
-          target,
-          static_cast<float>(call.alpha),
-          static_cast<float>(call.beta),
-          {static_cast<double*>(call.moments.data), call.moments.stride}};
+  ProductOf<T> product;
+  product.rows = call.c.rows;
+  product.cols = call.c.cols;
+  product.inner = call.inner;
+  product.left = rows_of<T>(call.a);
+  product.right = rows_of<T>(call.b);
+  product.left_in_row = call.transpose_a == Transpose::no;
+  product.right_in_row = call.transpose_b == Transpose::yes;
+  product.left_columns = reading_of(call.of_a);
+  product.right_columns = reading_of(call.of_b);
+  product.target = {static_cast<T*>(call.c.data), call.c.stride, 1,
+                    static_cast<const T*>(call.bias.data)};
+  product.target.relu = call.relu;
+  product.alpha = static_cast<float>(call.alpha);
+  product.beta = static_cast<float>(call.beta);
+  product.moments = {static_cast<double*>(call.moments.data), call.moments.stride};
+  return product;
 }
 
-bool run_fp32(const GemmCall& call, Device device, std::byte* memory, Stream stream) {
-  const auto product = product_of<float>(call);
-  if (is_thin(product)) {
-    run_thin(product, memory, stream);
-  } else if (is_dots(product)) {
-    run_dot_rows(product, launch_of(product, {}), stream);
-  } else if (streams_rows(product, call.allows_tf32) && cuda::has_wgmma(device)) {
+/// Whether many rows were streamed.
+bool run_stream(const Product& product, bool allows_tf32, std::byte* memory, Stream stream) {
+  if (streams_rows(product, allows_tf32)) {
     run_rows(product, memory, stream);
-  } else if (streams_inner(product) && cuda::has_wgmma(device)) {
+  } else if (streams_inner(product)) {
     run_inner(product, memory, stream);
-  } else if (is_small(product)) {
-    run_small(product, memory, stream);
   } else {
     return false;
   }
@@ -232,22 +215,24 @@ bool run_fp32(const GemmCall& call, Device device, std::byte* memory, Stream str
 
 /// Products of many rows of 16 bits with a small matrix come through BLAS: kernels that wait for
 /// each tile take longer.
-bool run_bf16(const GemmCall& call, Device device, std::byte* memory, Stream stream) {
-  const auto product = product_of<__nv_bfloat16>(call);
+bool run_stream(const ProductOf<__nv_bfloat16>& product, bool, std::byte* memory, Stream stream) {
+  return streams_inner(product) && run_narrow_inner(product, memory, stream);
+}
+
+template <class T>
+bool run(const GemmCall& call, Device device, std::byte* memory, Stream stream) {
+  const auto product = product_of<T>(call);
   if (is_thin(product)) {
     run_thin(product, memory, stream);
+  } else if (is_dots(product)) {
+    run_dot_rows(product, stream);
+  } else if (cuda::has_wgmma(device) && run_stream(product, call.allows_tf32, memory, stream)) {
     return true;
+  } else if (is_small(product)) {
+    run_small(product, memory, stream);
+  } else {
+    return false;
   }
-  if (is_dots(product)) {
-    run_dot_rows(product, launch_of(product, {}), stream);
-    return true;
-  }
-  if (streams_inner(product) && cuda::has_wgmma(device) &&
-      run_narrow_inner(product, memory, stream)) {
-    return true;
-  }
-  if (!is_small(product)) return false;
-  run_small(product, memory, stream);
   return true;
 }
 
@@ -264,8 +249,8 @@ void run_both_products(const LinearGradCall& call, std::byte* memory, Stream str
   of_weight.rows = in + (call.grad_bias.absent() ? 0 : 1);
   of_weight.cols = out;
   of_weight.inner = rows;
-  of_weight.left = matrix_of<T>(call.x);
-  of_weight.right = matrix_of<T>(call.grad_y);
+  of_weight.left = rows_of<T>(call.x);
+  of_weight.right = rows_of<T>(call.grad_y);
   of_weight.target = {static_cast<T*>(call.grad_weight.data), 1, call.grad_weight.stride};
   of_weight.column_sums = static_cast<T*>(call.grad_bias.data);
   const std::int64_t weight_tiles = divide_up(of_weight.rows, product_rows);
@@ -274,11 +259,11 @@ void run_both_products(const LinearGradCall& call, std::byte* memory, Stream str
   of_input.rows = rows;
   of_input.cols = in;
   of_input.inner = out;
-  of_input.left = matrix_of<T>(call.grad_y);
-  of_input.right = matrix_of<T>(call.weight);
+  of_input.left = rows_of<T>(call.grad_y);
+  of_input.right = rows_of<T>(call.weight);
   of_input.target = {static_cast<T*>(call.grad_x.data), call.grad_x.stride, 1};
   of_input.split.inner_per_split = out;
-  if (call.before_relu) of_input.finish.results = matrix_of<T>(call.x);
+  if (call.before_relu) of_input.finish.results = rows_of<T>(call.x);
   of_input.finish.sums = static_cast<T*>(call.grad_x_sums.data);
   const cuda::Workspace parts = cuda::workspace_in(memory);
   of_input.finish.partials = parts.partials;
@@ -303,19 +288,19 @@ void run_normed(const LinearGradCall& call, std::byte* memory, Stream stream) {
   launch.rows = call.x.rows;
   launch.in = static_cast<int>(call.x.cols);
   launch.out = static_cast<int>(y.cols);
-  launch.x = matrix_of<float>(call.x);
-  launch.y = matrix_of<float>(y);
-  launch.gradient = matrix_of<float>(call.grad_y);
-  launch.left = matrix_of<float>(factors.left);
-  launch.right = matrix_of<float>(factors.right);
+  launch.x = rows_of<float>(call.x);
+  launch.y = rows_of<float>(y);
+  launch.gradient = rows_of<float>(call.grad_y);
+  launch.left = rows_of<float>(factors.left);
+  launch.right = rows_of<float>(factors.right);
   launch.inner = static_cast<int>(factors.left.cols);
-  launch.weight = matrix_of<float>(call.weight);
-  launch.x_columns = columns_of(call.of_x);
+  launch.weight = rows_of<float>(call.weight);
+  launch.x_columns = reading_of(call.of_x);
   launch.columns = static_cast<const GradientColumn*>(columns.data);
   launch.relu = relu;
-  launch.grad_x = {static_cast<float*>(call.grad_x.data), call.grad_x.stride};
-  launch.grad_weight = {static_cast<float*>(call.grad_weight.data), call.grad_weight.stride};
-  launch.sums = {static_cast<double*>(call.norm_sums.data), call.norm_sums.stride};
+  launch.grad_x = rows_of<float>(call.grad_x);
+  launch.grad_weight = rows_of<float>(call.grad_weight);
+  launch.sums = rows_of<double>(call.norm_sums);
   const cuda::Workspace parts = cuda::workspace_in(memory);
   launch.partial_sums = parts.partials;
   launch.split.splits = call.grad_x.absent() ? normed_weight_blocks : normed_blocks;
@@ -353,8 +338,8 @@ bool run_linear_backward(const LinearGradCall& call, std::byte* memory, Stream s
 
 bool run_product(const GemmCall& call, Device device, std::byte* memory, Stream stream) {
   if (call.a.type != call.c.type) return false;
-  if (call.a.type == ElementType::fp32) return run_fp32(call, device, memory, stream);
-  return call.a.type == ElementType::bf16 && run_bf16(call, device, memory, stream);
+  if (call.a.type == ElementType::fp32) return run<float>(call, device, memory, stream);
+  return call.a.type == ElementType::bf16 && run<__nv_bfloat16>(call, device, memory, stream);
 }
 
 bool products_fuse(Device device, ElementType type) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/dense_ops.hpp"
+#include "ops/dense/dense_ops.hpp"
 
 namespace tessera::ops {
 

@@ -38,7 +38,7 @@ __device__ void add_partials(const float* first, int count, std::int64_t step,
 #pragma unroll
   for (int i = 0; i < num_sums; ++i) sums[i] = 0;
   if (threadIdx.x >= product_threads) return;
-  // Several parts are on their way together, the last ones too.
+  // Several parts are in flight together, the last ones too.
   constexpr int at_once = num_sums <= 8 ? 8 : num_sums <= 16 ? 4 : 2;
   for (int part = 0; part < count; part += at_once) {
     float parts[at_once][num_sums];
@@ -72,8 +72,8 @@ __device__ inline TilePlace place_in_grid() {
 }
 
 /// True in the one block per tile that has the sum over all parts of the inner size. Of larger
-/// blocks the first `product_threads` have sums. Threads whose sums nobody needs say so: one block
-/// reads those of all parts.
+/// blocks the first `product_threads` have sums. Threads whose sums are not needed say so: one
+/// block reads those of all parts.
 template <int num_sums>
 __device__ bool add_across_splits(const ProductSplit& split, const TilePlace& place,
                                   float (&sums)[num_sums], bool needed = true) {
@@ -89,7 +89,7 @@ __device__ bool add_across_splits(const ProductSplit& split, const TilePlace& pl
   if (!cuda::is_last_block(counters + group, in_group)) return false;
   if (needed) add_partials(partials + first * tile_numbers, in_group, tile_numbers, sums);
   if (groups == 1) return true;
-  // Each thread read the numbers that it writes over, and nobody else does.
+  // Only this thread reads the numbers that it writes over.
   if (needed) write_partial(partials + first * tile_numbers, sums);
   if (!cuda::is_last_block(counters + groups, groups)) return false;
   if (needed) add_partials(partials, groups, split.group * tile_numbers, sums);

@@ -89,12 +89,7 @@ class StagedTile {
       if constexpr (num_planes_of<T> == 1) {
         *reinterpret_cast<uint2*>(place) = *reinterpret_cast<const uint2*>(values_[i]);
       } else {
-        const FourInPlanes planes(values_[i]);
-#pragma unroll
-        for (int plane = 0; plane < num_planes; ++plane) {
-          *reinterpret_cast<uint2*>(place + plane * plane_stride) =
-              make_uint2(planes.words[plane][0], planes.words[plane][1]);
-        }
+        FourInPlanes(values_[i]).keep(place, plane_stride * 2);
       }
     }
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda/overlap.cuh"
+#include "cuda/launch.cuh"
+#include "cuda/shared_memory.cuh"
 #include "cuda/wgmma.cuh"
 #include "ops/gemm/cuda/neighbours.cuh"
 #include "ops/gemm/cuda/planes.cuh"
@@ -17,33 +18,34 @@ inline constexpr int inner_threads = product_threads;
 inline constexpr int inner_lines = 64;
 inline constexpr int inner_tile_rows = 64;
 
-/// D[64][n] += A[16][64]^T B[16][n], both in shared memory in lines of 64 numbers, n being 64, 32
-/// or 16; a lane has the first n / 2 of `d`. Without `adds` what was in them is forgotten.
-template <int n>
+/// D[64][n] += A B, A of 64 x 16 and B of 16 x n numbers in shared memory, n being 64, 32 or 16; a
+/// lane has the first n / 2 of `d`. Lines of 64 numbers are one of the 16 each, or the rows of A
+/// unless `left_across`. Without `adds` what was in `d` is forgotten.
+template <int n, int left_across = 1>
 __device__ void wgmma_across(float (&d)[32], std::uint64_t a, std::uint64_t b, int adds) {
 #if defined(TESSERA_HAS_WGMMA)
   if constexpr (n == 64) {
     asm volatile(
         "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" TESSERA_PLACES_32
-        "}, %32, %33, p, 1, 1, 1, 1;\n}"
+        "}, %32, %33, p, 1, 1, %35, 1;\n}"
         : TESSERA_SUMS_32(d, 0)
-        : "l"(a), "l"(b), "r"(adds));
+        : "l"(a), "l"(b), "r"(adds), "n"(left_across));
   } else if constexpr (n == 32) {
     asm volatile(
         "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {" TESSERA_PLACES_16
-        "}, %16, %17, p, 1, 1, 1, 1;\n}"
+        "}, %16, %17, p, 1, 1, %19, 1;\n}"
         : TESSERA_SUMS_16(d, 0)
-        : "l"(a), "l"(b), "r"(adds));
+        : "l"(a), "l"(b), "r"(adds), "n"(left_across));
   } else {
     static_assert(n == 16);
     asm volatile(
         "{\n.reg .pred p;\nsetp.ne.b32 p, %10, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7}"
-        ", %8, %9, p, 1, 1, 1, 1;\n}"
+        ", %8, %9, p, 1, 1, %11, 1;\n}"
         : TESSERA_SUMS_8(d, 0)
-        : "l"(a), "l"(b), "r"(adds));
+        : "l"(a), "l"(b), "r"(adds), "n"(left_across));
   }
 #endif
 }
@@ -92,14 +94,10 @@ class InnerTile {
   __device__ void keep() const {
 #pragma unroll
     for (int i = 0; i < fours; ++i) {
-      const FourInPlanes planes(values_[i]);
       const int col = static_cast<int>(threadIdx.x) % lanes * 4;
-      char* const place = shared_ + line(i) * 128 + ((col / 8) ^ (line(i) % 8)) * 16 + col % 8 * 2;
-#pragma unroll
-      for (int plane = 0; plane < num_planes; ++plane) {
-        *reinterpret_cast<uint2*>(place + plane * inner_plane_bytes) =
-            make_uint2(planes.words[plane][0], planes.words[plane][1]);
-      }
+      FourInPlanes(values_[i])
+          .keep(shared_ + line(i) * 128 + ((col / 8) ^ (line(i) % 8)) * 16 + col % 8 * 2,
+                inner_plane_bytes);
     }
   }
 
@@ -119,29 +117,52 @@ class InnerTile {
   float values_[fours][4];
 };
 
-/// The chunk's product of 64 and n columns for one group of four warps, its smallest parts first;
-/// every `stride`-th of its steps from `first` on. Of numbers that are not cut there is one plane.
-template <int n, int stride, int planes = num_planes>
+/// The product of 64 and n columns of so many lines for one group of four warps, its smallest parts
+/// first; every `stride`-th of its steps from `first` on. Of numbers that are not cut there is one
+/// plane.
+template <int n, int stride, int planes = num_planes, int lines = inner_lines>
 __device__ void multiply_lines(std::uint32_t left, std::uint32_t right, int first,
                                float (&sums)[32]) {
-  constexpr int pairs[6][2] = {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}};
-  constexpr std::uint64_t plane_step = inner_plane_bytes >> 4;
+  constexpr std::uint64_t plane_step = lines * 128 >> 4;
   const std::uint64_t of_left = cuda::wgmma_descriptor(left, 0);
   const std::uint64_t of_right = cuda::wgmma_descriptor(right, 0);
   int adds = 0;
   cuda::wgmma_fence();
 #pragma unroll
-  for (int step = 0; step < inner_lines / 16; step += stride) {
+  for (int step = 0; step < lines / 16; step += stride) {
     const int at = step + first;
-#pragma unroll
-    for (const auto& [p, q] : pairs) {
-      if (p >= planes || q >= planes) continue;
+    each_plane_pair<planes>([&](int p, int q) {
       wgmma_across<n>(sums, of_left + at * cuda::wgmma_step + p * plane_step,
                       of_right + at * cuda::wgmma_step + q * plane_step, adds);
       adds = 1;
-    }
+    });
   }
   cuda::wgmma_commit();
+}
+
+/// The same for both groups: with 64 columns they share the lines, with `more` the second has
+/// those, which lie in `rest`.
+template <int more, int planes = num_planes, int lines = inner_lines>
+__device__ void multiply_in_groups(std::uint32_t left, std::uint32_t right, std::uint32_t rest,
+                                   int group, float (&sums)[32]) {
+  if constexpr (more == 0) {
+    multiply_lines<64, 2, planes, lines>(left, right, group, sums);
+  } else if (group == 0) {
+    multiply_lines<64, 1, planes, lines>(left, right, 0, sums);
+  } else {
+    multiply_lines<more, 1, planes, lines>(left, rest, 0, sums);
+  }
+}
+
+/// Waits for the products of a chunk and adds them; the second group has no more than its columns.
+template <int more>
+__device__ void add_lines(int group, float (&chunk)[32], float (&sums)[32]) {
+  cuda::wgmma_wait();
+  cuda::keep_in_place(chunk);
+#pragma unroll
+  for (int i = 0; i < 32; ++i) {
+    if (more == 0 || group == 0 || i < more / 2) sums[i] += chunk[i];
+  }
 }
 
 /// Where two groups of warps have 64 columns of the same result, each of its own lines, the first
@@ -178,21 +199,54 @@ __device__ void for_inner_sums(const Launch& launch, int group, float (&sums)[nu
   }
 }
 
+/// Adds up what all blocks found and stores it. Where planes could not hold a factor of the lines
+/// from `begin` to `end` sums are found plainly. `shared` is as for `share_columns`.
+template <int more, class T>
+__device__ void finish_inner(const ProductLaunchOf<T>& launch, int group, std::int64_t begin,
+                             std::int64_t end, float (&sums)[32], float* shared) {
+  const auto finish = [&](auto& own) {
+    const auto each = [&](auto&& visit) { for_inner_sums<more>(launch, group, own, visit); };
+    if constexpr (num_planes_of<T> != 1) {
+      each([&](std::int64_t row, std::int64_t col, float& sum) {
+        if (!isfinite(sum)) sum = plain_sum<false, false>(launch, row, col, begin, end);
+      });
+    }
+    if (!add_across_splits(launch.split, {0, 0, 0, static_cast<int>(blockIdx.x)}, own)) return;
+    each([&](std::int64_t row, std::int64_t col, float sum) {
+      write_result(launch, row, col, sum);
+    });
+  };
+  if constexpr (more > 0) {
+    finish(sums);
+  } else {
+    float own[16];
+    share_columns(sums, shared, group, own);
+    finish(own);
+  }
+}
+
+/// A block for each part of the inner size.
+template <class Launch>
+void launch_splits(void (*kernel)(const Launch), int threads, int bytes, const Launch& launch,
+                   Stream stream) {
+  cuda::allow_shared(kernel, bytes);
+  cuda::launch_overlapped(kernel, dim3(static_cast<unsigned>(launch.split.splits)),
+                          static_cast<unsigned>(threads), static_cast<std::size_t>(bytes), stream,
+                          launch);
+}
+
 /// Of a block whose result has 64 columns, or `more` than that.
 template <int more>
 constexpr int stream_inner_bytes() {
   return (more > 0 ? 3 : 2) * inner_tile_bytes + 1024;
 }
 
-/// With 64 columns the two groups of warps share the lines, with more the second has those.
 template <int more, bool fused>
 __global__ __launch_bounds__(inner_threads,
                              2) void stream_inner(const __grid_constant__ ProductLaunch launch) {
 #if defined(TESSERA_HAS_WGMMA)
   extern __shared__ char shared[];
-  const auto unaligned = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  const std::uint32_t address = (unaligned + 1023) / 1024 * 1024;
-  char* const memory = shared + (address - unaligned);
+  const auto [address, memory] = cuda::AlignedShared(shared);
   const std::int64_t begin = blockIdx.x * launch.split.inner_per_split;
   const std::int64_t end = min(launch.inner, begin + launch.split.inner_per_split);
   constexpr int tile_bytes = inner_tile_bytes;
@@ -223,40 +277,12 @@ __global__ __launch_bounds__(inner_threads,
     cuda::fence_shared_for_wgmma();
     __syncthreads();
     float chunk[32];
-    if constexpr (!has_more) {
-      multiply_lines<64, 2>(address, address + tile_bytes, group, chunk);
-    } else if (group == 0) {
-      multiply_lines<64, 1>(address, address + tile_bytes, 0, chunk);
-    } else {
-      multiply_lines<rest_cols, 1>(address, address + 2 * tile_bytes, 0, chunk);
-    }
+    multiply_in_groups<more>(address, address + tile_bytes, address + 2 * tile_bytes, group, chunk);
     if (at + inner_lines < end) fetch(at + inner_lines);
-    cuda::wgmma_wait();
-    cuda::keep_in_place(chunk);
-#pragma unroll
-    for (int i = 0; i < 32; ++i) {
-      // The second group has no more than its columns.
-      if (!has_more || group == 0 || i < rest_cols / 2) sums[i] += chunk[i];
-    }
+    add_lines<more>(group, chunk, sums);
     __syncthreads();
   }
-  const auto finish = [&](auto& own) {
-    const auto each = [&](auto&& visit) { for_inner_sums<more>(launch, group, own, visit); };
-    each([&](std::int64_t row, std::int64_t col, float& sum) {
-      if (!isfinite(sum)) sum = plain_sum<false, false>(launch, row, col, begin, end);
-    });
-    if (!add_across_splits(launch.split, {0, 0, 0, static_cast<int>(blockIdx.x)}, own)) return;
-    each([&](std::int64_t row, std::int64_t col, float sum) {
-      write_result(launch, row, col, sum);
-    });
-  };
-  if constexpr (has_more) {
-    finish(sums);
-  } else {
-    float own[16];
-    share_columns(sums, reinterpret_cast<float*>(memory), group, own);
-    finish(own);
-  }
+  finish_inner<more>(launch, group, begin, end, sums, reinterpret_cast<float*>(memory));
 #endif
 }
 

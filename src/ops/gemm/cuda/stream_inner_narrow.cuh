@@ -72,8 +72,7 @@ __global__ __launch_bounds__(inner_threads, 1) void stream_inner_narrow(
     const __grid_constant__ NarrowLaunch launch) {
 #if defined(TESSERA_HAS_WGMMA)
   extern __shared__ char shared[];
-  const auto unaligned = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  const std::uint32_t address = (unaligned + 1023) / 1024 * 1024;
+  const auto [address, memory] = cuda::AlignedShared(shared);
   constexpr bool has_more = more > 0;
   constexpr int rest_cols = has_more ? more : 16, bytes = wide ? 16 : 4;
   constexpr int stages = narrow_stages<more>;
@@ -109,37 +108,13 @@ __global__ __launch_bounds__(inner_threads, 1) void stream_inner_narrow(
     // All are done with the tile before this one, whose place the next copies take.
     const std::uint32_t left = stage_of(tile), right = left + narrow_matrix_bytes;
     float chunk[32];
-    if constexpr (!has_more) {
-      multiply_lines<64, 2, 1>(left, right, group, chunk);
-    } else if (group == 0) {
-      multiply_lines<64, 1, 1>(left, right, 0, chunk);
-    } else {
-      multiply_lines<rest_cols, 1, 1>(left, right + narrow_matrix_bytes, 0, chunk);
-    }
+    multiply_in_groups<more, 1>(left, right, right + narrow_matrix_bytes, group, chunk);
     copy(tile + stages - 1);
-    cuda::wgmma_wait();
-    cuda::keep_in_place(chunk);
-#pragma unroll
-    for (int i = 0; i < 32; ++i) {
-      // The second group has no more than its columns.
-      if (!has_more || group == 0 || i < rest_cols / 2) sums[i] += chunk[i];
-    }
+    add_lines<more>(group, chunk, sums);
   }
   cuda::wait_for_copies<0>();
   __syncthreads();
-  const auto finish = [&](auto& own) {
-    if (!add_across_splits(launch.split, {0, 0, 0, static_cast<int>(blockIdx.x)}, own)) return;
-    for_inner_sums<more>(launch, group, own, [&](std::int64_t row, std::int64_t col, float sum) {
-      write_result(launch, row, col, sum);
-    });
-  };
-  if constexpr (has_more) {
-    finish(sums);
-  } else {
-    float own[16];
-    share_columns(sums, reinterpret_cast<float*>(shared + (address - unaligned)), group, own);
-    finish(own);
-  }
+  finish_inner<more>(launch, group, begin, end, sums, reinterpret_cast<float*>(memory));
 #endif
 }
 

@@ -93,7 +93,7 @@ class StreamMoments<cols, true> {
     __syncthreads();
     const int sum = thread / cols;
     const int col = thread % cols;
-    // Columns beyond the last have sums that nobody reads.
+    // Columns beyond the last have sums that are not read.
     double* const partials = launch.moments.partials;
     if (sum < 2) {
       double total = 0;

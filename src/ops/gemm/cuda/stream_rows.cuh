@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda/overlap.cuh"
+#include "cuda/shared_memory.cuh"
 #include "cuda/wgmma.cuh"
 #include "ops/gemm/cuda/neighbours.cuh"
 #include "ops/gemm/cuda/planes.cuh"
@@ -15,7 +16,7 @@
 namespace tessera::ops {
 
 inline constexpr int stream_tile_rows = 64;
-/// Steps of 16 of the inner size that are on their way from memory.
+/// Steps of 16 of the inner size that are in flight from memory.
 inline constexpr int stream_batch = 4;
 
 /// The right factor in shared memory: one line of 128 bytes per number of the inner size and 64
@@ -186,12 +187,9 @@ struct StreamFragment {
   template <int count>
   __device__ void multiply(std::uint64_t right, std::uint64_t plane_step,
                            float (&sums)[count]) const {
-    constexpr int pairs[6][2] = {{2, 0}, {0, 2}, {1, 1}, {1, 0}, {0, 1}, {0, 0}};
     cuda::wgmma_fence();
-#pragma unroll
-    for (const auto& [p, q] : pairs) {
-      cuda::wgmma<__nv_bfloat16>(sums, words[p], right + q * plane_step);
-    }
+    each_plane_pair(
+        [&](int p, int q) { cuda::wgmma<__nv_bfloat16>(sums, words[p], right + q * plane_step); });
     cuda::wgmma_commit();
   }
 };
@@ -288,9 +286,7 @@ __global__ __launch_bounds__(stream_threads,
 #if defined(TESSERA_HAS_WGMMA)
   using Layout = StreamLayout;
   extern __shared__ char shared[];
-  const auto unaligned = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  const std::uint32_t address = (unaligned + 1023) / 1024 * 1024;
-  char* const memory = shared + (address - unaligned);
+  const auto [address, memory] = cuda::AlignedShared(shared);
   auto* const columns =
       reinterpret_cast<cuda::ColumnNumbers*>(memory + Layout::columns_at(launch.inner));
   const std::int64_t first_col = std::int64_t{blockIdx.y} * cols;

@@ -28,9 +28,7 @@ struct ThinNormSums {
   using Term = float;
 
   template <int width>
-  struct Columns {
-    cuda::ColumnNumbers of[width];
-  };
+  using Columns = cuda::KeptNumbers<width>;
   template <int width>
   struct Fetched {
     float grad_y[count], x[width];
@@ -38,10 +36,7 @@ struct ThinNormSums {
 
   template <int width, bool aligned>
   __device__ Columns<width> columns(const cuda::Elements<width, aligned>& place) const {
-    Columns<width> columns;
-#pragma unroll
-    for (int i = 0; i < width; ++i) columns.of[i] = reading.numbers[place.col + i];
-    return columns;
+    return cuda::keep_numbers<width>(reading.numbers + place.col);
   }
 
   template <int width, bool aligned>

@@ -19,9 +19,7 @@ struct ThinSums {
   using Term = float;
 
   template <int width>
-  struct Columns {
-    cuda::ColumnNumbers of[width];
-  };
+  using Columns = cuda::KeptNumbers<width>;
   template <int width>
   struct Fetched {
     T left[count];
@@ -30,11 +28,8 @@ struct ThinSums {
 
   template <int width, bool aligned>
   __device__ Columns<width> columns(const cuda::Elements<width, aligned>& place) const {
-    Columns<width> columns{};
-    if (reading.numbers == nullptr) return columns;
-#pragma unroll
-    for (int i = 0; i < width; ++i) columns.of[i] = reading.numbers[place.col + i];
-    return columns;
+    if (reading.numbers == nullptr) return {};
+    return cuda::keep_numbers<width>(reading.numbers + place.col);
   }
 
   template <int width, bool aligned>
@@ -75,8 +70,8 @@ struct ThinSums {
 
 template <int count, class T>
 void run_sums(const ProductOf<T>& product, std::byte* memory, Stream stream) {
-  const ThinSums<count, T> function{product.left.matrix, product.right.matrix,
-                                    product.right.columns, product.target, product.alpha};
+  const ThinSums<count, T> function{product.left, product.right, product.right_columns,
+                                    product.target, product.alpha};
   const auto extent = cuda::Extent{product.inner, product.cols}.with(function.right);
   cuda::for_long_columns<cuda::columns_at_once>(extent, function, cuda::workspace_in(memory),
                                                 stream);

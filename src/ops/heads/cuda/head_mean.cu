@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda_handles.hpp"
 #include "cuda/precision.cuh"
-#include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
+#include "ops/dense/cuda/dense_ops.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -52,11 +51,10 @@ struct HeadMeanBackward {
 
 }  // namespace
 
-void CudaDenseOps::head_mean(ConstOperand x, Operand y, Stream stream) const {
+void CudaDenseRun::run(const HeadMeanCall& call) const {
+  const auto& [x, y] = call;
   if (y.cols == 0) return;
-  const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_type(x.type, [&](auto element) {
-    using T = decltype(element);
+  cuda::visit_type(x.type, [&]<class T>(T) {
     constexpr int width = cuda::chunk<T>;
     const HeadMean<T> function{rows_of<T>(x), rows_of<T>(y), x.cols / y.cols};
     auto extent = cuda::Extent{y.rows, y.cols}.with(function.x).with(function.y);
@@ -65,11 +63,10 @@ void CudaDenseOps::head_mean(ConstOperand x, Operand y, Stream stream) const {
   });
 }
 
-void CudaDenseOps::head_mean_backward(ConstOperand grad_y, Operand grad_x, Stream stream) const {
+void CudaDenseRun::run(const HeadMeanGradCall& call) const {
+  const auto& [grad_y, grad_x] = call;
   if (grad_y.cols == 0) return;
-  const cuda_backend::CurrentDevice current(device_.index);
-  cuda::visit_type(grad_y.type, [&](auto element) {
-    using T = decltype(element);
+  cuda::visit_type(grad_y.type, [&]<class T>(T) {
     constexpr int width = cuda::chunk<T>;
     const HeadMeanBackward<T> function{rows_of<T>(grad_y), rows_of<T>(grad_x), grad_y.cols,
                                        grad_x.cols / grad_y.cols};

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda_handles.hpp"
 #include "cuda/precision.cuh"
 #include "cuda/sums.cuh"
-#include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
-#include "ops/dense_workspace.hpp"
+#include "ops/dense/cuda/dense_ops.hpp"
+#include "ops/dense/dense_workspace.hpp"
 #include "ops/loss/cuda/kept_rows.cuh"
 #include "ops/loss/cuda/rows.cuh"
 #include "ops/loss/targets.hpp"
@@ -192,9 +191,9 @@ constexpr auto loss_kernel() {
 
 /// Whether the sums of the columns were found, too.
 template <bool is_binary, class T>
-bool run(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T> logits,
-         cuda::Rows<T> gradient, const LossResults<T>& results, const cuda::Workspace& workspace,
-         Stream stream) {
+bool launch(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T> logits,
+            cuda::Rows<T> gradient, const LossResults<T>& results, const cuda::Workspace& workspace,
+            Stream stream) {
   bool finds_sums = false;
   with_row_shape<T>(extent, [&](auto width, auto aligned, auto kept, int lanes) {
     finds_sums = decltype(kept)::value > 0;
@@ -208,32 +207,28 @@ bool run(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T> l
 
 }  // namespace
 
-void CudaDenseOps::loss(ConstOperand logits, const LossTargets::State& targets, Operand grad_logits,
-                        double* value, Stream stream, const DenseWorkspace* workspace,
-                        Operand grad_sums) const {
-  const ChainCall alone = LossCall{logits, &targets, grad_logits, value, grad_sums};
-  const cuda_backend::CurrentDevice current(device_.index);
+void CudaDenseRun::run(const LossCall& call) const {
+  const LossTargets::State& targets = *call.targets;
   const Wanted wanted{targets.rows,         targets.cols,          targets.count,
                       targets.times.data(), targets.labels.data(), targets.targets.data()};
   bool finds_sums = true;
   {
-    const DenseWorkspaceUse use(workspace, "loss", device_, stream);
-    if (chains(alone)) return run_chain({&alone, 1}, stream, workspace);
+    const DenseWorkspaceUse use(workspace, "loss", device, stream);
+    if (const ChainCall alone = call; chains(alone)) return run_chain({&alone, 1});
     const cuda::Workspace parts = cuda::workspace_in(use.data());
-    cuda::visit_type(logits.type, [&](auto element) {
-      using T = decltype(element);
-      const auto x = rows_of<T>(logits);
-      const auto gradient = rows_of<T>(grad_logits);
+    cuda::visit_type(call.x.type, [&]<class T>(T) {
+      const auto x = rows_of<T>(call.x);
+      const auto gradient = rows_of<T>(call.grad_x);
       const cuda::Rows<const float> wanted_rows{wanted.targets, wanted.cols};
       const auto extent =
-          cuda::Extent{logits.rows, logits.cols}.with(x).with(gradient).with(wanted_rows);
-      const auto chosen = targets.is_binary ? run<true, T> : run<false, T>;
-      finds_sums =
-          chosen(wanted, extent, x, gradient, {value, values_of<T>(grad_sums)}, parts, stream);
+          cuda::Extent{call.x.rows, call.x.cols}.with(x).with(gradient).with(wanted_rows);
+      const auto chosen = targets.is_binary ? launch<true, T> : launch<false, T>;
+      finds_sums = chosen(wanted, extent, x, gradient, {call.value, values_of<T>(call.grad_sums)},
+                          parts, stream);
     });
   }
-  if (finds_sums || grad_sums.absent()) return;
-  activate_backward(grad_logits, {}, {}, grad_logits, {}, grad_sums, stream, workspace, {});
+  if (finds_sums || call.grad_sums.absent()) return;
+  run(ActivationGradCall{call.grad_x, {}, {}, call.grad_x, {}, call.grad_sums});
 }
 
 }  // namespace tessera::ops

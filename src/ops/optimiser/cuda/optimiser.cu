@@ -5,11 +5,10 @@
 #include <bit>
 #include <cmath>
 
-#include "core/cuda_handles.hpp"
 #include "cuda/elements.cuh"
 #include "cuda/sums.cuh"
-#include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
+#include "ops/dense/cuda/dense_ops.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -314,12 +313,11 @@ Target target_of(const OptimiserTarget& given, const OptimiserOptions& options) 
 
 }  // namespace
 
-void CudaDenseOps::optimiser_step(const OptimiserCall& call, Stream stream) const {
-  const cuda_backend::CurrentDevice current(device_.index);
+void CudaDenseRun::run(const OptimiserCall& call) const {
   const StepRule rule(call);
   Targets targets;
   std::int64_t blocks = 0;
-  const auto run = [&](const Advance& advance) {
+  const auto launch = [&](const Advance& advance) {
     cuda::launch_overlapped(step_targets, dim3(cuda::num_blocks(blocks, 1)), block_threads, stream,
                             rule, targets, advance);
     targets.count = 0;
@@ -327,22 +325,21 @@ void CudaDenseOps::optimiser_step(const OptimiserCall& call, Stream stream) cons
   };
   for (const OptimiserTarget& given : call.targets) {
     if (given.parameter.rows == 0 || given.parameter.cols == 0) continue;
-    if (targets.count == Targets::most) run({});
+    if (targets.count == Targets::most) launch({});
     Target& target = targets.all[targets.count++];
     target = target_of(given, call.options);
     blocks += target.num_blocks();
     targets.ends[targets.count - 1] = cuda::num_blocks(blocks, 1);
   }
   if (targets.count > 0) {
-    run({call.advancing, call.counter});
+    launch({call.advancing, call.counter});
   } else if (call.advancing != nullptr) {
-    advance(call.advancing, stream);
+    run(AdvanceCall{call.advancing});
   }
 }
 
-void CudaDenseOps::advance(StepClock* clock, Stream stream) const {
-  const cuda_backend::CurrentDevice current(device_.index);
-  cuda::launch_overlapped(advance_clock, dim3(1), 1, stream, clock);
+void CudaDenseRun::run(const AdvanceCall& call) const {
+  cuda::launch_overlapped(advance_clock, dim3(1), 1, stream, call.clock);
 }
 
 }  // namespace tessera::ops

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cuda_handles.hpp"
 #include "cuda/elements.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/precision.cuh"
-#include "ops/cuda/dense_ops.hpp"
 #include "ops/cuda/operands.cuh"
+#include "ops/dense/cuda/dense_ops.hpp"
 #include "ops/rounding/formula.hpp"
 
 namespace tessera::ops {
@@ -19,18 +18,29 @@ __global__ void clear_ranges(float* ranges, std::int64_t count) {
   if (i < count) ranges[i] = 0;
 }
 
-/// Numbers of at least 0 are in the order of their bits, so that the greatest of all blocks is the
-/// same whoever comes first.
-__device__ void take_greatest(float* range, float above, float below) {
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) {
-    above = fmaxf(above, __shfl_xor_sync(0xFFFFFFFFu, above, distance));
-    below = fmaxf(below, __shfl_xor_sync(0xFFFFFFFFu, below, distance));
+/// How far numbers reach from 0.
+struct Reach {
+  float above = 0, below = 0;
+
+  __device__ void take(float value) {
+    above = fmaxf(above, value);
+    below = fmaxf(below, -value);
   }
-  if (threadIdx.x % 32 != 0) return;
-  atomicMax(reinterpret_cast<int*>(range), __float_as_int(above));
-  atomicMax(reinterpret_cast<int*>(range + 1), __float_as_int(below));
-}
+  /// All lanes of a warp get that of their numbers.
+  __device__ void join_warp() {
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) {
+      above = fmaxf(above, __shfl_xor_sync(0xFFFFFFFFu, above, distance));
+      below = fmaxf(below, __shfl_xor_sync(0xFFFFFFFFu, below, distance));
+    }
+  }
+  /// Numbers of at least 0 are in the order of their bits, so that the greatest of all blocks is
+  /// the same in any order.
+  __device__ void widen(float* range) const {
+    atomicMax(reinterpret_cast<int*>(range), __float_as_int(above));
+    atomicMax(reinterpret_cast<int*>(range + 1), __float_as_int(below));
+  }
+};
 
 /// X with the factors of its rows, which become codes together.
 template <class T>
@@ -53,15 +63,13 @@ template <class T>
 __global__ void matrix_range(const Scaled<T> x, std::int64_t rows, std::int64_t cols,
                              float* ranges) {
   cuda::begin_overlapped();
-  float above = 0;
-  float below = 0;
+  Reach reach;
   for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < rows * cols;
        i += std::int64_t{gridDim.x} * threads) {
-    const float value = x.scaled(i / cols, i % cols);
-    above = fmaxf(above, value);
-    below = fmaxf(below, -value);
+    reach.take(x.scaled(i / cols, i % cols));
   }
-  take_greatest(ranges, above, below);
+  reach.join_warp();
+  if (threadIdx.x % 32 == 0) reach.widen(ranges);
 }
 
 /// A warp for each row.
@@ -70,21 +78,12 @@ __global__ void row_ranges(const Scaled<T> x, std::int64_t rows, std::int64_t co
   cuda::begin_overlapped();
   const std::int64_t row = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / 32;
   if (row >= rows) return;
-  float above = 0;
-  float below = 0;
-  for (std::int64_t j = threadIdx.x % 32; j < cols; j += 32) {
-    const float value = x.scaled(row, j);
-    above = fmaxf(above, value);
-    below = fmaxf(below, -value);
-  }
-#pragma unroll
-  for (int distance = 16; distance > 0; distance /= 2) {
-    above = fmaxf(above, __shfl_xor_sync(0xFFFFFFFFu, above, distance));
-    below = fmaxf(below, __shfl_xor_sync(0xFFFFFFFFu, below, distance));
-  }
+  Reach reach;
+  for (std::int64_t j = threadIdx.x % 32; j < cols; j += 32) reach.take(x.scaled(row, j));
+  reach.join_warp();
   if (threadIdx.x % 32 == 0) {
-    ranges[row * 2] = above;
-    ranges[row * 2 + 1] = below;
+    ranges[row * 2] = reach.above;
+    ranges[row * 2 + 1] = reach.below;
   }
 }
 
@@ -95,15 +94,9 @@ __global__ void column_ranges(const Scaled<T> x, std::int64_t rows, std::int64_t
   cuda::begin_overlapped();
   const std::int64_t col = std::int64_t{blockIdx.y} * threads + threadIdx.x;
   if (col >= cols) return;
-  float above = 0;
-  float below = 0;
-  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const float value = x.scaled(row, col);
-    above = fmaxf(above, value);
-    below = fmaxf(below, -value);
-  }
-  atomicMax(reinterpret_cast<int*>(ranges + col * 2), __float_as_int(above));
-  atomicMax(reinterpret_cast<int*>(ranges + col * 2 + 1), __float_as_int(below));
+  Reach reach;
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) reach.take(x.scaled(row, col));
+  reach.widen(ranges + col * 2);
 }
 
 constexpr int limited_columns = 32;  ///< of a block, which has as many lanes for each
@@ -187,8 +180,7 @@ void find_ranges(const RoundingCall& call, const Scaled<T>& x, Stream stream) {
 
 }  // namespace
 
-void CudaDenseOps::round_to_codes(const RoundingCall& call, Stream stream) const {
-  const cuda_backend::CurrentDevice current(device_.index);
+void CudaDenseRun::run(const RoundingCall& call) const {
   const std::int64_t rows = call.x.rows;
   const std::int64_t cols = call.x.cols;
   if (rows == 0 || cols == 0) return;

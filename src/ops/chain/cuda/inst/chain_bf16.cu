@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Also for: fp32
 #include "ops/chain/cuda/chain.cuh"
 
 namespace tessera::ops {
 
-template bool run_chain_in_cluster(const ChainLaunch<__nv_bfloat16>&, int, Stream);
-template bool run_chain_in_grid(const ChainLaunch<__nv_bfloat16>&, int, Stream);
-template int chain_room_in_cluster<__nv_bfloat16>(int);
-template int chain_room_in_grid<__nv_bfloat16>(int);
+template bool launch_chain(const ChainLaunch<__nv_bfloat16>&, bool, int, Stream);
+template int chain_room<__nv_bfloat16>(bool, int);
 
 }  // namespace tessera::ops

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Also for: fp32
 #include "ops/gemm/cuda/product_instance.cuh"
 
 namespace tessera::ops {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/gemm/cuda/blas_handle.hpp"
+#include "ops/dense/cuda/blas_handle.hpp"
 
 #include <map>
 #include <string>
@@ -45,8 +45,6 @@ BlasCall::BlasCall(Device device, Stream stream, void* workspace) : BlasCall(dev
   // Setting a stream resets the workspace.
   check(cublasSetWorkspace(handle_, workspace, cuda::blas_workspace_bytes));
 }
-
-void prepare_blas(Device device) { const BlasCall made(device); }
 
 void BlasCall::check(cublasStatus_t status) const {
   if (status == CUBLAS_STATUS_SUCCESS) return;

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/chain/call.hpp"
+#include "ops/dense/held_calls.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <initializer_list>
 #include <span>
+#include <utility>
 
+#include "ops/dense/dense_workspace.hpp"
 #include "tessera/core/dtype.hpp"
 
 namespace tessera::ops {
@@ -102,46 +105,90 @@ class Accesses {
   std::size_t count_ = 0;
 };
 
-struct Runner {
-  const DenseOps& ops;
-  Stream stream;
-  const DenseWorkspace* workspace;
-
-  void operator()(const LinearCall& call) const { ops.linear(call, stream, workspace); }
-  void operator()(const LinearGradCall& call) const {
-    ops.linear_backward(call, stream, workspace);
-  }
-  void operator()(const BatchNormCall& call) const { ops.batch_norm(call, stream, workspace); }
-  void operator()(const BatchNormGradCall& call) const {
-    ops.batch_norm_backward(call, stream, workspace);
-  }
-  void operator()(const LossCall& call) const {
-    ops.loss(call.x, *call.targets, call.grad_x, call.value, stream, workspace, call.grad_sums);
-  }
-};
-
-}  // namespace
-
-void DenseOps::run_chain(std::span<const ChainCall> calls, Stream stream,
-                         const DenseWorkspace* workspace) const {
-  for (const ChainCall& call : calls) run_call(*this, call, stream, workspace);
-}
-
-void run_call(const DenseOps& ops, const ChainCall& call, Stream stream,
-              const DenseWorkspace* workspace) {
-  std::visit(Runner{ops, stream, workspace}, call);
-}
-
+/// Whether two calls have the same rows of the same type.
 bool goes_with(const ChainCall& call, const ChainCall& other) {
   const auto input = [](const auto& of) { return of.x; };
   const ConstOperand own = std::visit(input, call), others = std::visit(input, other);
   return own.rows == others.rows && own.type == others.type;
 }
 
+/// Runs a call by itself.
+void run_alone(const DenseOps& ops, const ChainCall& call, Stream stream,
+               const DenseWorkspace* workspace) {
+  std::visit([&](const auto& of) { ops.run(of, stream, workspace); }, call);
+}
+
+}  // namespace
+
 bool must_follow(const ChainCall& call, std::span<const ChainCall> others) {
   const Accesses own(call);
   return std::any_of(others.begin(), others.end(),
                      [&](const ChainCall& other) { return own.conflict(Accesses(other)); });
+}
+
+void DenseOps::run_chain(std::span<const ChainCall> calls, Stream stream,
+                         const DenseWorkspace* workspace) const {
+  for (const ChainCall& call : calls) run_alone(*this, call, stream, workspace);
+}
+
+void release_calls(const DenseWorkspace* workspace) {
+  if (workspace == nullptr) return;
+  HeldCalls& held = workspace->state().held;
+  if (held.calls.empty()) return;
+  // Not there while they run: each of them asks for what waits to run before it.
+  std::vector<ChainCall> calls = std::exchange(held.calls, {});
+  const DenseOps& ops = dense_ops(workspace->device());
+  if (calls.size() == 1) {
+    run_alone(ops, calls.front(), held.stream, workspace);
+  } else {
+    ops.run_chain(calls, held.stream, workspace);
+  }
+  // None began to wait meanwhile; the next ones wait in the same memory.
+  calls.clear();
+  held.calls = std::move(calls);
+}
+
+void submit(Device device, const ChainCall& call, Stream stream, const DenseWorkspace* workspace) {
+  const DenseOps& ops = dense_ops(device);
+  const bool waits = workspace != nullptr && workspace->state().held.holds &&
+                     workspace->device() == device && ops.chains(call);
+  if (!waits) {
+    release_calls(workspace);
+    return run_alone(ops, call, stream, workspace);
+  }
+  HeldCalls& held = workspace->state().held;
+  const auto fits = [&] {
+    return held.stream.handle == stream.handle && held.calls.size() < ops.longest_chain() &&
+           goes_with(call, held.calls.front()) && !must_follow(call, held.calls);
+  };
+  if (!held.calls.empty() && !fits()) release_calls(workspace);
+  held.stream = stream;
+  held.calls.reserve(ops.longest_chain());
+  held.calls.push_back(call);
+}
+
+HoldCalls::HoldCalls(const DenseWorkspace* workspace) : workspace_(workspace) {
+  if (workspace == nullptr) return;
+  held_ = &workspace->state().held;
+  before_ = held_->holds;
+  exceptions_ = std::uncaught_exceptions();
+}
+
+HoldCalls::~HoldCalls() noexcept(false) {
+  if (held_ == nullptr) return;
+  held_->holds = before_;
+  if (before_) return;
+  if (std::uncaught_exceptions() > exceptions_) {
+    held_->calls.clear();
+  } else {
+    release_calls(workspace_);
+  }
+}
+
+void HoldCalls::set(bool holds) {
+  if (held_ == nullptr) return;
+  held_->holds = holds;
+  if (!holds) release_calls(workspace_);
 }
 
 }  // namespace tessera::ops

@@ -17,4 +17,12 @@ struct ActivationFormula {
   bool does_nothing() const noexcept { return activation == Activation::none && !drops; }
 };
 
+/// Of options that have an activation with its numbers and a dropout.
+template <class Options>
+ActivationFormula formula_of(const Options& options, const Random& random = Random(0),
+                             const StepClock* clock = nullptr) {
+  const Dropout dropout{options.dropout, random, clock};
+  return {options.activation, options.slope, options.alpha, dropout.active(), dropout.constants()};
+}
+
 }  // namespace tessera::ops

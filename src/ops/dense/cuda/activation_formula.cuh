@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/activation/formula.hpp"
 #include "ops/cuda/dropout.cuh"
+#include "ops/dense/activation_formula.hpp"
 
 namespace tessera::ops {
 
@@ -69,7 +69,6 @@ struct ShortFormula {
            (formula.activation == Activation::none || formula.activation == Activation::relu);
   }
 
-  __device__ float value(float z) const { return activation == Activation::relu && z <= 0 ? 0 : z; }
   __device__ float derivative(float z) const { return z <= 0 ? 0 : 1; }
   template <int width>
   __device__ void drop(std::int64_t, float (&)[width]) const {}

@@ -28,7 +28,4 @@ class BlasCall {
   cublasHandle_t handle_ = nullptr;
 };
 
-/// Makes the GPU's handle, for which cuBLAS takes memory of its own, if there is none yet.
-void prepare_blas(Device device);
-
 }  // namespace tessera::ops

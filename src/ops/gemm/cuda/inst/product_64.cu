@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/gemm/cuda/product_instance.cuh"
-
-namespace tessera::ops {
-
-template void run_small_tiles<64>(const ProductOf<float>&, dim3, const ProductLaunchOf<float>&,
-                                  Stream);
-
-}  // namespace tessera::ops
