@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "ops/check.hpp"
-#include "ops/plan_only.hpp"
+#include "ops/plan/check.hpp"
 #include "ops/sddmm/trial.hpp"
 #include "ops/spmm/record.hpp"
 #include "ops/spmm/row_order.hpp"
 #include "ops/spmm/trial.hpp"
-#include "ops/spmm/weights_fit.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
 #include "tessera/ops/spmm.hpp"
 
 namespace tessera::ops {
 namespace {
-
-bool of_winners(Reduction reduction) {
-  return reduction == Reduction::max || reduction == Reduction::min;
-}
 
 /// The gradient of an edge's value is a dot product of the features of its two ends.
 SddmmProblem edge_gradient_problem(const SpmmProblem& problem) {
@@ -28,13 +23,6 @@ SddmmProblem edge_gradient_problem(const SpmmProblem& problem) {
   dots.factor = problem.reduction == Reduction::mean ? EdgeFactor::mean_scales : EdgeFactor::scales;
   dots.set_place(problem.place());
   return dots;
-}
-
-std::unique_ptr<const EdgeValueGradients> winner_gradients(const SpmmProblem& problem) {
-#ifdef TESSERA_WITH_CUDA
-  if (problem.device.kind == DeviceKind::cuda) return cuda_winner_gradients(problem);
-#endif
-  return cpu_winner_gradients(problem);
 }
 
 }  // namespace
@@ -49,13 +37,17 @@ void plan_gradients(SpmmRecord& record) {
   auto choice = make_choice<SpmmTrial>(spmm_kernels(), problem, how);
   record.has_backward = true;
   record.grad_x = std::move(choice.prepared);
-  if (options.edge_value_gradient && of_winners(options.reduction)) {
-    record.other_edge_gradients = winner_gradients(problem);
+  if (options.edge_value_gradient && has_winners(options.reduction)) {
+    record.edge_value_gradients = winner_gradients(problem);
   } else if (options.edge_value_gradient) {
     PlanOptions any = options;
     any.kernel.clear();
     auto dots = make_choice<SddmmTrial>(sddmm_kernels(), edge_gradient_problem(problem), any);
-    record.grad_edge_values = std::move(dots.prepared);
+    const std::shared_ptr<const PreparedSddmm> prepared = std::move(dots.prepared);
+    record.edge_value_gradients = [prepared](const SpmmGradInputs& inputs, const Operand& gradients,
+                                             Stream stream) {
+      prepared->run(inputs.grad_y, inputs.x, gradients, stream);
+    };
     choice.decision.add_child("gradient of edge values", std::move(dots.decision));
   }
   record.decision.add_child("backward", std::move(choice.decision));
@@ -77,7 +69,7 @@ void run_backward(const SpmmPlan& plan, const SpmmGradInputs& inputs,
     check_values_were_planned(options);
     check.matrix(inputs.edge_values, "edge_values", of_edges);
   }
-  if (of_winners(options.reduction)) {
+  if (has_winners(options.reduction)) {
     check.matrix(inputs.winners, "winners",
                  {ElementType::int32, record.num_rows, options.features});
   }
@@ -89,10 +81,10 @@ void run_backward(const SpmmPlan& plan, const SpmmGradInputs& inputs,
   }
   if (!outputs.grad_edge_values.absent()) {
     if (!options.edge_value_gradient) {
-      throw Error(ErrorCode::invalid_argument, "the plan has no gradient of edge values",
-                  "grad_edge_values", "plan with edge_value_gradient");
+      refuse("the plan has no gradient of edge values", "grad_edge_values",
+             "plan with edge_value_gradient");
     }
-    if (record.grad_edge_values == nullptr && record.other_edge_gradients == nullptr) {
+    if (!record.edge_value_gradients) {
       throw Error(ErrorCode::unsupported,
                   fmt::format("the gradient of edge values of a {} over edges in no order",
                               to_string(options.reduction)),
@@ -100,8 +92,8 @@ void run_backward(const SpmmPlan& plan, const SpmmGradInputs& inputs,
     }
     check.matrix(inputs.x, "x", of_sources);
     check.matrix(outputs.grad_edge_values, "grad_edge_values", of_edges);
-    check.apart(outputs.grad_edge_values, "grad_edge_values", inputs.grad_y, "grad_y");
-    check.apart(outputs.grad_edge_values, "grad_edge_values", inputs.x, "x");
+    check.apart(outputs.grad_edge_values, "grad_edge_values",
+                {{inputs.grad_y, "grad_y"}, {inputs.x, "x"}});
   }
 
   if (plans_only()) return;
@@ -113,11 +105,8 @@ void run_backward(const SpmmPlan& plan, const SpmmGradInputs& inputs,
     call.residual_scale = inputs.residual_scale;
     record.grad_x->run(call, stream, use.view());
   }
-  if (outputs.grad_edge_values.absent()) return;
-  if (record.grad_edge_values != nullptr) {
-    record.grad_edge_values->run(inputs.grad_y, inputs.x, outputs.grad_edge_values, stream);
-  } else {
-    record.other_edge_gradients->run(inputs, outputs.grad_edge_values, stream);
+  if (!outputs.grad_edge_values.absent()) {
+    record.edge_value_gradients(inputs, outputs.grad_edge_values, stream);
   }
 }
 

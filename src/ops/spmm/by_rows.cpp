@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/by_rows.hpp"
+#include "ops/spmm/cpu.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <type_traits>
-#include <utility>
 
-#include "ops/check.hpp"
-#include "ops/row_ranges.hpp"
-#include "ops/row_schedule.hpp"
-#include "ops/scales.hpp"
-#include "ops/spmm/combine.hpp"
+#include "ops/dense/row_ranges.hpp"
+#include "ops/plan/check.hpp"
+#include "ops/rows/row_schedule.hpp"
+#include "ops/rows/scales.hpp"
 #include "ops/spmm/finish_rows.hpp"
 #include "ops/spmm/rows.hpp"
 #include "tessera/core/parallel.hpp"
@@ -19,17 +18,54 @@
 namespace tessera::ops {
 namespace {
 
-/// Below this many products a run takes a few microseconds, less than waking threads.
-constexpr std::int64_t min_parallel_work = 1 << 16;
-
 /// Work that one task should have at least, in products.
 constexpr std::int64_t min_task_work = 1 << 15;
 
-template <class T>
-SpmmRowsFunction of_type(const SpmmRowsFunctions& functions) {
-  if constexpr (std::is_same_v<T, double>) return functions.fp64;
-  if constexpr (std::is_same_v<T, float>) return functions.fp32;
-  if constexpr (std::is_same_v<T, Bfloat16>) return functions.bf16;
+/// Stores one element of y, as T or wide.
+template <class T, class S>
+void put(const SpmmRows& rows, VertexId row, std::int64_t feature, S value) {
+  const std::int64_t at = static_cast<std::int64_t>(row) * rows.y_stride + feature;
+  if (rows.y_is_wide) {
+    static_cast<S*>(rows.y)[at] = value;
+  } else {
+    static_cast<T*>(rows.y)[at] = static_cast<T>(value);
+  }
+}
+
+/// T is how features are stored, S what they are summed in.
+template <class T, class S>
+void combine_sums(const SpmmRows& rows, const LongRow& long_row, std::int64_t features) {
+  const VertexId row = long_row.row;
+  const S scale = rows.row_scale == nullptr ? S(1) : static_cast<const S*>(rows.row_scale)[row];
+  const S divisor =
+      rows.mean ? static_cast<S>(rows.row_offsets[row + 1] - rows.row_offsets[row]) : S(1);
+  const double* const slots = rows.slots + long_row.first_slot * rows.slot_stride;
+  for (std::int64_t feature = 0; feature < features; ++feature) {
+    double sum = 0;
+    for (std::int64_t slot = 0; slot < long_row.num_slots; ++slot) {
+      sum += slots[slot * rows.slot_stride + feature];
+    }
+    put<T>(rows, row, feature, static_cast<S>(sum) * scale / divisor);
+  }
+}
+
+template <class T, class S>
+void combine_best(const SpmmRows& rows, const LongRow& long_row, std::int64_t features) {
+  const std::int64_t first = long_row.first_slot * rows.slot_stride;
+  for (std::int64_t feature = 0; feature < features; ++feature) {
+    std::int64_t best = first + feature;
+    for (std::int64_t slot = 1; slot < long_row.num_slots; ++slot) {
+      const std::int64_t other = first + slot * rows.slot_stride + feature;
+      const double challenger = rows.slots[other];
+      const double holder = rows.slots[best];
+      if (challenger > holder || (challenger != challenger && holder == holder)) best = other;
+    }
+    // The value came from the storage's sums, so this narrowing loses nothing.
+    put<T>(rows, long_row.row, feature, static_cast<S>(rows.slots[best] * rows.sign));
+    if (rows.winners != nullptr) {
+      rows.winners[long_row.row * rows.winners_stride + feature] = rows.slot_winners[best];
+    }
+  }
 }
 
 template <class T>
@@ -37,33 +73,29 @@ class SpmmByRows final : public PreparedSpmm {
   using S = SumOf<T>;
 
  public:
-  SpmmByRows(const SpmmProblem& problem, FeatureTiles tiles)
-      : problem_(problem), tiles_(tiles), finisher_(problem) {
+  SpmmByRows(const SpmmProblem& problem, bool packed)
+      : problem_(problem), finisher_(problem, problem.num_targets(), false) {
     take_arrays();
     const std::int64_t features = problem.features;
-    if (problem.heads > 1) tiles_ = {features / problem.heads, false};
-    tiles_.width = std::clamp<std::int64_t>(tiles_.width, 1, std::max<std::int64_t>(1, features));
+    tile_width_ = packed ? packed_tile_width(problem) : features / problem.heads;
+    tile_width_ = std::clamp<std::int64_t>(tile_width_, 1, std::max<std::int64_t>(1, features));
     schedule_ = make_row_schedule(num_rows_, row_offsets_.data());
     const std::int64_t slot_elements = checked_area(schedule_.num_slots, features);
     slots_ = Buffer<double>(slot_elements);
-    if (is_best()) slot_winners_ = Buffer<VertexId>(slot_elements);
-    // Sums are rounded once, when all is done with them.
-    if (!problem.is_plain() && bytes_per_element(problem.output()) != static_cast<int>(sizeof(S))) {
-      wide_ = Buffer<S>(checked_area(num_rows_, features));
-    }
-    if (tiles_.packed) packed_ = Buffer<T>(checked_area(num_cols_, tiles_.width));
+    if (problem_.finds_best()) slot_winners_ = Buffer<VertexId>(slot_elements);
+    if (packed) packed_ = Buffer<T>(checked_area(num_cols_, tile_width_));
     ranges_per_task_ =
-        std::max<std::int64_t>(1, min_task_work / (max_edges_per_range * tiles_.width));
+        std::max<std::int64_t>(1, min_task_work / (max_edges_per_range * tile_width_));
   }
 
   void run(const SpmmCall& call, Stream, const WorkspaceView&) const override {
     const std::int64_t features = problem_.features;
     if (features == 0) return;
-    const SpmmRows rows = operands(call);
-    finisher_.take_bias(call);
-    const SpmmRowsFunction function = of_type<T>(functions());
-    const std::int64_t num_tiles = (features + tiles_.width - 1) / tiles_.width;
-    if (tiles_.packed) {
+    const Operand reduced = finisher_.begin(call);
+    const SpmmRows rows = operands(call, reduced);
+    const SpmmRowsFunction function = rows_function();
+    const std::int64_t num_tiles = (features + tile_width_ - 1) / tile_width_;
+    if (!packed_.empty()) {
       for (std::int64_t tile = 0; tile < num_tiles; ++tile) {
         SpmmRows packed = at_tile(rows, tile);
         pack(rows, tile);
@@ -76,14 +108,14 @@ class SpmmByRows final : public PreparedSpmm {
       for_tasks(num_tiles * num_groups(), [&](std::int64_t task) {
         const std::int64_t tile = task / num_groups();
         run_group(function, at_tile(rows, tile), task % num_groups(), width_of(tile));
-        if (num_tiles == 1) finish_group(call, rows, task);
+        if (num_tiles == 1) finish_group(call, reduced, task);
       });
     }
-    const bool finished = num_tiles == 1 && !tiles_.packed;
-    combine(call, rows, finished);
+    const bool finished = num_tiles == 1 && packed_.empty();
+    combine(call, reduced, rows, finished);
     if (!problem_.is_plain() && !finished) {
       for_row_ranges(num_rows_, features, [&](std::int64_t begin, std::int64_t end) {
-        finish_rows(call, rows, begin, end);
+        finisher_.finish(call, reduced, begin, end);
       });
     }
   }
@@ -91,23 +123,20 @@ class SpmmByRows final : public PreparedSpmm {
   std::int64_t own_bytes() const noexcept override {
     return slots_.size() * static_cast<std::int64_t>(sizeof(double)) +
            slot_winners_.size() * static_cast<std::int64_t>(sizeof(VertexId)) + finisher_.bytes() +
-           wide_.size() * static_cast<std::int64_t>(sizeof(S)) +
            packed_.size() * static_cast<std::int64_t>(sizeof(T));
   }
 
  private:
   void take_arrays() {
     const Graph& graph = problem_.graph;
-    if (problem_.pass == SpmmPass::forward) {
-      num_rows_ = graph.num_rows();
-      num_cols_ = graph.num_cols();
+    num_rows_ = problem_.num_targets();
+    num_cols_ = problem_.num_sources();
+    if (problem_.is_forward()) {
       row_offsets_ = graph.row_offsets();
       col_indices_ = graph.col_indices();
       row_scale_ = scale_as<S>(graph.row_scale());
       col_scale_ = scale_as<S>(graph.col_scale());
     } else {
-      num_rows_ = graph.num_cols();
-      num_cols_ = graph.num_rows();
       row_offsets_ = graph.csc().col_offsets;
       col_indices_ = graph.csc().row_indices;
       positions_ = graph.csc().csr_positions;
@@ -117,19 +146,14 @@ class SpmmByRows final : public PreparedSpmm {
     }
   }
 
-  bool of_winners() const noexcept {
-    return problem_.reduction == Reduction::max || problem_.reduction == Reduction::min;
-  }
-  bool is_best() const noexcept { return of_winners() && problem_.pass == SpmmPass::forward; }
-
-  const SpmmRowsFunctions& functions() const {
-    const SpmmRowsTable& table = spmm_rows();
-    if (problem_.edge_features) return table.edge_features;
-    if (is_best()) return table.best;
-    return of_winners() ? table.won : table.sum;
+  SpmmRowsFunction rows_function() const {
+    const auto& functions = spmm_rows().of<T>();
+    if (problem_.edge_features) return functions.edge_features;
+    if (problem_.finds_best()) return functions.best;
+    return has_winners(problem_.reduction) ? functions.won : functions.sum;
   }
 
-  SpmmRows operands(const SpmmCall& call) const {
+  SpmmRows operands(const SpmmCall& call, const Operand& reduced) const {
     SpmmRows rows;
     rows.row_offsets = row_offsets_.data();
     rows.col_indices = col_indices_.data();
@@ -144,13 +168,13 @@ class SpmmByRows final : public PreparedSpmm {
     rows.positions = positions_.data();
     rows.row_scale = row_scale_.data();
     rows.col_scale = col_scale_.data();
-    rows.mean = problem_.reduction == Reduction::mean && problem_.pass == SpmmPass::forward;
+    rows.mean = problem_.divides();
     rows.sign = problem_.reduction == Reduction::min ? -1 : 1;
     rows.x = call.x.data;
     rows.x_stride = call.x.stride;
     rows.x_is_finite = rows.values != nullptr && is_small_and_finite(call.x.as<T>());
-    rows.y = wide_.empty() ? call.y.data : wide_.data();
-    rows.y_stride = wide_.empty() ? call.y.stride : problem_.features;
+    rows.y = reduced.data;
+    rows.y_stride = reduced.stride;
     rows.y_is_wide = !problem_.is_plain();
     rows.winners = call.winners.data;
     rows.winners_stride = call.winners.stride;
@@ -178,12 +202,12 @@ class SpmmByRows final : public PreparedSpmm {
   }
 
   std::int64_t width_of(std::int64_t tile) const noexcept {
-    return std::min(tiles_.width, problem_.features - tile * tiles_.width);
+    return std::min(tile_width_, problem_.features - tile * tile_width_);
   }
 
   /// The same operands with the first column of a tile as column 0.
   SpmmRows at_tile(SpmmRows rows, std::int64_t tile) const noexcept {
-    const std::int64_t column = tile * tiles_.width;
+    const std::int64_t column = tile * tile_width_;
     rows.x = static_cast<const T*>(rows.x) + column;
     if (rows.y_is_wide) {
       rows.y = static_cast<S*>(rows.y) + column;
@@ -200,7 +224,7 @@ class SpmmByRows final : public PreparedSpmm {
 
   void pack(const SpmmRows& rows, std::int64_t tile) const {
     const std::int64_t width = width_of(tile);
-    const T* const from = static_cast<const T*>(rows.x) + tile * tiles_.width;
+    const T* const from = static_cast<const T*>(rows.x) + tile * tile_width_;
     const std::int64_t grain = std::max<std::int64_t>(1, min_task_work / width);
     parallel_for(num_cols_, grain, [&](std::int64_t row) {
       std::memcpy(packed_.data() + row * width, from + row * rows.x_stride,
@@ -213,64 +237,52 @@ class SpmmByRows final : public PreparedSpmm {
     return (ranges + ranges_per_task_ - 1) / ranges_per_task_;
   }
 
-  void run_group(SpmmRowsFunction function, const SpmmRows& rows, std::int64_t group,
-                 std::int64_t width) const {
-    const auto first = static_cast<std::size_t>(group * ranges_per_task_);
-    const auto last =
-        std::min(first + static_cast<std::size_t>(ranges_per_task_), schedule_.ranges.size());
-    for (std::size_t i = first; i < last; ++i) function(rows, schedule_.ranges[i], 0, width);
+  std::span<const RowRange> ranges_of(std::int64_t group) const {
+    const std::span<const RowRange> from_first =
+        std::span(schedule_.ranges).subspan(static_cast<std::size_t>(group * ranges_per_task_));
+    return from_first.first(
+        std::min(from_first.size(), static_cast<std::size_t>(ranges_per_task_)));
   }
 
-  /// The epilogue of rows whose reduction stands in `rows.y`.
-  void finish_rows(const SpmmCall& call, const SpmmRows& rows, std::int64_t begin,
-                   std::int64_t end) const {
-    finisher_.finish(call, static_cast<S*>(rows.y), rows.y_stride, begin, end);
-    if (!wide_.empty()) finisher_.store_bf16(call, wide_.data(), rows.y_stride, begin, end);
+  void run_group(SpmmRowsFunction function, const SpmmRows& rows, std::int64_t group,
+                 std::int64_t width) const {
+    for (const RowRange& range : ranges_of(group)) function(rows, range, 0, width);
   }
 
   /// While the rows of a group are in the caches; long rows are put together later.
-  void finish_group(const SpmmCall& call, const SpmmRows& rows, std::int64_t group) const {
+  void finish_group(const SpmmCall& call, const Operand& reduced, std::int64_t group) const {
     if (problem_.is_plain()) return;
-    const auto first = static_cast<std::size_t>(group * ranges_per_task_);
-    const auto last =
-        std::min(first + static_cast<std::size_t>(ranges_per_task_), schedule_.ranges.size());
-    for (std::size_t i = first; i < last; ++i) {
-      const RowRange& range = schedule_.ranges[i];
-      if (range.slot < 0) finish_rows(call, rows, range.row_begin, range.row_end);
+    for (const RowRange& range : ranges_of(group)) {
+      if (range.slot < 0) finisher_.finish(call, reduced, range.row_begin, range.row_end);
     }
   }
 
   template <class Task>
   void for_tasks(std::int64_t count, Task&& task) const {
-    if ((col_indices_.size() + num_rows_) * problem_.features >= min_parallel_work) {
-      parallel_tasks(count, task);
-      return;
-    }
+    const bool few = (col_indices_.size() + num_rows_) * problem_.features < min_parallel_work;
+    if (!few) return parallel_tasks(count, task);
     for (std::int64_t i = 0; i < count; ++i) task(i);
   }
 
-  void combine(const SpmmCall& call, const SpmmRows& rows, bool finishes) const {
+  void combine(const SpmmCall& call, const Operand& reduced, const SpmmRows& rows,
+               bool finishes) const {
     const auto one_row = [&](std::int64_t i) {
       const LongRow& long_row = schedule_.long_rows[static_cast<std::size_t>(i)];
-      if (is_best()) {
+      if (problem_.finds_best()) {
         combine_best<T, S>(rows, long_row, problem_.features);
       } else {
         combine_sums<T, S>(rows, long_row, problem_.features);
       }
       if (finishes && !problem_.is_plain()) {
-        finish_rows(call, rows, long_row.row, std::int64_t{long_row.row} + 1);
+        finisher_.finish(call, reduced, long_row.row, std::int64_t{long_row.row} + 1);
       }
     };
     const auto count = static_cast<std::int64_t>(schedule_.long_rows.size());
-    if (slots_.size() >= min_parallel_work) {
-      parallel_for(count, 1, one_row);
-    } else {
-      for (std::int64_t i = 0; i < count; ++i) one_row(i);
-    }
+    parallel_for(count, slots_.size() < min_parallel_work ? count : 1, one_row);
   }
 
   SpmmProblem problem_;
-  FeatureTiles tiles_;
+  std::int64_t tile_width_ = 0;  ///< features computed at a time, for all rows, before the next
   VertexId num_rows_ = 0;
   VertexId num_cols_ = 0;
   SharedArray<EdgeOffset> row_offsets_;
@@ -282,18 +294,14 @@ class SpmmByRows final : public PreparedSpmm {
   std::int64_t ranges_per_task_ = 1;
   mutable Buffer<double> slots_;
   mutable Buffer<VertexId> slot_winners_;
-  mutable Buffer<T> packed_;
+  mutable Buffer<T> packed_;  ///< the features of a tile side by side; empty: they stay in X
   RowFinisher<T> finisher_;
-  mutable Buffer<S> wide_;  ///< reduced rows, where Y cannot hold them
 };
 
 }  // namespace
 
-std::unique_ptr<const PreparedSpmm> prepare_spmm_by_rows(const SpmmProblem& problem,
-                                                         FeatureTiles tiles) {
-  return visit_precision(problem.precision, [&]<class T>() -> std::unique_ptr<const PreparedSpmm> {
-    return std::make_unique<SpmmByRows<T>>(problem, tiles);
-  });
+std::unique_ptr<const PreparedSpmm> prepare_spmm_by_rows(const SpmmProblem& problem, bool packed) {
+  return prepare_as<PreparedSpmm, SpmmByRows>(problem.precision, problem, packed);
 }
 
 }  // namespace tessera::ops

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cost.hpp"
+#include "ops/spmm/cpu.hpp"
 
 #include <algorithm>
 #include <vector>
 
-#include "ops/spmm/scatter.hpp"
 #include "tessera/core/parallel.hpp"
 
 namespace tessera::ops {

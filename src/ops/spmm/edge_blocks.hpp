@@ -6,8 +6,8 @@
 #include "ops/simd/isa.hpp"
 #include "tessera/core/types.hpp"
 
-/// The inner loop of gather-apply-scatter on the CPU. Plain data only, since `edge_blocks_simd.cpp`
-/// is compiled several times.
+/// The inner loop of sums on the CPU that are taken edge by edge. Plain data only, since
+/// `edge_blocks_simd.cpp` is compiled several times.
 namespace tessera::ops {
 
 /// Some edges, for the inner loop: row `to` of the sums gets `weight` times row `from` of X.
@@ -27,15 +27,40 @@ struct EdgeBlockOperands {
   std::int64_t features = 0;
 };
 
-using EdgeBlockFunction = void (*)(const EdgeBlock& block, const EdgeBlockOperands& operands);
-
-/// By how features are stored.
-struct EdgeBlockTable {
-  EdgeBlockFunction fp64 = nullptr;
-  EdgeBlockFunction fp32 = nullptr;
-  EdgeBlockFunction bf16 = nullptr;
+/// Of features stored as T.
+template <class T>
+struct EdgeBlockFunctions {
+  void (*add)(const EdgeBlock& block, const EdgeBlockOperands& operands);
 };
 
 }  // namespace tessera::ops
 
-TESSERA_SIMD_TABLE(EdgeBlockTable, edge_blocks)
+TESSERA_SIMD_TABLE(ByStorage<EdgeBlockFunctions>, edge_blocks)
+
+namespace tessera::ops {
+
+/// Adds edges to sums, a block of them at a time.
+template <class T>
+class EdgeAdder {
+ public:
+  explicit EdgeAdder(const EdgeBlockOperands& operands) : operands_(operands) {}
+
+  void add(VertexId from, VertexId to, SumOf<T> weight) {
+    block_.from[block_.count] = from;
+    block_.to[block_.count] = to;
+    block_.weights[block_.count] = static_cast<double>(weight);
+    if (++block_.count == EdgeBlock::most) flush();
+  }
+  /// What was added last is in the sums only after this.
+  void flush() {
+    functions_.add(block_, operands_);
+    block_.count = 0;
+  }
+
+ private:
+  const EdgeBlockFunctions<T>& functions_ = edge_blocks().of<T>();
+  EdgeBlockOperands operands_;
+  EdgeBlock block_;
+};
+
+}  // namespace tessera::ops

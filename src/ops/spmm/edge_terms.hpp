@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "ops/spmm/kernel.hpp"
@@ -46,5 +47,32 @@ S weight_of(const EdgeTerms& terms, Function function, S value, VertexId row, Ve
   };
   return function(value, number(terms.row_numbers, row), number(terms.col_numbers, col));
 }
+
+/// Computes the gradient of edge values, in the order of the edges.
+using EdgeValueGradients =
+    std::function<void(const SpmmGradInputs& inputs, const Operand& gradients, Stream stream)>;
+
+/// Under max and min: a dot product of the features of the two ends, over the elements that the
+/// edge's source won.
+EdgeValueGradients winner_gradients(const SpmmProblem& problem);
+/// Of a GPU. Only in a build with CUDA.
+EdgeValueGradients cuda_winner_gradients(const SpmmProblem& problem);
+
+/// The gradient of edge values in the order of the edges: a dot product of the features of both
+/// ends, times what the weight changes by.
+EdgeValueGradients edge_dots(const SpmmProblem& problem);
+/// Of a GPU. Only in a build with CUDA.
+EdgeValueGradients cuda_edge_dots(const SpmmProblem& problem);
+
+/// A kernel on the rows that were made of edges in no order, for runs that bring values in the
+/// order of those edges: they are weighed and moved to where rows have them, and loops that a rule
+/// added keep their weight. `problem.edges` are the edges, `problem.graph` is what was made of
+/// them.
+std::unique_ptr<const PreparedSpmm> in_edge_order(std::unique_ptr<const PreparedSpmm> by_rows,
+                                                  const SpmmProblem& problem);
+/// How values of a run come to the places that rows have for them, stored as they are.
+using MoveValues = std::function<void(const ConstOperand& edge_values, void* moved, Stream stream)>;
+/// On a GPU. Only in a build with CUDA.
+MoveValues cuda_move_values(const SpmmProblem& problem);
 
 }  // namespace tessera::ops

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "ops/registry.hpp"
-#include "ops/spmm/cost.hpp"
+#include "ops/plan/registry.hpp"
+#include "ops/spmm/cpu.hpp"
 #include "ops/spmm/cuda/scatter/cost.hpp"
 #include "tessera/core/error.hpp"
 

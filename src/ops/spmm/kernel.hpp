@@ -7,17 +7,29 @@
 #include <span>
 #include <string>
 
-#include "ops/activation/formula.hpp"
-#include "ops/registry.hpp"
-#include "ops/workspace.hpp"
+#include "ops/dense/activation_formula.hpp"
+#include "ops/plan/cost_formula.hpp"
+#include "ops/plan/registry.hpp"
+#include "ops/plan/workspace.hpp"
 #include "tessera/graph/coo.hpp"
 #include "tessera/ops/spmm.hpp"
+#include "tessera/tiles/tiled_graph.hpp"
 
 namespace tessera::ops {
 
 /// The product itself, or its gradient with respect to X: A^T dY for a sum or mean, dY sent to the
 /// winners for max and min.
 enum class SpmmPass { forward, backward };
+
+/// What a pass multiplies by: A forward, A^T backward.
+inline tiles::Side tile_side(SpmmPass pass) {
+  return pass == SpmmPass::forward ? tiles::Side::forward : tiles::Side::transposed;
+}
+
+/// Whether elements of Y are won by a source: max and min.
+inline bool has_winners(Reduction reduction) {
+  return reduction == Reduction::max || reduction == Reduction::min;
+}
 
 struct SpmmProblem {
   Graph graph;
@@ -46,6 +58,19 @@ struct SpmmProblem {
   SpmmEpilogue epilogue = {};
   std::int64_t epochs = 100;  ///< as in PlanOptions
 
+  bool is_forward() const noexcept { return pass == SpmmPass::forward; }
+  /// Rows of Y and of X: targets and sources forward, the other way round backward.
+  VertexId num_targets() const noexcept {
+    return is_forward() ? graph.num_rows() : graph.num_cols();
+  }
+  VertexId num_sources() const noexcept {
+    return is_forward() ? graph.num_cols() : graph.num_rows();
+  }
+  /// Whether sums are divided by the number of their edges; its gradient is a sum of shares.
+  bool divides() const noexcept { return is_forward() && reduction == Reduction::mean; }
+  /// Whether the largest or smallest product is looked for; its gradient is a sum.
+  bool finds_best() const noexcept { return is_forward() && has_winners(reduction); }
+
   Place place() const { return {device, memory, stream}; }
   void set_place(const Place& place) {
     device = place.device;
@@ -63,12 +88,8 @@ struct SpmmProblem {
   }
 };
 
-inline CostShape cost_shape(const SpmmProblem& problem) {
-  const Graph& graph = problem.graph;
-  const VertexId rows = problem.pass == SpmmPass::forward ? graph.num_rows() : graph.num_cols();
-  const auto bytes = static_cast<int>(bytes_per_element(problem.precision));
-  return {static_cast<double>(graph.num_edges()) / std::max(1, rows),
-          static_cast<double>(problem.features) * bytes, bytes};
+inline PassSizes sizes_of(const SpmmProblem& problem) {
+  return {problem.graph, tile_side(problem.pass), problem.features, problem.precision};
 }
 
 /// The operands of a run, already checked. In a backward pass `x` is dY, `y` is dX.
@@ -84,6 +105,10 @@ struct SpmmCall {
   ActivationFormula formula = {};  ///< activation and dropout of the epilogue
 };
 
+/// Throws `unsupported` where a weight of the graph is too large for the numbers of the problem's
+/// precision: then even features of 1 would give infinite results.
+void check_weights_fit(const SpmmProblem& problem);
+
 /// Throws unless an epilogue's numbers and types are such as kernels can have.
 void check_epilogue(const SpmmOptions& options);
 
@@ -93,18 +118,20 @@ class PreparedSpmm {
   virtual ~PreparedSpmm() = default;
   virtual void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const = 0;
   /// What a run needs. On the CPU it is the kernel's own affair.
-  virtual WorkspaceNeed workspace() const { return {}; }
+  const WorkspaceNeed& workspace() const noexcept { return workspace_; }
   /// What a plan's explanation says of it besides why it was chosen; begins with "; " or is empty.
-  virtual std::string note() const { return {}; }
+  const std::string& note() const noexcept { return note_; }
   /// What it keeps for its runs, on the CPU.
   virtual std::int64_t own_bytes() const noexcept { return 0; }
+
+ protected:
+  WorkspaceNeed workspace_;
+  std::string note_;
 };
 
 using SpmmKernel = Kernel<SpmmProblem, PreparedSpmm>;
 
 /// Every kernel of this build.
 std::span<const SpmmKernel> spmm_kernels();
-
-std::span<const SpmmKernel> cpu_spmm_kernels();
 
 }  // namespace tessera::ops

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/ops/spmm.hpp"
 
-#include <cmath>
-
 #include <fmt/format.h>
 
-#include "ops/check.hpp"
-#include "ops/check_options.hpp"
-#include "ops/plan_only.hpp"
-#include "ops/planning_scope.hpp"
+#include "ops/plan/check.hpp"
+#include "ops/plan/planning_scope.hpp"
 #include "ops/spmm/record.hpp"
 #include "ops/spmm/row_order.hpp"
 #include "ops/spmm/trial.hpp"
-#include "ops/spmm/weights_fit.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
+#include "tessera/detail/ops/predicted_spmm.hpp"
 
 namespace tessera::ops {
 
@@ -32,55 +29,51 @@ Reduction parse_reduction(const std::string& text) {
        {Reduction::sum, Reduction::mean, Reduction::max, Reduction::min}) {
     if (text == to_string(reduction)) return reduction;
   }
-  throw Error(ErrorCode::invalid_argument, "unknown reduction '" + text + "'", "",
-              "use sum, mean, max or min");
+  refuse("unknown reduction '" + text + "'", "", "use sum, mean, max or min");
 }
 
 void check_values_were_planned(const SpmmOptions& options) {
   if (options.edge_values_at_run) return;
-  throw Error(ErrorCode::invalid_argument, "the plan takes no edge values", "edge_values",
-              "plan with edge_values_at_run");
+  refuse("the plan takes no edge values", "edge_values", "plan with edge_values_at_run");
 }
 
 namespace {
 
 void check_heads(const Graph& graph, const SpmmOptions& options) {
   if (options.heads == 1) return;
-  const auto refuse = [](std::string what, std::string how) {
-    throw Error(ErrorCode::invalid_argument, std::move(what), "heads", std::move(how));
-  };
+  const char* const where = "heads";
   if (options.heads < 1 || options.features % options.heads != 0) {
     refuse(fmt::format("{} features do not divide into {} heads", options.features, options.heads),
-           "use a number that divides the features");
+           where, "use a number that divides the features");
   }
   if (options.reduction != Reduction::sum) {
-    refuse(fmt::format("a {} has one value per edge", to_string(options.reduction)), "use a sum");
+    refuse(fmt::format("a {} has one value per edge", to_string(options.reduction)), where,
+           "use a sum");
   }
   if (!options.edge_values_at_run) {
-    refuse("values for each head come with runs", "plan with edge_values_at_run");
+    refuse("values for each head come with runs", where, "plan with edge_values_at_run");
   }
   if (graph.has_values() || graph.has_row_scale() || graph.has_col_scale()) {
-    refuse("a graph with weights of its own", "multiply the values by them");
+    refuse("a graph with weights of its own", where, "multiply the values by them");
   }
   if (options.epilogue != SpmmEpilogue{} || options.backward_epilogue != SpmmEpilogue{}) {
-    refuse("sums with values for each head are stored as they are", "plan without an epilogue");
+    refuse("sums with values for each head are stored as they are", where,
+           "plan without an epilogue");
   }
 }
 
 void check_backward_epilogue(const SpmmOptions& options) {
   const SpmmEpilogue& epilogue = options.backward_epilogue;
-  const auto refuse = [](const char* what, const char* how) {
-    throw Error(ErrorCode::invalid_argument, what, "backward_epilogue", how);
-  };
+  const char* const where = "backward_epilogue";
   SpmmEpilogue residual_alone;
   residual_alone.residual = epilogue.residual;
   residual_alone.residual_scale = epilogue.residual && epilogue.residual_scale;
   if (epilogue != residual_alone) {
-    refuse("more than a residual and its scale", "apply the rest to dX yourself");
+    refuse("more than a residual and its scale", where, "apply the rest to dX yourself");
   }
   const bool adds = options.reduction == Reduction::sum || options.reduction == Reduction::mean;
   if (epilogue.residual && !adds) {
-    refuse("the gradient of a max or min takes no residual", "add it to dX yourself");
+    refuse("the gradient of a max or min takes no residual", where, "add it to dX yourself");
   }
 }
 
@@ -89,18 +82,10 @@ void check_backward_epilogue(const SpmmOptions& options) {
 void check_epilogue(const SpmmOptions& options) {
   check_backward_epilogue(options);
   const SpmmEpilogue& epilogue = options.epilogue;
-  const auto refuse = [](const std::string& what, const char* how) {
-    throw Error(ErrorCode::invalid_argument, what, "epilogue", how);
-  };
-  if (!(epilogue.dropout >= 0 && epilogue.dropout <= 1)) {
-    refuse(fmt::format("dropout is {}", epilogue.dropout), "use a share from 0 to 1");
-  }
+  const char* const where = "epilogue";
+  check_activation(epilogue, where);
   if (epilogue.residual_scale && !epilogue.residual) {
-    refuse("a scale of no residual", "plan with a residual, or without its scale");
-  }
-  if (!std::isfinite(epilogue.slope) || !std::isfinite(epilogue.alpha)) {
-    refuse(fmt::format("slope is {}, alpha is {}", epilogue.slope, epilogue.alpha),
-           "use finite numbers");
+    refuse("a scale of no residual", where, "plan with a residual, or without its scale");
   }
   const Precision output = epilogue.output.value_or(options.precision);
   if (output == options.precision) return;
@@ -111,7 +96,7 @@ void check_epilogue(const SpmmOptions& options) {
   if (narrow ? output == Precision::fp32 : from_full && to_narrow) return;
   refuse(
       fmt::format("{} features cannot become {}", to_string(options.precision), to_string(output)),
-      "use fp32 for 16-bit features, or 16 bits for fp32");
+      where, "use fp32 for 16-bit features, or 16 bits for fp32");
 }
 
 SpmmProblem spmm_problem(const Graph& graph, const SpmmOptions& options, SpmmPass pass) {
@@ -136,16 +121,15 @@ void check_options(const SpmmOptions& options) {
   check_enum("reduction", options.reduction, Reduction::min);
   check_features(options.features);
   if (options.edge_values_expected && !options.edge_values_at_run) {
-    throw Error(ErrorCode::invalid_argument, "edge values are expected but not planned for",
-                "edge_values_expected", "plan with edge_values_at_run");
+    refuse("edge values are expected but not planned for", "edge_values_expected",
+           "plan with edge_values_at_run");
   }
 }
 
 std::shared_ptr<SpmmRecord> planned_on(const Graph& graph, const SpmmOptions& options) {
   check_options(options);
   check_heads(graph, options);
-  const bool picks = options.reduction == Reduction::max || options.reduction == Reduction::min;
-  if (picks && graph.has_repeated_edges()) {
+  if (has_winners(options.reduction) && graph.has_repeated_edges()) {
     throw Error(
         ErrorCode::unsupported,
         fmt::format("{} over repeated edges has no single winner", to_string(options.reduction)),
@@ -164,12 +148,10 @@ std::shared_ptr<SpmmRecord> planned_on(const Graph& graph, const SpmmOptions& op
   check_weights_fit(problem);
   problem.reorders = should_reorder(problem, options);
   auto choice = make_choice<SpmmTrial>(spmm_kernels(), problem, options);
-  record->kernel = &choice.kernel->info;
-  record->decision = std::move(choice.decision);
+  record->forward = record->take(choice);
   if (problem.reorders) {
     record->decision.add_note(note_on_order(problem, record->decision.explain(), options));
   }
-  record->forward = std::move(choice.prepared);
   if (options.backward) plan_gradients(*record);
   return record;
 }
@@ -177,36 +159,25 @@ std::shared_ptr<SpmmRecord> planned_on(const Graph& graph, const SpmmOptions& op
 SpmmPlan finished(std::shared_ptr<SpmmRecord> record) {
   WorkspaceNeed need = record->forward->workspace();
   if (record->grad_x != nullptr) need.cover(record->grad_x->workspace());
-  const SpmmOptions& options = record->options;
-  record->workspace.emplace(need, options.place(), options.own_workspace);
-  return PlanAccess::make(std::shared_ptr<const SpmmRecord>(std::move(record)));
+  return PlanAccess::finish(std::move(record), need);
 }
 
 SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   return finished(planned_on(graph, options));
 }
 
-namespace {
-
-/// An operand of the epilogue: there if and only if the plan has it.
-void check_part(const Checker& check, const char* name, const ConstOperand& operand, bool planned,
-                const Expected& expected, const Operand& y) {
-  if (!planned) {
-    if (operand.absent()) return;
-    throw Error(ErrorCode::invalid_argument, fmt::format("the plan takes no {}", name), name,
-                fmt::format("plan with epilogue.{}", name));
-  }
-  check.matrix(operand, name, expected);
-  check.apart(y, "y", operand, name);
+double predicted_spmm_us(const Graph& graph, const SpmmOptions& options) {
+  const PlanningScope planning(graph, options, false);
+  return fastest_us(spmm_kernels(), spmm_problem(graph, options, SpmmPass::forward), options);
 }
-
-}  // namespace
 
 void check_residual(const Checker& check, const SpmmEpilogue& epilogue,
                     const ConstOperand& residual, const ConstOperand& scale,
                     const Expected& expected, const Operand& y) {
-  check_part(check, "residual", residual, epilogue.residual, expected, y);
-  check_part(check, "residual_scale", scale, epilogue.residual_scale, {expected.type, 1, 1}, y);
+  check.part(residual, "residual", epilogue.residual, expected, "epilogue.residual");
+  check.part(scale, "residual_scale", epilogue.residual_scale, {expected.type, 1, 1},
+             "epilogue.residual_scale");
+  check.apart(y, "y", {{residual, "residual"}, {scale, "residual_scale"}});
 }
 
 void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outputs, Stream stream,
@@ -219,8 +190,8 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
   const Checker check("spmm", options.device);
   check.matrix(inputs.x, "x", {type, record.num_cols, options.features});
   check.matrix(outputs.y, "y", {output_type, record.num_rows, options.features});
-  check.apart(outputs.y, "y", inputs.x, "x");
-  check_part(check, "bias", inputs.bias, epilogue.bias, {type, 1, options.features}, outputs.y);
+  check.part(inputs.bias, "bias", epilogue.bias, {type, 1, options.features}, "epilogue.bias");
+  check.apart(outputs.y, "y", {{inputs.x, "x"}, {inputs.bias, "bias"}});
   check_residual(check, epilogue, inputs.residual, inputs.residual_scale,
                  {type, record.num_rows, options.features}, outputs.y);
   if (!inputs.edge_values.absent() || (options.heads > 1 && record.num_edges > 0)) {
@@ -230,18 +201,14 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
   }
   const Operand winners = outputs.winners;
   if (!winners.absent()) {
-    if (options.reduction != Reduction::max && options.reduction != Reduction::min) {
-      throw Error(ErrorCode::invalid_argument,
-                  std::string("a ") + to_string(options.reduction) + " has no winners", "winners",
-                  "ask for winners with max or min only");
+    if (!has_winners(options.reduction)) {
+      refuse(std::string("a ") + to_string(options.reduction) + " has no winners", "winners",
+             "ask for winners with max or min only");
     }
     check.matrix(winners, "winners", {ElementType::int32, record.num_rows, options.features});
   }
   if (plans_only()) return;
   const OnDevice current(options.device);
-  const Dropout dropout{epilogue.dropout, inputs.random, inputs.clock};
-  const ActivationFormula formula = {epilogue.activation, epilogue.slope, epilogue.alpha,
-                                     dropout.active(), dropout.constants()};
   const WorkspaceUse use(*record.workspace, workspace, stream);
   record.forward->run({inputs.x,
                        inputs.edge_values,
@@ -251,7 +218,7 @@ void run(const SpmmPlan& plan, const SpmmInputs& inputs, const SpmmOutputs& outp
                        inputs.bias,
                        inputs.residual,
                        inputs.residual_scale,
-                       formula},
+                       formula_of(epilogue, inputs.random, inputs.clock)},
                       stream, use.view());
 }
 

@@ -5,12 +5,12 @@
 
 #include "core/on_device.hpp"
 #include "core/parts_clock.hpp"
-#include "ops/plan_only.hpp"
-#include "ops/spmm/by_edges.hpp"
+#include "ops/plan/check.hpp"
+#include "ops/spmm/edge_terms.hpp"
 #include "ops/spmm/forms.hpp"
-#include "ops/spmm/in_edge_order.hpp"
 #include "ops/spmm/record.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
 #include "tessera/ops/spmm.hpp"
 
 /// Plans on edges in no order: gather-apply-scatter on the edges as they are, or
@@ -32,17 +32,9 @@ void check_edges(const Coo& edges, const SpmmOptions& options) {
                 "plan on edges.graph()");
   }
   if (edges.place().device == options.device) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("the edges are on {}, the plan is for {}",
-                          to_string(edges.place().device), to_string(options.device)),
-              "edges", "borrow them where the plan runs");
-}
-
-std::unique_ptr<const EdgeValueGradients> edge_dots(const SpmmProblem& problem) {
-#ifdef TESSERA_WITH_CUDA
-  if (problem.device.kind == DeviceKind::cuda) return cuda_edge_dots(problem);
-#endif
-  return cpu_edge_dots(problem);
+  refuse(fmt::format("the edges are on {}, the plan is for {}", to_string(edges.place().device),
+                     to_string(options.device)),
+         "edges", "borrow them where the plan runs");
 }
 
 std::shared_ptr<SpmmRecord> scattering(const Coo& edges, const SpmmOptions& options,
@@ -94,7 +86,7 @@ SpmmPlan plan_spmm(const Coo& edges, const SpmmOptions& options) {
   record->num_edges = edges.num_edges();
   const bool adds = options.reduction == Reduction::sum || options.reduction == Reduction::mean;
   if (options.backward && options.edge_value_gradient && adds) {
-    record->other_edge_gradients = edge_dots(problem);
+    record->edge_value_gradients = edge_dots(problem);
   }
   return finished(std::move(record));
 }

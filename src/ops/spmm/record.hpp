@@ -4,12 +4,11 @@
 #include <memory>
 #include <optional>
 
-#include "ops/check.hpp"
-#include "ops/plan_record.hpp"
-#include "ops/sddmm/kernel.hpp"
+#include "ops/plan/check.hpp"
+#include "ops/plan/plan_record.hpp"
+#include "ops/plan/workspace.hpp"
+#include "ops/spmm/edge_terms.hpp"
 #include "ops/spmm/kernel.hpp"
-#include "ops/spmm/winner_gradients.hpp"
-#include "ops/workspace.hpp"
 
 namespace tessera::ops {
 
@@ -28,11 +27,9 @@ struct SpmmRecord final : PlanRecord {
 
   SpmmOptions options;
   std::unique_ptr<const PreparedSpmm> forward;
-  std::unique_ptr<const PreparedSpmm> grad_x;             ///< null without a backward pass
-  std::unique_ptr<const PreparedSddmm> grad_edge_values;  ///< of sum and mean, by rows
-  std::unique_ptr<const EdgeValueGradients>
-      other_edge_gradients;                ///< of max and min, or of edges in no order
-  std::optional<PlanWorkspace> workspace;  ///< the last member: see there
+  std::unique_ptr<const PreparedSpmm> grad_x;  ///< null without a backward pass
+  EdgeValueGradients edge_value_gradients;     ///< empty where the plan has none
+  std::optional<PlanWorkspace> workspace;      ///< the last member: see there
 };
 
 /// What one pass of a plan computes.

@@ -6,6 +6,7 @@
 
 #include "core/exact_sum.hpp"
 #include "ops/activation/reference.hpp"
+#include "ops/spmm/kernel.hpp"
 
 namespace tessera::ops::reference {
 namespace {
@@ -24,10 +25,6 @@ double weight_of(const Graph& graph, MatrixView<const double> edge_values, Verte
   return value * scale_of(graph, row, graph.col_indices()[edge]);
 }
 
-bool is_best(Reduction reduction) {
-  return reduction == Reduction::max || reduction == Reduction::min;
-}
-
 bool beats(Reduction reduction, double challenger, double holder) {
   if (std::isnan(challenger)) return !std::isnan(holder);
   return reduction == Reduction::max ? challenger > holder : challenger < holder;
@@ -43,14 +40,14 @@ double reduce(const Graph& graph, Reduction reduction, MatrixView<const double> 
   for (EdgeOffset edge = graph.row_offsets()[row]; edge < graph.row_offsets()[row + 1]; ++edge) {
     const VertexId col = graph.col_indices()[edge];
     const double product = weight_of(graph, edge_values, row, edge) * x(col, feature);
-    if (!is_best(reduction)) {
+    if (!has_winners(reduction)) {
       sum += product;
     } else if (winner < 0 || beats(reduction, product, best)) {
       best = product;
       winner = col;
     }
   }
-  if (is_best(reduction)) return best;
+  if (has_winners(reduction)) return best;
   const bool divided = reduction == Reduction::mean && graph.degree(row) > 0;
   return divided ? sum.value() / static_cast<double>(graph.degree(row)) : sum.value();
 }
@@ -108,7 +105,7 @@ void spmm_backward(const Graph& graph, Reduction reduction, MatrixView<const dou
       const VertexId col = graph.col_indices()[edge];
       ExactSum grad_weight;
       for (std::int64_t feature = 0; feature < grad_y.cols; ++feature) {
-        if (is_best(reduction) && winners(row, feature) != col) continue;
+        if (has_winners(reduction) && winners(row, feature) != col) continue;
         const double grad = grad_y(row, feature) * share;
         x_sums.add(col, feature, weight_of(graph, edge_values, row, edge) * grad);
         if (grad_edge_values.data != nullptr) grad_weight += grad * x(col, feature);

@@ -10,8 +10,8 @@
 
 #include "core/on_device.hpp"
 #include "graph/access.hpp"
+#include "ops/plan/tune.hpp"
 #include "ops/spmm/trial.hpp"
-#include "ops/tune.hpp"
 #include "tessera/core/measure.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/reorder/layout.hpp"
@@ -27,15 +27,13 @@ struct FoundLayout {
 
 /// The same for both passes: layouts ignore direction.
 std::shared_ptr<const FoundLayout> found_layout(const Graph& graph) {
-  const auto make = [&]() -> std::shared_ptr<const void> {
+  return detail::GraphAccess::kept(graph, "layout of rows", [&] {
     const Stopwatch watch;
-    auto found = std::make_shared<FoundLayout>();
-    found->layout = reorder::best_layout(graph);
-    found->seconds = watch.seconds();
+    FoundLayout found;
+    found.layout = reorder::best_layout(graph);
+    found.seconds = watch.seconds();
     return found;
-  };
-  return std::static_pointer_cast<const FoundLayout>(
-      detail::GraphAccess::derived(graph, "layout of rows", make));
+  });
 }
 
 Graph in_order(const tiles::SideRows& side, const SharedArray<VertexId>& order) {
@@ -99,20 +97,17 @@ std::string why_not_ordered(const SpmmProblem& problem) {
 }
 
 std::shared_ptr<const RowOrder> row_order(const SpmmProblem& problem) {
-  const bool forward = problem.pass == SpmmPass::forward;
-  const auto make = [&]() -> std::shared_ptr<const void> {
+  const auto make = [&] {
     const auto found = found_layout(problem.graph);
-    auto order = std::make_shared<RowOrder>();
-    order->rows = found->layout.order.new_to_old();
-    order->method = found->layout.method;
-    order->seconds = found->seconds;
-    order->graph = in_order(
-        tiles::rows_of(problem.graph, forward ? tiles::Side::forward : tiles::Side::transposed),
-        order->rows);
+    RowOrder order;
+    order.rows = found->layout.order.new_to_old();
+    order.method = found->layout.method;
+    order.seconds = found->seconds;
+    order.graph = in_order(tiles::rows_of(problem.graph, tile_side(problem.pass)), order.rows);
     return order;
   };
-  return std::static_pointer_cast<const RowOrder>(detail::GraphAccess::derived(
-      problem.graph, forward ? "rows in order" : "columns in order", make, Keeping::for_users));
+  const char* const key = problem.is_forward() ? "rows in order" : "columns in order";
+  return detail::GraphAccess::kept(problem.graph, key, make, Keeping::for_users);
 }
 
 SpmmProblem in_row_order(const SpmmProblem& problem) {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ops/row_schedule.hpp"
+#include "ops/rows/row_schedule.hpp"
 #include "ops/simd/isa.hpp"
 #include "tessera/core/types.hpp"
 
@@ -51,20 +51,15 @@ struct SpmmRows {
 using SpmmRowsFunction = void (*)(const SpmmRows& rows, const RowRange& range,
                                   std::int64_t feature_begin, std::int64_t feature_end);
 
-/// By how features are stored.
+/// Of features stored as T.
+template <class T>
 struct SpmmRowsFunctions {
-  SpmmRowsFunction fp64 = nullptr;
-  SpmmRowsFunction fp32 = nullptr;
-  SpmmRowsFunction bf16 = nullptr;
-};
-
-struct SpmmRowsTable {
-  SpmmRowsFunctions sum;            ///< weight * x of every source
-  SpmmRowsFunctions won;            ///< the same where the source's element was won by this row
-  SpmmRowsFunctions edge_features;  ///< the row of x that belongs to the edge, not to its source
-  SpmmRowsFunctions best;           ///< the largest product, not their sum
+  SpmmRowsFunction sum;            ///< weight * x of every source
+  SpmmRowsFunction won;            ///< the same where the source's element was won by this row
+  SpmmRowsFunction edge_features;  ///< the row of x that belongs to the edge, not to its source
+  SpmmRowsFunction best;           ///< the largest product, not their sum
 };
 
 }  // namespace tessera::ops
 
-TESSERA_SIMD_TABLE(SpmmRowsTable, spmm_rows)
+TESSERA_SIMD_TABLE(ByStorage<SpmmRowsFunctions>, spmm_rows)

@@ -4,7 +4,6 @@
 #include "ops/simd/columns.hpp"
 #include "ops/simd/lanes.hpp"
 #include "ops/spmm/edge_weights.hpp"
-#include "ops/spmm/nonzero_edges.hpp"
 #include "ops/spmm/rows.hpp"
 
 namespace tessera::ops::TESSERA_ISA {
@@ -42,9 +41,7 @@ TESSERA_INLINE void prefetch(const SpmmRows& rows, EdgeOffset edge, const Column
       edge + prefetch_distance < rows.num_edges ? edge + prefetch_distance : edge;
   const auto* const from =
       reinterpret_cast<const char*>(source_of<T, terms>(rows, coming) + columns.first);
-  unrolled<lines>([&](auto i) __attribute__((always_inline)) {
-    __builtin_prefetch(from + i.value * line);
-  });
+  unrolled<lines>([&](auto i) TESSERA_INLINED { __builtin_prefetch(from + i.value * line); });
 }
 
 /// Where the results of a row go, kept in registers: a compiler has to assume that a store changes
@@ -52,12 +49,12 @@ TESSERA_INLINE void prefetch(const SpmmRows& rows, EdgeOffset edge, const Column
 template <class T>
 struct OutputRow {
   T* y = nullptr;
-  ScalarOf<T>* wide = nullptr;  ///< null: results are stored as x is
+  SumOf<T>* wide = nullptr;  ///< null: results are stored as x is
 };
 
 template <class T>
 TESSERA_INLINE OutputRow<T> output_row(const SpmmRows& rows, VertexId row) {
-  using S = ScalarOf<T>;
+  using S = SumOf<T>;
   const std::int64_t place = static_cast<std::int64_t>(row) * rows.y_stride;
   OutputRow<T> output{static_cast<T*>(rows.y) + place};
   if constexpr (!std::is_same_v<S, T>) {
@@ -69,7 +66,7 @@ TESSERA_INLINE OutputRow<T> output_row(const SpmmRows& rows, VertexId row) {
 /// Stores the values of a row from column `at` on.
 template <class T, class Vector>
 TESSERA_INLINE void store(const OutputRow<T>& output, std::int64_t at, Vector values) {
-  using S = ScalarOf<T>;
+  using S = SumOf<T>;
   constexpr int N = static_cast<int>(sizeof(Vector) / sizeof(S));
   if constexpr (!std::is_same_v<S, T>) {
     if (output.wide != nullptr) return store_lanes<N>(output.wide + at, values);
@@ -104,20 +101,18 @@ struct RowEdges {
 /// side where V is small, since one alone would wait for its own last addition.
 template <class T, Terms terms, int N, int V>
 TESSERA_INLINE void sum_edges(const SpmmRows& rows, const Columns<N, V>& columns,
-                              const RowEdges<ScalarOf<T>>& edges,
-                              Lanes<ScalarOf<T>, N> (&total)[V]) {
-  using S = ScalarOf<T>;
+                              const RowEdges<SumOf<T>>& edges, Lanes<SumOf<T>, N> (&total)[V]) {
+  using S = SumOf<T>;
   using Vector = Lanes<S, N>;
   constexpr int ways = V <= 2 ? 4 : V <= 4 ? 2 : 1;
   Vector sums[ways][V];
-  unrolled<ways>([&](auto way) __attribute__((always_inline)) {
-    unrolled<V>([&](auto v)
-                    __attribute__((always_inline)) { sums[way.value][v.value] = Vector{}; });
+  unrolled<ways>([&](auto way) TESSERA_INLINED {
+    unrolled<V>([&](auto v) TESSERA_INLINED { sums[way.value][v.value] = Vector{}; });
   });
-  const auto add = [&](EdgeOffset edge, auto way) __attribute__((always_inline)) {
+  const auto add = [&](EdgeOffset edge, auto way) TESSERA_INLINED {
     const T* const source = source_of<T, terms>(rows, edge);
     prefetch<T, terms>(rows, edge, columns);
-    unrolled<V>([&](auto v) __attribute__((always_inline)) {
+    unrolled<V>([&](auto v) TESSERA_INLINED {
       Vector features = load_lanes<N>(source + start(columns, v));
       if constexpr (terms == Terms::won) {
         features = keep_won<S, N>(
@@ -133,12 +128,12 @@ TESSERA_INLINE void sum_edges(const SpmmRows& rows, const Columns<N, V>& columns
   };
   EdgeOffset edge = edges.begin;
   for (; edge + ways <= edges.end; edge += ways) {
-    unrolled<ways>([&](auto way) __attribute__((always_inline)) { add(edge + way.value, way); });
+    unrolled<ways>([&](auto way) TESSERA_INLINED { add(edge + way.value, way); });
   }
   if constexpr (ways > 1) {
     for (; edge < edges.end; ++edge) add(edge, std::integral_constant<int, 0>{});
   }
-  unrolled<V>([&](auto v) __attribute__((always_inline)) {
+  unrolled<V>([&](auto v) TESSERA_INLINED {
     total[v.value] = sums[0][v.value];
     if constexpr (ways >= 2) total[v.value] += sums[1][v.value];
     if constexpr (ways == 4) total[v.value] += sums[2][v.value] + sums[3][v.value];
@@ -156,9 +151,9 @@ __attribute__((noinline)) void fold(double (&sums)[Count], const S (&chain)[Coun
 /// One block of columns for all rows of a range. Rows longer than `max_chain` add chains of it in
 /// fp64.
 template <class T, Terms terms, int N, int V>
-void sum_block(const SpmmRows& rows, const RowRange& range, const ScalarOf<T>* weights,
+void sum_block(const SpmmRows& rows, const RowRange& range, const SumOf<T>* weights,
                Columns<N, V> columns) {
-  using S = ScalarOf<T>;
+  using S = SumOf<T>;
   using Vector = Lanes<S, N>;
   const auto* const row_scale = static_cast<const S*>(rows.row_scale);
   const bool to_slot = range.slot >= 0;
@@ -195,7 +190,7 @@ void sum_block(const SpmmRows& rows, const RowRange& range, const ScalarOf<T>* w
     const S divisor = rows.mean && !empty ? static_cast<S>(end - begin) : S(1);
     const OutputRow<T> output = output_row<T>(rows, row);
     const bool mean = rows.mean;
-    unrolled<V>([&](auto v) __attribute__((always_inline)) {
+    unrolled<V>([&](auto v) TESSERA_INLINED {
       Vector value = total[v.value] * scale;
       if (mean) value /= divisor;
       store(output, start(columns, v), value);
@@ -213,9 +208,9 @@ TESSERA_INLINE auto beats(Vector challenger, Vector holder) {
 
 /// One block of columns of max (or min, with the sign in the weights) for all rows of a range.
 template <class T, int N, int V, bool Winners>
-void best_block(const SpmmRows& rows, const RowRange& range, const ScalarOf<T>* weights,
+void best_block(const SpmmRows& rows, const RowRange& range, const SumOf<T>* weights,
                 Columns<N, V> columns) {
-  using S = ScalarOf<T>;
+  using S = SumOf<T>;
   using Vector = Lanes<S, N>;
   using Indices = Lanes<IndexOf<S>, N>;
   const S sign = static_cast<S>(rows.sign);
@@ -224,11 +219,11 @@ void best_block(const SpmmRows& rows, const RowRange& range, const ScalarOf<T>* 
     const EdgeOffset end = range.slot >= 0 ? range.edge_end : rows.row_offsets[row + 1];
     Vector best[V];
     Indices winner[V];
-    const auto product = [&](EdgeOffset edge, auto v) __attribute__((always_inline)) {
+    const auto product = [&](EdgeOffset edge, auto v) TESSERA_INLINED {
       const T* const source = source_of<T, Terms::weighted>(rows, edge);
       return Vector(weights[edge - range.edge_begin] * load_lanes<N>(source + start(columns, v)));
     };
-    unrolled<V>([&](auto v) __attribute__((always_inline)) {
+    unrolled<V>([&](auto v) TESSERA_INLINED {
       best[v.value] = Vector{};
       winner[v.value] = Indices{} - 1;
       if (begin < end) {
@@ -239,7 +234,7 @@ void best_block(const SpmmRows& rows, const RowRange& range, const ScalarOf<T>* 
     for (EdgeOffset edge = begin + 1; edge < end; ++edge) {
       prefetch<T, Terms::weighted>(rows, edge, columns);
       const Indices col = Indices{} + static_cast<IndexOf<S>>(rows.col_indices[edge]);
-      unrolled<V>([&](auto v) __attribute__((always_inline)) {
+      unrolled<V>([&](auto v) TESSERA_INLINED {
         const Vector candidate = product(edge, v);
         const auto wins = beats(candidate, best[v.value]);
         best[v.value] = wins ? candidate : best[v.value];
@@ -247,7 +242,7 @@ void best_block(const SpmmRows& rows, const RowRange& range, const ScalarOf<T>* 
       });
     }
     const OutputRow<T> output = output_row<T>(rows, row);
-    unrolled<V>([&](auto v) __attribute__((always_inline)) {
+    unrolled<V>([&](auto v) TESSERA_INLINED {
       const std::int64_t at = start(columns, v);
       if (range.slot < 0) {
         store(output, at, Vector(best[v.value] * sign));
@@ -278,18 +273,17 @@ constexpr int few_registers = std::is_same_v<T, double> ? 2 : accumulator_regist
 
 /// Runs `sum_block` over all columns, in blocks of at most `registers` vectors.
 template <class T, Terms terms, int registers>
-TESSERA_INLINE void sum_blocks(const SpmmRows& rows, const RowRange& range,
-                               const ScalarOf<T>* weights, std::int64_t begin, std::int64_t end) {
-  for_blocks<T, lanes<ScalarOf<T>>, registers>(begin, end,
-                                               [&]<int N, int V>(Columns<N, V> columns) {
-                                                 sum_block<T, terms>(rows, range, weights, columns);
-                                               });
+TESSERA_INLINE void sum_blocks(const SpmmRows& rows, const RowRange& range, const SumOf<T>* weights,
+                               std::int64_t begin, std::int64_t end) {
+  for_blocks<T, lanes<SumOf<T>>, registers>(begin, end, [&]<int N, int V>(Columns<N, V> columns) {
+    sum_block<T, terms>(rows, range, weights, columns);
+  });
 }
 
 template <class T>
 void sum_rows(const SpmmRows& rows, const RowRange& range, std::int64_t begin, std::int64_t end) {
   Weights<T> storage;
-  const ScalarOf<T>* const weights = storage.of_sum(rows, range);
+  const SumOf<T>* const weights = storage.of_sum(rows, range);
   if (weights == nullptr) {
     sum_blocks<T, Terms::plain, block_registers<T>>(rows, range, weights, begin, end);
   } else if (NonzeroEdges<T>::help(rows, range, weights, end - begin)) {
@@ -304,7 +298,7 @@ void sum_rows(const SpmmRows& rows, const RowRange& range, std::int64_t begin, s
 template <class T>
 void sum_won(const SpmmRows& rows, const RowRange& range, std::int64_t begin, std::int64_t end) {
   Weights<T> storage;
-  const ScalarOf<T>* const weights = storage.of_won(rows, range);
+  const SumOf<T>* const weights = storage.of_won(rows, range);
   sum_blocks<T, Terms::won, few_registers<T>>(rows, range, weights, begin, end);
 }
 
@@ -317,8 +311,8 @@ void sum_edge_features(const SpmmRows& rows, const RowRange& range, std::int64_t
 template <class T>
 void best_rows(const SpmmRows& rows, const RowRange& range, std::int64_t begin, std::int64_t end) {
   Weights<T> storage;
-  const ScalarOf<T>* const weights = storage.of_best(rows, range);
-  for_blocks<T, lanes<ScalarOf<T>>, few_registers<T>>(
+  const SumOf<T>* const weights = storage.of_best(rows, range);
+  for_blocks<T, lanes<SumOf<T>>, few_registers<T>>(
       begin, end, [&]<int N, int V>(Columns<N, V> columns) {
         if (rows.winners == nullptr) {
           best_block<T, N, V, false>(rows, range, weights, columns);
@@ -328,14 +322,15 @@ void best_rows(const SpmmRows& rows, const RowRange& range, std::int64_t begin, 
       });
 }
 
+template <class T>
+constexpr SpmmRowsFunctions<T> functions_of = {sum_rows<T>, sum_won<T>, sum_edge_features<T>,
+                                               best_rows<T>};
+
 }  // namespace
 
-const SpmmRowsTable& spmm_rows_table() {
-  static constexpr SpmmRowsTable table = {
-      {sum_rows<double>, sum_rows<float>, sum_rows<Bfloat16>},
-      {sum_won<double>, sum_won<float>, sum_won<Bfloat16>},
-      {sum_edge_features<double>, sum_edge_features<float>, sum_edge_features<Bfloat16>},
-      {best_rows<double>, best_rows<float>, best_rows<Bfloat16>}};
+const ByStorage<SpmmRowsFunctions>& spmm_rows_table() {
+  static constexpr ByStorage<SpmmRowsFunctions> table = {functions_of<double>, functions_of<float>,
+                                                         functions_of<Bfloat16>};
   return table;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/scatter.hpp"
+#include "ops/spmm/cpu.hpp"
 
 #include <algorithm>
-#include <type_traits>
 #include <vector>
 
-#include "ops/scales.hpp"
+#include "ops/rows/scales.hpp"
+#include "ops/spmm/edge_blocks.hpp"
 #include "tessera/core/parallel.hpp"
 
 namespace tessera::ops {
@@ -44,21 +44,7 @@ class SpmmScatter final : public PreparedSpmm {
         sums_(checked_area(num_tasks(), elements_)) {}
 
   void run(const SpmmCall& call, Stream, const WorkspaceView&) const override {
-    ScatterRows rows;
-    rows.row_offsets = graph_.row_offsets().data();
-    rows.col_indices = graph_.col_indices().data();
-    if (!call.edge_values.absent()) {
-      rows.values = call.edge_values.data;
-      rows.value_stride = call.edge_values.stride;
-      rows.values_are_stored = true;
-    } else if (graph_.has_values()) {
-      rows.values = graph_.values().data();
-    }
-    rows.row_scale = row_scale_.data();
-    rows.y = call.x.data;
-    rows.y_stride = call.x.stride;
-    rows.features = features_;
-    parallel_tasks(num_tasks(), [&](std::int64_t task) { run_task(rows, task); });
+    parallel_tasks(num_tasks(), [&](std::int64_t task) { run_task(call, task); });
     combine(call.y.as<T>());
   }
 
@@ -70,21 +56,39 @@ class SpmmScatter final : public PreparedSpmm {
  private:
   std::int64_t num_tasks() const noexcept { return static_cast<std::int64_t>(cuts_.size()) - 1; }
 
-  void run_task(const ScatterRows& rows, std::int64_t task) const {
+  void run_task(const SpmmCall& call, std::int64_t task) const {
     T* const chain = chains_.data() + task * elements_;
     double* const sums = sums_.data() + task * elements_;
     std::fill_n(sums, elements_, 0.0);
     std::fill_n(chain, elements_, T(0));
+    EdgeAdder<T> adder({call.x.data, call.x.stride, chain, features_, features_});
     const VertexId end = cuts_[static_cast<std::size_t>(task) + 1];
-    for (VertexId row = cuts_[static_cast<std::size_t>(task)]; row < end; row += scatter_chain) {
-      const ScatterTable& table = spmm_scatter();
-      const ScatterFunction function = std::is_same_v<T, double> ? table.fp64 : table.fp32;
-      function(rows, row, std::min(row + scatter_chain, end), chain);
+    for (VertexId row = cuts_[static_cast<std::size_t>(task)]; row < end;) {
+      const VertexId chain_end = std::min(row + scatter_chain, end);
+      for (; row < chain_end; ++row) add_row(call, row, adder);
+      adder.flush();
       for (std::int64_t i = 0; i < elements_; ++i) {
         sums[i] += static_cast<double>(chain[i]);
         chain[i] = 0;
       }
     }
+  }
+
+  /// Edges of weight 0 add nothing where the row is finite, and are left out: dropout on sparse
+  /// features leaves many of them.
+  void add_row(const SpmmCall& call, VertexId row, EdgeAdder<T>& adder) const {
+    const T* const y = call.x.as<T>().row(row);
+    const bool is_finite = std::all_of(y, y + features_, [](T value) { return value * 0 == T(0); });
+    const T scale = row_scale_.empty() ? T(1) : row_scale_[row];
+    for (EdgeOffset e = graph_.row_offsets()[row]; e < graph_.row_offsets()[row + 1]; ++e) {
+      const T weight = value_of(call.edge_values, e) * scale;
+      if (weight == T(0) && is_finite) continue;
+      adder.add(row, graph_.col_indices()[e], weight);
+    }
+  }
+  T value_of(const ConstOperand& edge_values, EdgeOffset edge) const {
+    if (!edge_values.absent()) return edge_values.as<T>()(edge, 0);
+    return graph_.has_values() ? static_cast<T>(graph_.values()[edge]) : T(1);
   }
 
   void combine(MatrixView<T> y) const {

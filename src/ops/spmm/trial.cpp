@@ -6,16 +6,10 @@
 #include <fmt/format.h>
 
 #include "ops/cuda/boundaries.hpp"
-#include "ops/tune.hpp"
+#include "ops/plan/tune.hpp"
 
 namespace tessera::ops {
 namespace {
-
-bool has_winners(const SpmmProblem& problem) {
-  return problem.reduction == Reduction::max || problem.reduction == Reduction::min;
-}
-
-bool is_forward(const SpmmProblem& problem) { return problem.pass == SpmmPass::forward; }
 
 /// The number of a kind of runs.
 unsigned kind_of(bool edge_values, bool aligned) {
@@ -30,7 +24,10 @@ class SpmmWithFallback final : public PreparedSpmm {
  public:
   SpmmWithFallback(std::unique_ptr<const PreparedSpmm> chosen, std::uint32_t kinds,
                    std::unique_ptr<const PreparedSpmm> fallback)
-      : chosen_(std::move(chosen)), kinds_(kinds), fallback_(std::move(fallback)) {}
+      : chosen_(std::move(chosen)), kinds_(kinds), fallback_(std::move(fallback)) {
+    workspace_.cover(chosen_->workspace());
+    workspace_.cover(fallback_->workspace());
+  }
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     const bool aligned = is_aligned(call.x) && is_aligned(call.y);
@@ -39,11 +36,6 @@ class SpmmWithFallback final : public PreparedSpmm {
     serving.run(call, stream, workspace);
   }
 
-  WorkspaceNeed workspace() const override {
-    WorkspaceNeed need = chosen_->workspace();
-    need.cover(fallback_->workspace());
-    return need;
-  }
   std::int64_t own_bytes() const noexcept override {
     return chosen_->own_bytes() + fallback_->own_bytes();
   }
@@ -56,40 +48,27 @@ class SpmmWithFallback final : public PreparedSpmm {
 
 }  // namespace
 
-SpmmTrial::SpmmTrial(const SpmmProblem& problem, const Place& place) : workspace_(place) {
+SpmmTrial::SpmmTrial(const SpmmProblem& problem, const Place& place) : TrialOperands(place) {
   const Graph& graph = problem.graph;
-  const std::int64_t rows = graph.num_rows(), cols = graph.num_cols();
-  const std::int64_t ends = is_forward(problem) ? cols : rows;
-  const std::int64_t x_rows = problem.edge_features ? graph.num_edges() : ends;
-  x_ = ScratchOperand(problem.precision, x_rows, problem.features, place);
-  y_ = ScratchOperand(problem.output(), is_forward(problem) ? rows : cols, problem.features, place);
-  call_.x = x_;
-  call_.y = y_;
+  const std::int64_t targets = problem.num_targets(), sources = problem.num_sources();
+  const std::int64_t features = problem.features;
+  const auto given = [&](std::int64_t rows, std::int64_t cols) {
+    return matrix(problem.precision, rows, cols);
+  };
+  call_.x = given(problem.edge_features ? graph.num_edges() : sources, features);
+  call_.y = matrix(problem.output(), targets, features);
   if (problem.heads > 1 || problem.edge_values_expected) {
-    edge_values_ = ScratchOperand(problem.precision, graph.num_edges(), problem.heads, place);
-    call_.edge_values = edge_values_;
+    call_.edge_values = given(graph.num_edges(), problem.heads);
   }
   const SpmmEpilogue& epilogue = problem.epilogue;
-  if (epilogue.bias) bias_ = ScratchOperand(problem.precision, 1, problem.features, place);
-  if (epilogue.residual) {
-    residual_ = ScratchOperand(problem.precision, is_forward(problem) ? rows : cols,
-                               problem.features, place);
-  }
-  if (epilogue.residual_scale) {
-    residual_scale_ = ScratchOperand(problem.precision, 1, 1, place);
-  }
-  call_.bias = bias_;
-  call_.residual = residual_;
-  call_.residual_scale = residual_scale_;
-  const Dropout dropout{epilogue.dropout};
-  call_.formula = {epilogue.activation, epilogue.slope, epilogue.alpha, dropout.active(),
-                   dropout.constants()};
-  if (!has_winners(problem)) return;
-  winners_ = Buffer<VertexId>(checked_area(rows, problem.features), place);
-  fill_zero(winners_.data(), checked_bytes(winners_.size(), sizeof(VertexId)), place.device,
-            place.stream);
-  const MatrixView<VertexId> winners = matrix_in(winners_, rows, problem.features);
-  if (is_forward(problem)) {
+  if (epilogue.bias) call_.bias = given(1, features);
+  if (epilogue.residual) call_.residual = given(targets, features);
+  if (epilogue.residual_scale) call_.residual_scale = given(1, 1);
+  call_.formula = formula_of(epilogue);
+  if (!has_winners(problem.reduction)) return;
+  const MatrixView<VertexId> winners = {zeros<VertexId>(checked_area(graph.num_rows(), features)),
+                                        graph.num_rows(), features, device()};
+  if (problem.is_forward()) {
     call_.winners = winners;
   } else {
     call_.won_by = winners;
@@ -97,7 +76,7 @@ SpmmTrial::SpmmTrial(const SpmmProblem& problem, const Place& place) : workspace
 }
 
 std::string SpmmTrial::op(const SpmmProblem& problem) {
-  return is_forward(problem) ? "spmm" : "spmm_backward";
+  return problem.is_forward() ? "spmm" : "spmm_backward";
 }
 
 std::string SpmmTrial::details(const SpmmProblem& problem) {

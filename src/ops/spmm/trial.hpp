@@ -6,20 +6,19 @@
 #include <string>
 #include <vector>
 
-#include "ops/scratch_operand.hpp"
+#include "ops/plan/trial_operands.hpp"
 #include "ops/spmm/kernel.hpp"
 
 namespace tessera::ops {
 
 /// What the registry needs of spmm: operands of a problem's shapes to time kernels with, words for
 /// the problem, and the kinds of runs that a plan admits.
-class SpmmTrial {
+class SpmmTrial : public TrialOperands {
  public:
   SpmmTrial(const SpmmProblem& problem, const Place& place);
 
-  void prepare(const PreparedSpmm& prepared) { workspace_.prepare(prepared.workspace()); }
   void run(const PreparedSpmm& prepared, Stream stream) const {
-    prepared.run(call_, stream, workspace_.view());
+    prepared.run(call_, stream, workspace());
   }
 
   static std::string op(const SpmmProblem& problem);
@@ -34,14 +33,7 @@ class SpmmTrial {
       std::unique_ptr<const PreparedSpmm> fallback);
 
  private:
-  ScratchOperand x_;
-  ScratchOperand y_;
-  ScratchOperand edge_values_;
-  ScratchOperand bias_;
-  ScratchOperand residual_, residual_scale_;
-  Buffer<VertexId> winners_;
   SpmmCall call_;
-  TrialWorkspace workspace_;
 };
 
 }  // namespace tessera::ops

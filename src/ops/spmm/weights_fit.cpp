@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/weights_fit.hpp"
-
 #include <algorithm>
 #include <cmath>
 
@@ -9,6 +7,7 @@
 #include "core/number_limits.hpp"
 #include "graph/access.hpp"
 #include "graph/weight_sizes.hpp"
+#include "ops/spmm/kernel.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 

@@ -34,10 +34,6 @@ std::vector<EdgeOffset> step_offsets(const Graph& graph, int height) {
   return offsets;
 }
 
-WindowShare share_of(const CoreShare& cores) {
-  return {cores.windows, cores.edges, cores.columns, cores.us};
-}
-
 }  // namespace
 
 WindowCoreReport window_cores(const Graph& graph, std::int64_t features, Precision precision,
@@ -52,8 +48,7 @@ WindowCoreReport window_cores(const Graph& graph, std::int64_t features, Precisi
   const int height = policy.tall.height;
   WindowCores cores = choose_cores(graph.row_offsets().span(), step_offsets(graph, height), height,
                                    window_costs(problem, policy, traits));
-  return {height, traits.name, share_of(cores.tensor), share_of(cores.cuda),
-          std::move(cores.on_tensor_cores)};
+  return {height, traits.name, cores.tensor, cores.cuda, std::move(cores.on_tensor_cores)};
 }
 
 }  // namespace tessera::ops

@@ -2,28 +2,14 @@
 #include "ops/spmm/cuda/winner_gradients.hpp"
 
 #include "cuda/launch.cuh"
-#include "ops/spmm/cuda/rows/reduce.cuh"
+#include "cuda/offsets.cuh"
+#include "cuda/vectors.cuh"
 
 namespace tessera::ops {
 namespace {
 
 constexpr int block_threads = 128;
 constexpr int edges_per_warp = 8;
-
-/// The row that an edge belongs to, by bisection.
-__device__ VertexId row_of(const cuda::Offsets& offsets, VertexId num_rows, EdgeOffset edge) {
-  VertexId low = 0;
-  VertexId high = num_rows - 1;
-  while (low < high) {
-    const VertexId middle = low + (high - low) / 2;
-    if (offset_at(offsets, std::int64_t{middle} + 1) > edge) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
-}
 
 /// A warp takes some edges, one after the other; its lanes share the features.
 template <class T>
@@ -35,25 +21,28 @@ __global__ void winner_gradients(const WinnerGradientsLaunch launch) {
   const EdgeOffset end =
       begin + edges_per_warp < launch.num_edges ? begin + edges_per_warp : launch.num_edges;
   if (begin >= end) return;
-  VertexId row = row_of(launch.offsets, launch.num_rows, begin);
+  const RowsLaunch::Matrix& matrix = launch.rows.matrix;
+  const RowsLaunch::Features& features = launch.rows.features;
+  const float* const row_scale = launch.rows.epilogue.row_scale;
+  VertexId row = cuda::row_of(matrix.offsets, matrix.num_rows, begin);
   for (EdgeOffset edge = begin; edge < end; ++edge) {
-    if (edge >= offset_at(launch.offsets, std::int64_t{row} + 1)) {
-      row = row_of(launch.offsets, launch.num_rows, edge);
+    if (edge >= cuda::fixed_offset_at(matrix.offsets, std::int64_t{row} + 1)) {
+      row = cuda::row_of(matrix.offsets, matrix.num_rows, edge);
     }
-    const VertexId column = __ldg(launch.indices + edge);
+    const VertexId column = __ldg(matrix.indices + edge);
     const T* const grad_y = static_cast<const T*>(launch.grad_y) + row * launch.grad_y_stride;
-    const T* const x = static_cast<const T*>(launch.x) + column * launch.x_stride;
+    const T* const x = static_cast<const T*>(features.x) + column * features.x_stride;
     const VertexId* const winners = launch.winners + row * launch.winners_stride;
     float sum = 0;
-    for (std::int64_t k = lane; k < launch.features; k += 32) {
+    for (std::int64_t k = lane; k < features.count; k += 32) {
       if (winners[k] == column) sum = fmaf(cuda::widen(grad_y[k]), cuda::widen(x[k]), sum);
     }
     for (int distance = 16; distance > 0; distance /= 2) {
       sum += __shfl_xor_sync(~0u, sum, distance);
     }
     if (lane != 0) continue;
-    if (launch.row_scale != nullptr) sum *= __ldg(launch.row_scale + row);
-    if (launch.col_scale != nullptr) sum *= __ldg(launch.col_scale + column);
+    if (row_scale != nullptr) sum *= __ldg(row_scale + row);
+    if (matrix.col_scale != nullptr) sum *= __ldg(matrix.col_scale + column);
     static_cast<T*>(launch.result)[edge * launch.result_stride] = cuda::narrow<T>(sum);
   }
 }

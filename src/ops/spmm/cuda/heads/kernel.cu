@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/spmm/cuda/heads/launch.hpp"
 
-#include "cuda/cuts.cuh"
 #include "cuda/launch.cuh"
+#include "cuda/offsets.cuh"
 #include "cuda/precision.cuh"
 #include "cuda/vectors.cuh"
 
@@ -94,8 +94,8 @@ __global__ __launch_bounds__(block_threads) void sum_heads(const HeadsLaunch lau
   }
   const std::int64_t row = item - launch.work.rows.num_pieces;
   if (row >= launch.work.rows.num_rows) return;
-  const EdgeOffset begin = cuda::row_offset(launch.work.rows, row);
-  const EdgeOffset end = cuda::row_offset(launch.work.rows, row + 1);
+  const EdgeOffset begin = cuda::fixed_offset_at(launch.work.rows.offsets, row);
+  const EdgeOffset end = cuda::fixed_offset_at(launch.work.rows.offsets, row + 1);
   if (end - begin > launch.work.rows.longest) return;
   sum.gather(begin, end);
   if (sum.writes()) sum.store_row(row);

@@ -2,45 +2,59 @@
 #include "ops/spmm/cuda/heads/launch.hpp"
 
 #include <algorithm>
-#include <bit>
 
+#include "core/device_traits.hpp"
 #include "cuda/array.hpp"
 #include "graph/access.hpp"
 #include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/cuda_kernel.hpp"
 #include "ops/cuda/kernel_table.hpp"
-#include "ops/spmm/cuda/heads/cost.hpp"
+#include "ops/plan/tuning.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 
 namespace tessera::ops {
 namespace {
 
+struct HeadsCoefficients {
+  double launch_us;
+  double gathered_bytes_per_us;
+
+  void scale(DeviceRatio ratio) { gathered_bytes_per_us *= ratio.processors; }
+};
+
+constexpr Fitted<HeadsCoefficients> coefficients = {
+    fitted_on_h200("2026-11-15", "attention with 4 and 8 heads on a few graphs, by eye"),
+    {.launch_us = 3, .gathered_bytes_per_us = 6e6}};
+
+/// What sums with a weight per edge and head, or of features of edges, should take.
+double predict_heads_us(const SpmmProblem& problem, const DeviceTraits& traits) {
+  const HeadsCoefficients fit = coefficients.on(traits);
+  return fit.launch_us + static_cast<double>(problem.graph.num_edges()) *
+                             static_cast<double>(problem.features + problem.heads) *
+                             static_cast<double>(bytes_per_element(problem.precision)) /
+                             fit.gathered_bytes_per_us;
+}
+
 /// A warp takes this many edges of one row, or cuts it.
 constexpr EdgeOffset longest_row = 1024;
 
-constexpr auto heads_keys = collect_keys<HeadsKey>([](auto add) {
-  for (const Precision precision : kernel_precisions) {
-    for (const bool aligned : {true, false}) add(HeadsKey{precision, aligned});
-  }
-});
-
 HeadsFunction function_of(Precision precision, bool aligned) {
   const HeadsKey key = {stored_as(precision), aligned};
-  return kernels_of<heads_keys>(key, []<HeadsKey k>() { return HeadsKernel<k>::get(); });
+  return kernels_of<flagged_keys<HeadsKey>, HeadsKernel>(key);
 }
 
 class CudaHeads final : public PreparedSpmm {
  public:
   explicit CudaHeads(const SpmmProblem& problem)
       : problem_(problem),
-        rows_(by_rows() ? cuda::device_rows(problem.graph, problem.place())
-                        : cuda::device_columns(problem.graph, problem.place())),
-        cuts_(cuda::cut_long_rows((by_rows() ? problem.graph.row_offsets()
-                                             : detail::GraphAccess::col_offsets(problem.graph))
-                                      .span(),
-                                  longest_row, problem.place())),
-        slots_(workspace_.add<float>(checked_area(cuts_.num_slots, problem.features))),
-        aligned_(function_of(problem.precision, true)),
-        scalar_(function_of(problem.precision, false)) {}
+        rows_(problem.is_forward() ? cuda::device_rows(problem.graph, problem.place())
+                                   : cuda::device_columns(problem.graph, problem.place())),
+        cuts_(cuda::cut_long_rows(
+            (problem.is_forward() ? problem.graph.row_offsets()
+                                  : detail::GraphAccess::col_offsets(problem.graph))
+                .span(),
+            longest_row, problem.place())),
+        slots_(workspace_.add<float>(checked_area(cuts_.num_slots, problem.features))) {}
 
   void run(const SpmmCall& call, Stream stream, const WorkspaceView& workspace) const override {
     HeadsLaunch launch;
@@ -52,40 +66,22 @@ class CudaHeads final : public PreparedSpmm {
     launch.matrix.value_stride = call.edge_values.stride;
     // Without weights a row is one head.
     launch.features.head_width = std::max<std::int64_t>(1, problem_.features / problem_.heads);
-    launch.features.x = call.x.data;
-    launch.features.x_stride = call.x.stride;
-    launch.features.y = call.y.data;
-    launch.features.y_stride = call.y.stride;
-    launch.features.count = problem_.features;
+    set_features(problem_, call, launch.features);
     launch.work.slots = slots_.in(workspace);
     const bool aligned = on_boundaries(call.x, launch.features.head_width) &&
                          on_boundaries(call.y, launch.features.head_width);
-    const std::int64_t vectors =
-        aligned ? launch.features.count * element_bytes() / 16 : launch.features.count;
-    launch.work.lanes = static_cast<int>(std::min<std::uint64_t>(
-        32, std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(vectors, 1)))));
-    (aligned ? aligned_ : scalar_)(launch, stream);
+    launch.work.lanes = lanes_for(problem_.features, problem_.precision, aligned);
+    function_of(problem_.precision, aligned)(launch, stream);
   }
-
-  WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
-  bool by_rows() const { return problem_.pass == SpmmPass::forward; }
-  std::int64_t element_bytes() const {
-    return static_cast<std::int64_t>(bytes_per_element(problem_.precision));
-  }
-
   SpmmProblem problem_;
   std::shared_ptr<const cuda::DeviceRows> rows_;
   cuda::Cuts cuts_;
-  WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
-  HeadsFunction aligned_;
-  HeadsFunction scalar_;
 };
 
 std::string why_not(const SpmmProblem& problem) {
-  if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (!problem.is_plain()) return "no epilogue";
   if (problem.reduction != Reduction::sum) return "sums only";
   if (problem.heads == 1 && !problem.edge_features) return "one weight per edge";
@@ -96,21 +92,11 @@ std::string why_not(const SpmmProblem& problem) {
   return {};
 }
 
-double predicted_us(const SpmmProblem& problem) {
-  return predict_heads_us(problem, device_traits(problem.device));
-}
-
 }  // namespace
 
 void append_cuda_heads_kernels(std::vector<SpmmKernel>& table) {
-  table.push_back(
-      {{"spmm/cuda/heads", "a warp per row, with a weight for each head or features of edges",
-        "spmm", DeviceKind::cuda, true},
-       why_not,
-       predicted_us,
-       [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
-         return std::make_unique<CudaHeads>(problem);
-       }});
+  table.push_back(cuda_kernel<SpmmKernel, why_not, predict_heads_us, prepared<CudaHeads>>(cuda_info(
+      "spmm", "heads", "a warp per row, with a weight for each head or features of edges")));
 }
 
 }  // namespace tessera::ops

@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 
-#include "ops/spmm/cuda/hybrid/policy.hpp"
 #include "ops/spmm/cuda/hybrid/schedule.hpp"
+#include "ops/spmm/cuda/tall/policy.hpp"
 #include "ops/spmm/row_order.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
 
 namespace tessera::ops {
+
+/// How the windows on tensor cores are computed; those on CUDA cores take the policy that suits
+/// their rows.
+struct HybridPolicy {
+  const char* name;
+  TallPolicy tall;
+  /// Whether windows are made of rows in an order of the plan's own (row_order.hpp).
+  bool ordered = false;
+};
+
+inline constexpr std::array<HybridPolicy, 3> hybrid_policies = {{
+    {"hybrid_64", tall_policies[0]},
+    {"hybrid_64_mma", tall_policies[8]},
+    {"ordered_64", tall_policies[0], true},
+}};
+static_assert(hybrid_policies[1].tall.warps && !hybrid_policies[1].tall.valued);
 
 /// The rows that a policy makes windows of: the problem's, in their order or in another.
 struct WindowedRows {

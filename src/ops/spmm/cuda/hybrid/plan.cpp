@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "ops/cuda/cuda_kernel.hpp"
+#include "ops/rows/row_lists.hpp"
 #include "ops/spmm/cuda/hybrid/cost.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
-#include "ops/spmm/cuda/parts.hpp"
-#include "ops/spmm/cuda/rows/schedule.hpp"
-#include "ops/spmm/cuda/tile_side.hpp"
+#include "ops/spmm/parts.hpp"
 #include "tiles/cuda/device_tiles.hpp"
 
 namespace tessera::ops {
@@ -57,9 +57,6 @@ class CudaHybrid final : public PreparedSpmm {
     if (cuda_ != nullptr) cuda_->run(call, stream, of_cuda_.in(workspace));
   }
 
-  WorkspaceNeed workspace() const override { return workspace_; }
-  std::string note() const override { return note_; }
-
  private:
   static std::string described(const WindowCores& cores, const WindowCosts& costs,
                                const HybridPolicy& policy, const std::string& rows_name) {
@@ -70,65 +67,66 @@ class CudaHybrid final : public PreparedSpmm {
         "; {} of {} windows of {} rows on tensor cores ({:.0f} % of the edges, {:.2f} per column, "
         "{:.1f} us), the others on CUDA cores ({:.2f} per column, {:.1f} us, {}): a column there "
         "counts {:.3f} ns, an edge here {:.3f}",
-        cores.tensor.windows, windows, policy.tall.height, share, cores.tensor.edges_per_column(),
-        cores.tensor.us, cores.cuda.edges_per_column(), cores.cuda.us, rows_name,
+        cores.tensor.windows, windows, policy.tall.height, share, cores.tensor.intensity(),
+        cores.tensor.predicted_us, cores.cuda.intensity(), cores.cuda.predicted_us, rows_name,
         1e3 * costs.tall.column_us, 1e3 * costs.rows.edge_us);
   }
 
   std::unique_ptr<const PreparedSpmm> tensor_;
   std::unique_ptr<const PreparedSpmm> cuda_;
-  WorkspaceNeed workspace_;
   WorkspaceShare of_tensor_, of_cuda_;
-  std::string note_;
 };
+
+/// All rows on CUDA cores, listed in an order of the plan's own: neighbours in the list share
+/// sources, which are then in the cache. Every sum is added up as without an order.
+std::unique_ptr<const PreparedSpmm> prepare_ordered_rows(const SpmmProblem& problem) {
+  const auto order = row_order(problem);
+  const SpmmProblem ordered = in_row_order(problem);
+  const std::size_t policy =
+      best_rows_policy(ordered, ProblemRows(ordered).lengths(), device_traits(problem.device));
+  const ProblemRows rows(problem);
+  const SomeRows listed(rows.offsets.span(), {order->rows.begin(), order->rows.end()});
+  return prepare_some_rows(
+      problem, policy, listed.lengths(),
+      sorted_neighbours(ordered.graph, tiles::Side::forward, problem.precision), false,
+      "; by " + name_of_rows(policy));
+}
 
 /// Lists of rows have 32 bytes for each.
 constexpr VertexId most_rows = 1 << 24;
 
 std::string why_not(const SpmmProblem& problem, const HybridPolicy& policy) {
   if (std::string reason = why_not_tall(problem, policy.tall); !reason.empty()) return reason;
-  if (policy.ordered) {
-    if (std::string reason = why_not_ordered(problem); !reason.empty()) return reason;
-  }
   if (std::max(problem.graph.num_rows(), problem.graph.num_cols()) > most_rows) {
     return fmt::format("lists more than {} rows", most_rows);
   }
-  return {};
+  return policy.ordered ? why_not_ordered(problem) : "";
 }
 
-template <std::size_t index>
-SpmmKernel hybrid_kernel() {
-  constexpr HybridPolicy policy = hybrid_policies[index];
-  SpmmKernel kernel;
-  kernel.info.name = fmt::format("spmm/cuda/{}", policy.name);
-  kernel.info.description = fmt::format(
-      "each window of {} rows{} on {} or on CUDA cores, whichever should be faster for it, {} "
-      "steps "
-      "before a window is cut",
-      policy.tall.height, policy.ordered ? ", in an order of its own," : "",
-      policy.tall.warps ? "mma.sync" : "wgmma", policy.tall.min_cut_steps);
-  kernel.info.op = "spmm";
-  kernel.info.device = DeviceKind::cuda;
-  kernel.info.strict = false;
-  kernel.info.exact_nonfinite = false;
-  kernel.info.repeated_edges = false;
-  kernel.why_not = [](const SpmmProblem& problem) {
-    return why_not(problem, hybrid_policies[index]);
-  };
-  kernel.predicted_us = [](const SpmmProblem& problem) {
-    return predict_hybrid_us(problem, hybrid_policies[index], device_traits(problem.device));
-  };
-  kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
-    return std::make_unique<CudaHybrid>(problem, hybrid_policies[index]);
-  };
-  return kernel;
+KernelInfo info_of(const HybridPolicy& policy) {
+  return windows_info(
+      "spmm", policy.name,
+      fmt::format("each window of {} rows{} on {} or on CUDA cores, whichever should be faster for "
+                  "it, {} steps before a window is cut",
+                  policy.tall.height, policy.ordered ? ", in an order of its own," : "",
+                  policy.tall.warps ? "mma.sync" : "wgmma", policy.tall.min_cut_steps));
+}
+
+std::string why_not_ordered_rows(const SpmmProblem& problem) {
+  if (std::string reason = why_not_listed_rows(problem); !reason.empty()) return reason;
+  return why_not_ordered(problem);
 }
 
 }  // namespace
 
 void append_cuda_hybrid_kernels(std::vector<SpmmKernel>& table) {
-  [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(hybrid_kernel<i>()), ...); }
-  (std::make_index_sequence<hybrid_policies.size()>{});
+  table.push_back(
+      cuda_kernel<SpmmKernel, why_not_ordered_rows, predict_ordered_rows_us, prepare_ordered_rows>(
+          cuda_info(
+              "spmm", "ordered_rows",
+              "sums in registers, rows in an order of its own, by the lists of rows that should "
+              "be fastest")));
+  append_kernels<why_not, predict_hybrid_us, prepared<CudaHybrid>, hybrid_policies>(table, info_of);
 }
 
 }  // namespace tessera::ops

@@ -14,11 +14,11 @@ EdgeOffset columns_of(EdgeOffset steps) {
   return steps == 0 ? 0 : steps * step_columns - step_columns / 2;
 }
 
-void add(CoreShare& share, EdgeOffset edges, EdgeOffset columns, double us) {
+void add(WindowShare& share, EdgeOffset edges, EdgeOffset columns, double us) {
   ++share.windows;
   share.edges += edges;
   share.columns += columns;
-  share.us += us;
+  share.predicted_us += us;
 }
 
 }  // namespace

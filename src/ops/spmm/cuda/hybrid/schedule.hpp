@@ -8,6 +8,7 @@
 #include "graph/degrees.hpp"
 #include "ops/spmm/cuda/rows/cost.hpp"
 #include "ops/spmm/cuda/tall/cost.hpp"
+#include "tessera/ops/window_cores.hpp"
 
 namespace tessera::ops {
 
@@ -20,24 +21,12 @@ struct WindowCosts {
   double on_cuda_cores(double num_rows, double edges) const { return rows(num_rows, edges); }
 };
 
-/// Windows of one kind of core, all together.
-struct CoreShare {
-  std::int64_t windows = 0;
-  EdgeOffset edges = 0;
-  EdgeOffset columns = 0;  ///< distinct ones of each window
-  double us = 0;           ///< as the costs say
-
-  double edges_per_column() const {
-    return columns == 0 ? 0 : static_cast<double>(edges) / static_cast<double>(columns);
-  }
-};
-
 /// Each window with the cores that are expected to be faster for it, whatever its neighbours get.
 struct WindowCores {
   std::vector<std::uint8_t> on_tensor_cores;  ///< for each window
   std::vector<VertexId> cuda_rows;            ///< the rows of the others, in their order
-  CoreShare tensor;
-  CoreShare cuda;
+  WindowShare tensor;
+  WindowShare cuda;
 };
 
 /// `offsets` of rows, and of the steps of 16 columns that windows of `height` rows have.

@@ -2,15 +2,12 @@
 #include "ops/spmm/cuda/rows/cost.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 
 #include "graph/access.hpp"
-#include "ops/gathers.hpp"
-#include "ops/spmm/cuda/rows/launch.hpp"
-#include "ops/spmm/cuda/tile_side.hpp"
-#include "ops/spmm/cuda/units_of_x.hpp"
-#include "ops/tuning.hpp"
+#include "ops/plan/gathers.hpp"
+#include "ops/plan/tuning.hpp"
+#include "ops/rows/launch.hpp"
+#include "ops/spmm/cuda/kernels.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -44,63 +41,56 @@ struct RowsCoefficients {
   double unaligned_residual;      ///< of that, more for those of a residual
   PolicyFactors<rows_policies.size()> factors;
 
-  RowsCoefficients scaled(DeviceRatio ratio) const {
-    RowsCoefficients scaled = *this;
-    scaled.moved_bytes_per_us *= ratio.memory;
-    scaled.index_bytes_per_us *= ratio.memory;
-    scaled.copied_bytes_per_us *= ratio.memory;
-    scaled.unaligned_bytes_per_us *= ratio.memory;
-    scaled.residual_bytes_per_us *= ratio.memory;
-    scaled.gathers = gathers.scaled(ratio.processors, ratio.memory);
-    scaled.value_us /= ratio.processors;
-    scaled.near_value_us /= ratio.processors;
-    return scaled;
+  void scale(DeviceRatio ratio) {
+    moved_bytes_per_us *= ratio.memory;
+    index_bytes_per_us *= ratio.memory;
+    copied_bytes_per_us *= ratio.memory;
+    unaligned_bytes_per_us *= ratio.memory;
+    residual_bytes_per_us *= ratio.memory;
+    gathers.scale(ratio);
+    value_us /= ratio.processors;
+    near_value_us /= ratio.processors;
   }
 };
 
-constexpr std::array<Fitted<RowsCoefficients>, 1> coefficients = {
-    {{fitted_on_h200(
-          "2026-11-17",
-          "40 graphs of 34 to 1.8 M vertices, 14 of them generated, at 32 and 128 "
-          "features; policies of other widths to 37 graphs at 16 to 256 on 2026-11-15; what "
-          "warps wait for, and vectors of 16-bit rows, to 25 matrices at 128; parts of rows to "
-          "eight graphs at 64 to 256, residuals to 15 at 64, what caches give and lists of rows to "
-          "42 graphs and some of "
-          "them in other orders, most of them at 128; rows that are shifted or copied to four "
-          "generated ones at 7 to 96, and their results to DD and molecules-size at 89 and 74 on "
-          "2026-11-18"),
-      {.launch_us = 7.736,
-       .unlisted_us = 0.1989,
-       .warp_us = 1.48,
-       .listed_warp_us = 1.3,
-       .step_us = 0.388,
-       .feature_us = 0.03,
-       .half_feature_us = 0.0085,
-       .last_step_us = 0.1565,
-       .last_vector_us = 0.1936,
-       .moved_bytes_per_us = 5.65e6,
-       .index_bytes_per_us = 4.2e6,
-       .residual_bytes_per_us = 4.2e6,
-       .residual_further = 0.4,
-       .value_us = 1.25e-5,
-       .near_value_us = 5e-6,
-       .near_bytes = 2e6,
-       .gathers = {.near_bytes_per_us = 40.5e6,
-                   .cached_bytes_per_us = 10.5e6,
-                   .missed_bytes_per_us = 4.54e6,
-                   .near_bytes = 147e3,
-                   .cached_bytes = 44.6e6,
-                   .window_bytes = 278e3},
-       .power = 2.573,
-       .shifted = 2,
-       .copied_bytes_per_us = 3.6e6,
-       .unaligned_bytes_per_us = 3.8e6,
-       .unaligned_residual = 0.65,
-       .factors = {
-           {1,     1,    1,     1,     1,     1,     1.01,  0.991, 0.99,  0.95, 0.925, 0.885,
-            0.981, 0.98, 0.966, 0.995, 1.063, 1.287, 0.997, 1.03,  1.027, 1.03, 1,     1},
-           {1,     1,     1,    1.04, 0.985, 0.994, 1.002, 0.926, 0.947, 1.017, 0.91, 0.997,
-            1.017, 1.015, 1.01, 1.09, 1.01,  1.01,  0.995, 0.955, 1,     0.97,  0.99, 0.997}}}}}};
+constexpr Fitted<RowsCoefficients> coefficients = {
+    fitted_on_h200(
+        "2026-11-17",
+        "40 graphs of 34 to 1.8 M vertices, 14 of them generated, at 32 and 128 features; policies "
+        "of other widths to 37 graphs at 16 to 256 on 2026-11-15; what warps wait for, and vectors "
+        "of 16-bit rows, to 25 matrices at 128; parts of rows to eight graphs at 64 to 256, "
+        "residuals to 15 at 64, what caches give and lists of rows to 42 graphs and some of them "
+        "in other orders, most of them at 128; rows that are shifted or copied to four generated "
+        "ones at 7 to 96, and their results to DD and molecules-size at 89 and 74 on 2026-11-18"),
+    {.launch_us = 7.736,
+     .unlisted_us = 0.1989,
+     .warp_us = 1.48,
+     .listed_warp_us = 1.3,
+     .step_us = 0.388,
+     .feature_us = 0.03,
+     .half_feature_us = 0.0085,
+     .last_step_us = 0.1565,
+     .last_vector_us = 0.1936,
+     .moved_bytes_per_us = 5.65e6,
+     .index_bytes_per_us = 4.2e6,
+     .residual_bytes_per_us = 4.2e6,
+     .residual_further = 0.4,
+     .value_us = 1.25e-5,
+     .near_value_us = 5e-6,
+     .near_bytes = 2e6,
+     .gathers = {.near_bytes_per_us = 40.5e6,
+                 .cached_bytes_per_us = 10.5e6,
+                 .missed_bytes_per_us = 4.54e6,
+                 .near_bytes = 147e3,
+                 .cached_bytes = 44.6e6,
+                 .window_bytes = 278e3},
+     .power = 2.573,
+     .shifted = 2,
+     .copied_bytes_per_us = 3.6e6,
+     .unaligned_bytes_per_us = 3.8e6,
+     .unaligned_residual = 0.65,
+     .factors = {{1, 1, 0.991, 0.925, 0.98, 1.287, 1.03, 1.03, 1},
+                 {1, 0.985, 0.926, 0.91, 1.015, 1.01, 0.955, 0.97, 0.997}}}};
 
 double feature_bytes_of(const SpmmProblem& problem) {
   return static_cast<double>(bytes_per_element(problem.precision));
@@ -163,7 +153,7 @@ bool takes_parts(const RowsPolicy& policy, std::int64_t wanted) {
   const std::int64_t lanes = std::int64_t{policy.lanes} * policy.vectors;
   if (lanes >= wanted) return false;
   if (policy.vectors > 1) return lanes == 32 && wanted % lanes == 0;
-  if (lanes == 32) return true;
+  if (lanes == 16) return true;
   return lanes >= 8 && policy.bytes == 16 && most_parts * lanes >= wanted;
 }
 
@@ -210,12 +200,12 @@ RowsCut rows_cut(const SpmmProblem& problem, const RowsPolicy& policy, const Dev
 double RowsUnitCost::operator()(double rows, double edges) const {
   const double waiting = rows * row_us + (edges / step + rows / 2) * step_us;
   const double gathering = edges * edge_us;
-  return std::pow(std::pow(waiting, power) + std::pow(gathering, power), 1 / power);
+  return side_by_side({waiting, gathering}, power);
 }
 
 RowsUnitCost rows_unit_cost(const SpmmProblem& problem, const RowsPolicy& policy,
                             const DeviceTraits& traits) {
-  const RowsCoefficients fit = coefficients_for(coefficients, traits);
+  const RowsCoefficients fit = coefficients.on(traits);
   const double factor = fit.factors.of(rows_policies, policy, feature_bytes_of(problem) == 2);
   const double shifted =
       begin_anywhere(problem, policy) && !takes_elements(problem, policy) ? fit.shifted : 1;
@@ -247,10 +237,9 @@ struct RowsTimes {
 
 RowsTimes times_of(const SpmmProblem& problem, const RowLengths& rows, const RowsPolicy& policy,
                    const DeviceTraits& traits) {
-  const RowsCoefficients fit = coefficients_for(coefficients, traits);
-  const Graph& graph = problem.graph;
-  const double feature_bytes = feature_bytes_of(problem);
-  const auto row_bytes = static_cast<double>(row_bytes_of(problem));
+  const RowsCoefficients fit = coefficients.on(traits);
+  const PassSizes sizes = sizes_of(problem);
+  const double row_bytes = sizes.row_bytes;
   const auto num_rows = static_cast<double>(rows.degrees.num_rows);
   const auto num_edges = static_cast<double>(rows.degrees.num_edges);
   const double parts = blocks_of_features(problem, policy);
@@ -258,29 +247,28 @@ RowsTimes times_of(const SpmmProblem& problem, const RowLengths& rows, const Row
   // Every part of the rows reads them and the columns again, before it can ask for anything else.
   const double index_bytes = list_bytes + num_edges * sizeof(VertexId);
   const double indices_us = (parts - 1) * index_bytes / fit.index_bytes_per_us;
-  const bool forward = problem.pass == SpmmPass::forward;
-  const auto sources = static_cast<double>(forward ? graph.num_cols() : graph.num_rows());
-  const double moved = (num_rows + sources) * row_bytes + list_bytes;
+  const double moved = (num_rows + sizes.sources) * row_bytes + list_bytes;
   const RowsCut cut = rows_cut(problem, rows, policy, traits);
   const RowsWork work = work_of(rows, policy, cut);
   const double waiting = parts * waiting_us(work, problem, policy, fit, traits.processors);
   const double gathering = num_edges * gathering_us(problem, policy, fit);
-  const double sum = std::pow(waiting, fit.power) + std::pow(gathering, fit.power) +
-                     std::pow(moved / fit.moved_bytes_per_us, fit.power);
-  const bool valued = graph.has_values() || problem.edge_values_expected;
-  const double value_us = sources * row_bytes <= fit.near_bytes ? fit.near_value_us : fit.value_us;
+  const bool valued = problem.graph.has_values() || problem.edge_values_expected;
+  const double value_us =
+      sizes.sources * row_bytes <= fit.near_bytes ? fit.near_value_us : fit.value_us;
   const double values = valued ? value_us * num_edges : 0;
   const double last_us =
       cut.waited_steps() * (fit.last_step_us + fit.last_vector_us * (policy.vectors - 1));
-  const double factor = fit.factors.of(rows_policies, policy, feature_bytes == 2);
+  const double factor = fit.factors.of(rows_policies, policy, sizes.half());
   RowsTimes times;
   times.start_us = fit.launch_us + (policy.listed ? 0 : fit.unlisted_us) + last_us;
-  const double further = (feature_bytes == 2 ? 0 : policy.vectors - 1) + parts - 1;
+  const double further = (sizes.half() ? 0 : policy.vectors - 1) + parts - 1;
   const double residual_us =
       problem.epilogue.residual
           ? num_rows * row_bytes / fit.residual_bytes_per_us * (1 + fit.residual_further * further)
           : 0;
-  times.work_us = factor * std::pow(sum, 1 / fit.power) + indices_us + values + residual_us;
+  times.work_us =
+      factor * side_by_side({waiting, gathering, moved / fit.moved_bytes_per_us}, fit.power) +
+      indices_us + values + residual_us;
   if (begin_anywhere(problem, policy) && !takes_elements(problem, policy)) {
     times.copying_us =
         predicted_copy_us(static_cast<double>(bytes_of_units(problem)), fit.copied_bytes_per_us);

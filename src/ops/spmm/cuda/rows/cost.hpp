@@ -3,7 +3,8 @@
 
 #include <memory>
 
-#include "ops/spmm/cuda/rows/cut.hpp"
+#include "ops/rows/cut.hpp"
+#include "ops/spmm/cuda/rows/policy.hpp"
 #include "ops/spmm/kernel.hpp"
 
 namespace tessera::ops {

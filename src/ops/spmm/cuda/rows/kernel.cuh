@@ -5,7 +5,10 @@
 
 #include "cuda/launch.cuh"
 #include "cuda/overlapped_pair.cuh"
-#include "ops/spmm/cuda/rows/gather.cuh"
+#include "cuda/precision.cuh"
+#include "ops/rows/gather.cuh"
+#include "ops/rows/work.cuh"
+#include "ops/spmm/cuda/rows/policy.hpp"
 
 /// Rows reduced on CUDA cores: gathered rows of X are added up, or compared, in registers.
 ///
@@ -28,22 +31,6 @@ __device__ void store_element(const RowsLaunch& launch, const ReducedRow& at,
     static_cast<T*>(launch.features.y)[at.row * launch.features.y_stride + at.feature] =
         cuda::narrow<T>(values[0]);
   }
-}
-
-/// Whether all other pieces of a split row are in their slots; leaves the count ready for the next
-/// run.
-__device__ inline bool is_last_of(const RowsLaunch& launch, int split_row, int num_slots) {
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    unsigned& num_done = launch.work.num_done[std::int64_t{split_row} * gridDim.y + blockIdx.y];
-    last = atomicAdd(&num_done, 1u) + 1 == static_cast<unsigned>(num_slots);
-    if (last) num_done = 0;
-    __threadfence();
-  }
-  __syncthreads();
-  return last;
 }
 
 /// In the order of the row's edges, whichever block does it.
@@ -94,7 +81,7 @@ __device__ void combine_warps(const RowsLaunch& launch, const Gather& gather, in
   }
   if (piece.slot < 0) return;
   const SplitRow split = launch.work.split_rows[piece.split_row];
-  if (is_last_of(launch, piece.split_row, split.num_slots)) {
+  if (is_last_piece(launch.work, piece.split_row, split.num_slots)) {
     merge_slots<T, Reduction>(launch, piece.row, split, first_feature, num_features);
   }
 }
@@ -122,34 +109,7 @@ __device__ void store_row(const RowsLaunch& launch, const Gather& gather) {
   });
 }
 
-__device__ inline RowSlice slice_of(const int4& raw) {
-  RowSlice slice;
-  memcpy(&slice, &raw, sizeof slice);
-  return slice;
-}
-__device__ inline RowSlice slice_at(const RowSlice* slices, unsigned at) {
-  return slice_of(__ldg(reinterpret_cast<const int4*>(slices + at)));
-}
-
-/// No row where all are taken, or where it is not short.
-__device__ inline RowSlice slice_in_graph(const RowsLaunch& launch, unsigned row) {
-  if (row >= launch.work.num_short) return {};
-  const EdgeOffset begin = offset_at(launch.matrix.offsets, row);
-  const EdgeOffset count = offset_at(launch.matrix.offsets, std::int64_t{row} + 1) - begin;
-  if (count > launch.work.short_row) return {};
-  return {begin, static_cast<VertexId>(row), static_cast<std::int32_t>(count)};
-}
-
-__device__ inline RowSlice share_of_warp(const LongPiece& piece) {
-  const int num_warps = static_cast<int>(blockDim.x) / 32;
-  const EdgeOffset share = (piece.end - piece.begin + num_warps - 1) / num_warps;
-  const EdgeOffset begin = piece.begin + static_cast<int>(threadIdx.x) / 32 * share;
-  const EdgeOffset left = piece.end - begin;
-  const EdgeOffset count = left < share ? left : share;
-  return {begin, piece.row, count > 0 ? static_cast<std::int32_t>(count) : 0};
-}
-
-/// Pieces and wide rows; of a policy of whole warps, the short rows too.
+/// Pieces and wide rows.
 template <RowsPolicy policy, class T, RowStarts starts, class Reduction>
 __device__ void reduce_by_warps(const RowsLaunch& launch, int first_vector) {
   using Gather = TeamGather<whole_warp(policy), T, starts, Reduction>;
@@ -158,25 +118,14 @@ __device__ void reduce_by_warps(const RowsLaunch& launch, int first_vector) {
   if (is_piece) {
     slice = share_of_warp(launch.work.pieces[blockIdx.x]);
   } else {
-    const unsigned warp =
-        (blockIdx.x - launch.work.num_pieces) * (blockDim.x / 32) + threadIdx.x / 32;
-    if constexpr (policy.team() == 32) {
-      slice = slice_in_graph(launch, warp);
-    } else if (warp < launch.work.num_wide) {
-      slice = slice_at(launch.work.wide_rows, warp);
-    }
+    const unsigned warp = wide_row_of_warp(launch.work);
+    if (warp < launch.work.num_wide) slice = slice_at(launch.work.wide_rows, warp);
   }
   Gather gather(launch, slice.row, first_vector);
-  if constexpr (policy.shared_ids) {
-    cuda::wait_as_follower(launch.work.follows);
-    if (slice.row < 0) return;
-    gather.gather_passing_ids(slice.begin, slice.count);
-  } else {
-    const typename Gather::Columns columns = gather.first_columns(slice.begin, slice.count);
-    cuda::wait_as_follower(launch.work.follows);
-    if (slice.row < 0) return;
-    gather.gather(slice.begin, slice.count, columns);
-  }
+  const typename Gather::Columns columns = gather.first_columns(slice.begin, slice.count);
+  cuda::wait_as_follower(launch.work.follows);
+  if (slice.row < 0) return;
+  gather.gather(slice.begin, slice.count, columns);
   gather.combine_groups();
   if (is_piece) {
     combine_warps<T, Gather, Reduction>(launch, gather, first_vector * Gather::held);
@@ -195,7 +144,7 @@ __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
   bool known = false;
   if constexpr (policy.takes_starts()) known = launch.work.short_rows != nullptr;
   if (!known) {
-    slice = slice_in_graph(launch, team);
+    slice = short_row_at(launch.work, launch.matrix.offsets, team);
   } else if (team < launch.work.num_short) {
     const auto* const start = reinterpret_cast<const int4*>(launch.work.short_rows + team);
     const int4 place = __ldg(start);
@@ -236,18 +185,16 @@ inline constexpr int min_blocks = min_blocks_of<loads, features, starts, Reducti
 /// the short rows. The policy comes in its parts: nvcc 13.0 cannot name a kernel by a class value
 /// from a namespace. What the plan holds, lists and the first columns, is read before the kernel
 /// ahead is done; rows of X are not.
-template <int lanes, int edges, int unroll, bool shared_ids, int bytes, int vectors, class T,
-          RowStarts starts, class Reduction>
+template <int lanes, int edges, int unroll, int bytes, int vectors, class T, RowStarts starts,
+          class Reduction>
 __global__ void __launch_bounds__(
     max_rows_block_threads,
     (min_blocks<unroll * vectors, vectors * bytes / static_cast<int>(sizeof(T)), starts,
                 Reduction>)) reduce_rows(const RowsLaunch launch) {
-  constexpr RowsPolicy policy = {lanes, edges, unroll, shared_ids, bytes, vectors};
+  constexpr RowsPolicy policy = {lanes, edges, unroll, bytes, vectors};
   const int first_vector = static_cast<int>(blockIdx.y) * policy.lanes;
   cuda::let_next_begin();
-  // A listed row of a whole warp brings its columns along.
-  const unsigned by_warps = launch.work.num_pieces + launch.work.num_wide_blocks;
-  if (blockIdx.x < by_warps || (policy.team() == 32 && !policy.takes_starts())) {
+  if (blockIdx.x < launch.work.num_pieces + launch.work.num_wide_blocks) {
     reduce_by_warps<policy, T, starts, Reduction>(launch, first_vector);
   } else {
     reduce_by_teams<policy, T, starts, Reduction>(launch, first_vector);
@@ -258,8 +205,8 @@ __global__ void __launch_bounds__(
 template <RowsPolicy policy, class T, RowStarts starts, class Reduction>
 void launch_rows(const RowsLaunch& launch, Stream stream) {
   using Gather = TeamGather<whole_warp(policy), T, starts, Reduction>;
-  constexpr auto kernel = reduce_rows<policy.lanes, policy.edges, policy.unroll, policy.shared_ids,
-                                      policy.bytes, policy.vectors, T, starts, Reduction>;
+  constexpr auto kernel = reduce_rows<policy.lanes, policy.edges, policy.unroll, policy.bytes,
+                                      policy.vectors, T, starts, Reduction>;
   const unsigned block_teams = launch.work.block_threads / policy.team();
   const dim3 grid(launch.work.num_pieces + launch.work.num_wide_blocks +
                       cuda::num_blocks(launch.work.num_short, block_teams),
@@ -295,6 +242,45 @@ constexpr auto make_rows_functions() {
     return std::array{rows_function<policies[i], T, starts, Reduction>()...};
   }
   (std::make_index_sequence<policies.size()>{});
+}
+
+template <class T, RowsReduction reduction>
+struct ReductionOf;
+template <class T>
+struct ReductionOf<T, RowsReduction::pattern_sum> : std::type_identity<PatternSum<T>> {};
+template <class T>
+struct ReductionOf<T, RowsReduction::weighted_sum> : std::type_identity<WeightedSum<T>> {};
+template <class T>
+struct ReductionOf<T, RowsReduction::pattern_best> : std::type_identity<PatternBest<T>> {};
+template <class T>
+struct ReductionOf<T, RowsReduction::best> : std::type_identity<Best<T>> {};
+template <class T>
+struct ReductionOf<T, RowsReduction::pattern_winner_sum> : std::type_identity<PatternWinnerSum<T>> {
+};
+template <class T>
+struct ReductionOf<T, RowsReduction::winner_sum> : std::type_identity<WinnerSum<T>> {};
+
+/// What a key's kernels do to rows, with an epilogue where it has one.
+template <class T, RowsKey key>
+struct EndedReduction {
+  using Plain = typename ReductionOf<T, key.reduction>::type;
+  using Type = typename std::conditional_t<key.epilogue, std::type_identity<WithEpilogue<Plain>>,
+                                           std::type_identity<Plain>>::type;
+};
+
+template <RowsKey key>
+std::span<const RowsFunction> RowsKernels<key>::get() {
+  using T = cuda::Stored<key.precision>;
+  using Reduction = typename EndedReduction<T, key>::Type;
+  if constexpr (of_winners(key.reduction)) {
+    static constexpr auto functions =
+        make_rows_functions<best_policies, T, key.starts, Reduction>();
+    return functions;
+  } else {
+    static constexpr auto functions =
+        make_rows_functions<rows_policies, T, key.starts, Reduction>();
+    return functions;
+  }
 }
 
 }  // namespace tessera::ops

@@ -6,30 +6,19 @@
 #include "cuda/array.hpp"
 #include "cuda/select_rows.hpp"
 #include "graph/access.hpp"
-#include "ops/scales.hpp"
+#include "ops/spmm/cuda/kernels.hpp"
+#include "ops/spmm/cuda/weights.hpp"
 
 namespace tessera::ops {
 
-DeviceMatrix::DeviceMatrix(const SpmmProblem& problem) {
+DeviceMatrix::DeviceMatrix(const SpmmProblem& problem) : problem_(problem) {
   const Graph& graph = problem.graph;
   const Place place = problem.place();
-  const bool forward = problem.pass == SpmmPass::forward;
-  const bool of_means = problem.reduction == Reduction::mean;
-  const auto there = [&](const PlacedArray<float>& array) { return cuda::array_in(array, place); };
-  using Of = detail::GraphAccess;
+  const bool forward = problem.is_forward();
   rows_ = forward ? cuda::device_rows(graph, place) : cuda::device_columns(graph, place);
-  values_ = there(Of::values(graph));
-  row_scale_ = there(forward ? Of::row_scale(graph) : Of::col_scale(graph));
-  if (forward) {
-    col_scale_ = there(Of::col_scale(graph));
-  } else if (of_means) {
-    col_scale_ = there(mean_scale<float>(graph));
-  } else {
-    col_scale_ = there(Of::row_scale(graph));
-  }
-  mean_ = forward && of_means;
-  sign_ = problem.reduction == Reduction::min ? -1.0f : 1.0f;
-  features_ = problem.features;
+  values_ = cuda::array_in(detail::GraphAccess::values(graph), place);
+  row_scale_ = cuda::array_in(row_scales(problem), place);
+  col_scale_ = cuda::array_in(column_scales(problem), place);
   if (!forward && values_.size() > 0 && problem.own_weights_at_run && !problem.occasional) {
     Buffer<float> ordered(values_.size(), place);
     cuda::gather(values_.data(), rows_->positions.data(), values_.size(), ordered.data(),
@@ -56,13 +45,9 @@ RowsLaunch DeviceMatrix::launch(const SpmmCall& call) const {
   }
   launch.matrix.col_scale = col_scale_.data();
   launch.epilogue.row_scale = row_scale_.data();
-  launch.epilogue.mean = mean_;
-  launch.matrix.sign = sign_;
-  launch.features.x = call.x.data;
-  launch.features.x_stride = call.x.stride;
-  launch.features.y = call.y.data;
-  launch.features.y_stride = call.y.stride;
-  launch.features.count = features_;
+  launch.epilogue.mean = problem_.divides();
+  launch.matrix.sign = problem_.reduction == Reduction::min ? -1.0f : 1.0f;
+  set_features(problem_, call, launch.features);
   launch.features.winners = call.winners.data;
   launch.features.winners_stride = call.winners.stride;
   launch.features.won_by = call.won_by.data;

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/rows/launch.hpp"
+#include "ops/rows/launch.hpp"
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/cuda_kernel.hpp"
 #include "ops/cuda/kernel_table.hpp"
+#include "ops/rows/row_lists.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
-#include "ops/spmm/cuda/parts.hpp"
 #include "ops/spmm/cuda/rows/cost.hpp"
-#include "ops/spmm/cuda/rows/instances.hpp"
 #include "ops/spmm/cuda/rows/matrix.hpp"
-#include "ops/spmm/cuda/rows/scheduled_rows.hpp"
-#include "ops/spmm/cuda/tile_side.hpp"
-#include "ops/spmm/cuda/units_of_x.hpp"
+#include "ops/spmm/cuda/rows/policy.hpp"
+#include "ops/spmm/parts.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -41,34 +39,26 @@ constexpr auto rows_keys = collect_keys<RowsKey>([](auto add) {
   }
 });
 
-bool of_winners(const SpmmProblem& problem) {
-  return problem.reduction == Reduction::max || problem.reduction == Reduction::min;
-}
-
-const RowsPolicy& policy_of(const SpmmProblem& problem, std::size_t index) {
-  return of_winners(problem) ? best_policies[index] : rows_policies[index];
-}
-
 /// Reduces rows of A, or its columns in the backward pass, by one policy.
 class CudaRows final : public PreparedSpmm {
  public:
-  CudaRows(const SpmmProblem& problem, std::size_t policy, const RowLengths& rows,
-           VertexId sorted_rows, bool follows = false)
+  CudaRows(const SpmmProblem& problem, const RowsPolicy& policy, const RowLengths& rows,
+           VertexId sorted_rows, bool follows = false, std::string note = {})
       : problem_(problem), policy_(policy), matrix_(problem), follows_(follows) {
-    const RowsPolicy& shape = policy_of(problem, policy);
-    rows_ = ScheduledRows(matrix_.rows(), rows, shape,
-                          rows_cut(problem, rows, shape, device_traits(problem.device)),
+    note_ = std::move(note);
+    rows_ = ScheduledRows(matrix_.rows(), rows, policy,
+                          rows_cut(problem, rows, policy, device_traits(problem.device)),
                           problem.place(), sorted_rows);
     for (const RowStarts starts : row_starts) {
       for (const bool weighted : {false, true}) {
         functions_[static_cast<int>(starts)][weighted ? 1 : 0] = function(starts, weighted);
       }
     }
-    if (!follows && copies_rows(problem, rows, shape, device_traits(problem.device))) {
+    if (!follows && copies_rows(problem, rows, policy, device_traits(problem.device))) {
       x_units_ = workspace_.add<std::byte>(bytes_of_units(problem));
     }
     // A best product has its source beside it.
-    const std::int64_t words = finds_best() ? 2 : 1;
+    const std::int64_t words = problem_.finds_best() ? 2 : 1;
     slots_ = workspace_.add<float>(checked_area(rows_.num_slots() * words, problem.features));
     workspace_.add_counters(rows_.num_split_rows() * num_blocks_of_features());
   }
@@ -77,8 +67,7 @@ class CudaRows final : public PreparedSpmm {
     if (problem_.features == 0) return;
     check_reach(call.x, "x");
     check_reach(call.y, "y");
-    const RowsPolicy& policy = policy_of(problem_, policy_);
-    RowStarts starts = starts_of(call, policy);
+    RowStarts starts = starts_of(call);
     SpmmCall gathered = call;
     if (starts == RowStarts::anywhere && x_units_.size > 0) {
       gathered.x = copy_to_units(call.x, x_units_.in(workspace), stream);
@@ -95,25 +84,24 @@ class CudaRows final : public PreparedSpmm {
     functions_[static_cast<int>(starts)][is_weighted(launch) ? 1 : 0](launch, stream);
   }
 
-  WorkspaceNeed workspace() const override { return workspace_; }
-
  private:
   /// An epilogue looks itself how it may store.
-  RowStarts starts_of(const SpmmCall& call, const RowsPolicy& policy) const {
+  RowStarts starts_of(const SpmmCall& call) const {
     const bool on =
-        on_boundaries(call.x, problem_.features, policy.bytes) &&
-        (!problem_.is_plain() || on_boundaries(call.y, problem_.features, policy.bytes)) &&
+        on_boundaries(call.x, problem_.features, policy_.bytes) &&
+        (!problem_.is_plain() || on_boundaries(call.y, problem_.features, policy_.bytes)) &&
         on_boundaries(call.winners, problem_.features) &&
         on_boundaries(call.won_by, problem_.features);
     if (on) return RowStarts::boundaries;
-    return of_winners(problem_) || takes_elements(problem_, policy) ? RowStarts::elements
-                                                                    : RowStarts::anywhere;
+    return has_winners(problem_.reduction) || takes_elements(problem_, policy_)
+               ? RowStarts::elements
+               : RowStarts::anywhere;
   }
 
-  bool finds_best() const { return of_winners(problem_) && problem_.pass == SpmmPass::forward; }
   /// Weights of rows scale sums when they are done, but take part in comparisons.
   bool is_weighted(const RowsLaunch& launch) const {
-    return launch.matrix.weighted() || (finds_best() && launch.epilogue.row_scale != nullptr);
+    return launch.matrix.weighted() ||
+           (problem_.finds_best() && launch.epilogue.row_scale != nullptr);
   }
 
   /// Where there is no kernel without weights, the one with them; null where there is none of
@@ -123,63 +111,50 @@ class CudaRows final : public PreparedSpmm {
                    !problem_.is_plain()};
     if (!is_compiled(key)) key.reduction = reduction(true);
     if (!is_compiled(key)) return nullptr;
-    return kernels_of<rows_keys>(key, []<RowsKey k>() { return RowsKernels<k>::all(); })[policy_];
+    const RowsPolicy* const first =
+        has_winners(problem_.reduction) ? best_policies.data() : rows_policies.data();
+    return kernels_of<rows_keys, RowsKernels>(key)[static_cast<std::size_t>(&policy_ - first)];
   }
 
   RowsReduction reduction(bool weighted) const {
-    if (!of_winners(problem_)) {
+    if (!has_winners(problem_.reduction)) {
       return weighted ? RowsReduction::weighted_sum : RowsReduction::pattern_sum;
     }
-    if (finds_best()) return weighted ? RowsReduction::best : RowsReduction::pattern_best;
+    if (problem_.finds_best()) return weighted ? RowsReduction::best : RowsReduction::pattern_best;
     return weighted ? RowsReduction::winner_sum : RowsReduction::pattern_winner_sum;
   }
 
   /// At most: where rows are not on boundaries, a lane takes one feature.
   std::int64_t num_blocks_of_features() const {
-    const std::int64_t lanes = policy_of(problem_, policy_).lanes;
-    return (problem_.features + lanes - 1) / lanes;
+    return (problem_.features + policy_.lanes - 1) / policy_.lanes;
   }
 
   SpmmProblem problem_;
-  std::size_t policy_;
+  const RowsPolicy& policy_;  ///< of `rows_policies` or `best_policies`
   DeviceMatrix matrix_;
   bool follows_;
   ScheduledRows rows_;
   RowsFunction functions_[row_starts.size()][2] = {};  ///< by where rows begin, weighted or not
-  WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
   WorkspacePart<std::byte> x_units_;  ///< a copy of X, where its rows fill no whole units
 };
 
-std::string why_not_rows(const SpmmProblem& problem) {
-  if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
+std::string why_not_any_policy(const SpmmProblem& problem) {
   if (problem.heads > 1) return "several values per edge";
-  return problem.edge_features ? "features of edges, not of vertices" : "";
+  if (problem.edge_features) return "features of edges, not of vertices";
+  return problem.features > max_features_of_rows ? "too many features" : "";
 }
 
-std::string why_not_lists(const SpmmProblem& problem) {
-  constexpr VertexId most_rows = 1 << 24;  // half a gigabyte
-  if (problem.graph.num_rows() <= most_rows) return {};
-  return fmt::format("lists more than {} rows", most_rows);
-}
-
-constexpr const char* sums_only = "sums and means only";
-
-std::string why_not(const SpmmProblem& problem, const RowsPolicy& policy) {
-  if (std::string reason = why_not_rows(problem); !reason.empty()) return reason;
-  if (problem.features > max_blocks_of_features * policy.lanes) return "too many features";
+std::string why_not_sums(const SpmmProblem& problem, const RowsPolicy& policy) {
+  if (std::string reason = why_not_listed_rows(problem); !reason.empty()) return reason;
   if (!takes(policy, static_cast<int>(bytes_per_element(problem.precision)))) {
     return "lanes of 8 bytes are for 16-bit features";
-  }
-  if (policy.listed) {
-    if (std::string reason = why_not_lists(problem); !reason.empty()) return reason;
   }
   return lanes_fit(problem, policy) ? "" : "its lanes per edge do not fit the features";
 }
 
 std::string name_of(const RowsPolicy& policy) {
-  std::string name = fmt::format("{}x{}x{}", policy.lanes, policy.edges, policy.unroll);
-  if (policy.shared_ids) name += "_shared";
+  std::string name = fmt::format("rows_{}x{}x{}", policy.lanes, policy.edges, policy.unroll);
   if (policy.bytes == 8) name += "_narrow";
   if (policy.vectors == 2) name += "_double";
   if (policy.listed) name += "_listed";
@@ -190,77 +165,69 @@ std::string work_split(const RowsPolicy& policy) {
   std::string split =
       fmt::format("{} lanes of {} bytes per edge, {} edges of a row at once, {} in flight",
                   policy.lanes, policy.bytes * policy.vectors, policy.edges, policy.unroll);
-  if (policy.shared_ids) split += ", ids passed round";
   if (policy.listed) split += ", rows by their length";
   return split;
 }
 
-/// What kernels of both kinds have in common.
-template <std::size_t index>
-SpmmKernel kernel_with_policy() {
-  SpmmKernel kernel;
-  kernel.info.op = "spmm";
-  kernel.info.device = DeviceKind::cuda;
-  kernel.predicted_us = [](const SpmmProblem& problem) {
-    return predicted_rows_us(problem, policy_of(problem, index), device_traits(problem.device));
-  };
-  kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
-    const ProblemRows rows(problem);
-    return std::make_unique<CudaRows>(
-        problem, index, rows.lengths(),
-        sorted_neighbours(problem.graph, tile_side(problem.pass), problem.precision));
-  };
-  return kernel;
+std::unique_ptr<const PreparedSpmm> prepare_rows(const SpmmProblem& problem,
+                                                 const RowsPolicy& policy) {
+  const ProblemRows rows(problem);
+  return std::make_unique<CudaRows>(
+      problem, policy, rows.lengths(),
+      sorted_neighbours(problem.graph, tile_side(problem.pass), problem.precision));
 }
 
-template <std::size_t index>
-SpmmKernel sum_kernel() {
-  constexpr RowsPolicy policy = rows_policies[index];
-  SpmmKernel kernel = kernel_with_policy<index>();
-  kernel.info.name = "spmm/cuda/" + name_of_rows(index);
-  kernel.info.description = "sums in registers, " + work_split(policy);
-  kernel.why_not = [](const SpmmProblem& problem) {
-    if (of_winners(problem)) return std::string(sums_only);
-    return why_not(problem, rows_policies[index]);
-  };
-  return kernel;
+double predict_sums_us(const SpmmProblem& problem, const RowsPolicy& policy,
+                       const DeviceTraits& traits) {
+  return predicted_rows_us(problem, policy, traits);
 }
 
-template <std::size_t index>
-SpmmKernel best_kernel() {
-  constexpr RowsPolicy policy = best_policies[index];
-  SpmmKernel kernel = kernel_with_policy<index>();
-  kernel.info.name = "spmm/cuda/best_" + name_of(policy);
-  kernel.info.description = "largest or smallest product in registers, " + work_split(policy);
-  kernel.why_not = [](const SpmmProblem& problem) {
-    if (!of_winners(problem)) return std::string("max and min only");
-    return why_not(problem, best_policies[index]);
+/// The narrowest that holds a row, or the widest.
+const RowsPolicy& best_policy(const SpmmProblem& problem) {
+  const auto holds = [&](const RowsPolicy& policy) {
+    return policy.lanes >= lanes_wanted(problem, policy);
   };
-  return kernel;
+  return *std::find_if(best_policies.begin(), best_policies.end() - 1, holds);
+}
+
+std::string why_not_best(const SpmmProblem& problem) {
+  if (!has_winners(problem.reduction)) return "max and min only";
+  return why_not_any_policy(problem);
+}
+
+double predict_best_us(const SpmmProblem& problem, const DeviceTraits& traits) {
+  return predicted_rows_us(problem, best_policy(problem), traits);
+}
+
+std::unique_ptr<const PreparedSpmm> prepare_best(const SpmmProblem& problem) {
+  return prepare_rows(problem, best_policy(problem));
 }
 
 }  // namespace
 
 std::string why_not_listed_rows(const SpmmProblem& problem) {
-  if (of_winners(problem)) return sums_only;
-  if (std::string reason = why_not_rows(problem); !reason.empty()) return reason;
-  if (problem.features > max_features_of_rows) return "too many features";
-  return why_not_lists(problem);
+  return has_winners(problem.reduction) ? "sums and means only" : why_not_any_policy(problem);
 }
 
 std::unique_ptr<const PreparedSpmm> prepare_some_rows(const SpmmProblem& problem,
                                                       std::size_t policy, const RowLengths& rows,
-                                                      VertexId sorted_rows, bool follows) {
-  return std::make_unique<CudaRows>(problem, policy, rows, sorted_rows, follows);
+                                                      VertexId sorted_rows, bool follows,
+                                                      std::string note) {
+  return std::make_unique<CudaRows>(problem, rows_policies[policy], rows, sorted_rows, follows,
+                                    std::move(note));
 }
 
-std::string name_of_rows(std::size_t policy) { return "rows_" + name_of(rows_policies[policy]); }
+std::string name_of_rows(std::size_t policy) { return name_of(rows_policies[policy]); }
 
 void append_cuda_rows_kernels(std::vector<SpmmKernel>& table) {
-  [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(sum_kernel<i>()), ...); }
-  (std::make_index_sequence<rows_policies.size()>{});
-  [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(best_kernel<i>()), ...); }
-  (std::make_index_sequence<best_policies.size()>{});
+  append_kernels<why_not_sums, predict_sums_us, prepare_rows, rows_policies>(
+      table, [](const RowsPolicy& policy) {
+        return cuda_info("spmm", name_of(policy), "sums in registers, " + work_split(policy));
+      });
+  table.push_back(cuda_kernel<SpmmKernel, why_not_best, predict_best_us, prepare_best>(
+      cuda_info("spmm", "best",
+                "largest or smallest product in registers, as many lanes per edge as fit the "
+                "features")));
 }
 
 }  // namespace tessera::ops

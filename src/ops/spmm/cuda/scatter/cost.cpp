@@ -2,9 +2,8 @@
 #include "ops/spmm/cuda/scatter/cost.hpp"
 
 #include <algorithm>
-#include <array>
 
-#include "ops/tuning.hpp"
+#include "ops/plan/tuning.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -19,49 +18,45 @@ struct ScatterCoefficients {
   double conversion_us;  ///< of a graph of no edges, with planning
   double sorted_edges_per_us;
 
-  ScatterCoefficients scaled(DeviceRatio ratio) const {
-    ScatterCoefficients scaled = *this;
-    scaled.added_bytes_per_us *= ratio.processors;
-    scaled.gathered_bytes_per_us *= ratio.processors;
-    scaled.swept_bytes_per_us *= ratio.memory;
-    scaled.sorted_edges_per_us *= ratio.memory;
-    return scaled;
+  void scale(DeviceRatio ratio) {
+    added_bytes_per_us *= ratio.processors;
+    gathered_bytes_per_us *= ratio.processors;
+    swept_bytes_per_us *= ratio.memory;
+    sorted_edges_per_us *= ratio.memory;
   }
 };
 
-constexpr std::array<Fitted<ScatterCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-16",
-                     "both forms on cora, pubmed and amazon-size at 16 and 64 features"),
-      {.launch_us = 7,
-       .least_edge_bytes = 64,
-       .added_bytes_per_us = 1.35e6,
-       .swept_bytes_per_us = 3e6,
-       .reduce_launch_us = 2.5,
-       .gathered_bytes_per_us = 8e6,
-       .conversion_us = 225,
-       .sorted_edges_per_us = 1200}}}};
+constexpr Fitted<ScatterCoefficients> coefficients = {
+    fitted_on_h200("2026-11-16",
+                   "both forms on cora, pubmed and amazon-size at 16 and 64 features"),
+    {.launch_us = 7,
+     .least_edge_bytes = 64,
+     .added_bytes_per_us = 1.35e6,
+     .swept_bytes_per_us = 3e6,
+     .reduce_launch_us = 2.5,
+     .gathered_bytes_per_us = 8e6,
+     .conversion_us = 225,
+     .sorted_edges_per_us = 1200}};
 
+/// Of edges in no order, or of a graph.
 struct Shape {
   double edges;
   double rows;
 };
 
 Shape shape_of(const SpmmProblem& problem) {
-  const bool forward = problem.pass == SpmmPass::forward;
-  if (problem.edges) {
-    const Coo& edges = *problem.edges;
+  const auto of = [&](const auto& edges) -> Shape {
+    const bool forward = problem.pass == SpmmPass::forward;
     return {static_cast<double>(edges.num_edges()),
             static_cast<double>(forward ? edges.num_rows() : edges.num_cols())};
-  }
-  const Graph& graph = problem.graph;
-  return {static_cast<double>(graph.num_edges()),
-          static_cast<double>(forward ? graph.num_rows() : graph.num_cols())};
+  };
+  return problem.edges ? of(*problem.edges) : of(problem.graph);
 }
 
 }  // namespace
 
 double predict_scatter_us(const SpmmProblem& problem, const DeviceTraits& traits) {
-  const ScatterCoefficients fit = coefficients_for(coefficients, traits);
+  const ScatterCoefficients fit = coefficients.on(traits);
   const Shape shape = shape_of(problem);
   const double row_bytes =
       static_cast<double>(problem.features) * static_cast<double>(sizeof(float));
@@ -74,7 +69,7 @@ double predict_scatter_us(const SpmmProblem& problem, const DeviceTraits& traits
 }
 
 FormCosts predict_forms_on(const DeviceTraits& traits, const SpmmProblem& problem, double passes) {
-  const ScatterCoefficients fit = coefficients_for(coefficients, traits);
+  const ScatterCoefficients fit = coefficients.on(traits);
   const Shape shape = shape_of(problem);
   const double row_bytes = static_cast<double>(problem.features) *
                            static_cast<double>(bytes_per_element(problem.precision));

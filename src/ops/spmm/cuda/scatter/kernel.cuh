@@ -9,7 +9,7 @@
 #include "cuda/precision.cuh"
 #include "cuda/vectors.cuh"
 #include "graph/weight_functions.hpp"
-#include "ops/spmm/cuda/epilogue.cuh"
+#include "ops/dense/cuda/epilogue.cuh"
 #include "ops/spmm/cuda/scatter/launch.hpp"
 
 /// Gather-apply-scatter: some lanes take an edge, gather its features, apply its weight and add

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ops/spmm/cuda/epilogue.hpp"
+#include "ops/dense/cuda/epilogue.hpp"
 #include "tessera/graph/coo.hpp"
 
 namespace tessera::ops {

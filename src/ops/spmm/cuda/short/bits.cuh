@@ -6,8 +6,6 @@
 #include <type_traits>
 
 #include "cuda/mma.cuh"
-#include "cuda/precision.cuh"
-#include "ops/spmm/cuda/epilogue.cuh"
 #include "ops/spmm/cuda/short/window_sums.cuh"
 
 /// Sums over windows of 8 rows with `mma.m16n8k16`, which every GPU from Ampere on has.
@@ -116,7 +114,16 @@ class BitSums : public WindowSums<width / 16> {
       const VertexId row = first_row + lane() % 4 * 2 + odd;
       if (row >= launch_.matrix.num_rows) continue;
       this->scale_row(row, odd, 2 + odd);
-      to_y(odd, row);
+      T* const y = this->template row_of_y<T>(row);
+#pragma unroll
+      for (int part = 0; part < parts; ++part) {
+        const int feature = first_feature(part);
+        if (feature >= launch_.features.count) continue;
+        float sums[2 * words];
+#pragma unroll
+        for (int i = 0; i < 2 * words; ++i) sums[i] = sums_[part * words + i / 2][i % 2 * 2 + odd];
+        this->template to_y<T, epilogue, true>(y, row, feature, sums);
+      }
     }
   }
 
@@ -129,33 +136,6 @@ class BitSums : public WindowSums<width / 16> {
 
   __device__ static int first_feature(int part) {
     return static_cast<int>(blockIdx.y) * width + part * part_width + lane() / 4 * 2 * words;
-  }
-
-  /// Y is the first that the cache may forget: rows of X are needed again, those of Y not.
-  __device__ void to_y(int odd, VertexId row) const {
-    [[maybe_unused]] T* const y =
-        static_cast<T*>(launch_.features.y) + row * launch_.features.y_stride;
-#pragma unroll
-    for (int part = 0; part < parts; ++part) {
-      const int feature = first_feature(part);
-      if (feature >= launch_.features.count) continue;
-      if constexpr (epilogue) {
-        float sums[2 * words];
-#pragma unroll
-        for (int i = 0; i < 2 * words; ++i) sums[i] = sums_[part * words + i / 2][i % 2 * 2 + odd];
-        store_with_epilogue<T>(launch_.epilogue, launch_.features.y, launch_.features.y_stride,
-                               {row, feature, launch_.features.count}, sums);
-      } else {
-        T values[2 * words];
-#pragma unroll
-        for (int i = 0; i < 2 * words; ++i) {
-          values[i] = cuda::narrow<T>(sums_[part * words + i / 2][i % 2 * 2 + odd]);
-        }
-        Raw raw;
-        memcpy(&raw, values, sizeof(raw));
-        __stcs(reinterpret_cast<Raw*>(y + feature), raw);
-      }
-    }
   }
 
   const T* x_;

@@ -2,13 +2,11 @@
 #include "ops/spmm/cuda/short/cost.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
-#include "ops/gathers.hpp"
-#include "ops/spmm/cuda/tile_side.hpp"
-#include "ops/tuning.hpp"
+#include "ops/plan/gathers.hpp"
+#include "ops/plan/tuning.hpp"
 #include "tessera/tiles/quad_tiles.hpp"
 #include "tiles/sample.hpp"
 
@@ -28,99 +26,74 @@ struct ShortCoefficients {
   double warp_step_us;
   double warp_piece_us;
   double second_launch_us;
-  double full_steps;  ///< how many times as long a step takes in fp32, for the same bytes
-  double padding;     ///< places for each distinct column
-  double power;       ///< the longer of working and moving counts, and a little of the other
+  double padding = 1.05;  ///< places for each distinct column
   /// Rows of X that windows ask for again after they left the second-level cache.
-  double cached_bytes;
-  double missed_bytes_per_us;
+  double cached_bytes = 44.6e6;
+  // Of all encodings alike.
+  double missed_bytes_per_us = 3.67e6;
+  double full_steps = 1.5;  ///< how many times as long a step takes in fp32, for the same bytes
+  double power = 4.223;     ///< the longer of working and moving counts, and a little of the other
   /// A residual, read when a window ends, by kernels that hold up to 128 bytes of a row and by
   /// wider ones, which have few registers left.
-  double residual_bytes_per_us;
-  double wide_residual_bytes_per_us;
-  double single_bytes_per_us;  ///< more for Y where its rows fill no loads: feature by feature
+  double residual_bytes_per_us = 3e6;
+  double wide_residual_bytes_per_us = 1e6;
+  double single_bytes_per_us = 3e5;  ///< more for Y where its rows fill no loads: by features
 
-  ShortCoefficients scaled(DeviceRatio ratio) const {
-    ShortCoefficients scaled = *this;
-    scaled.moved_bytes_per_us *= ratio.memory;
-    scaled.missed_bytes_per_us *= ratio.memory;
-    scaled.residual_bytes_per_us *= ratio.memory;
-    scaled.wide_residual_bytes_per_us *= ratio.memory;
-    scaled.single_bytes_per_us *= ratio.memory;
-    return scaled;
+  void scale(DeviceRatio ratio) {
+    moved_bytes_per_us *= ratio.memory;
+    missed_bytes_per_us *= ratio.memory;
+    residual_bytes_per_us *= ratio.memory;
+    wide_residual_bytes_per_us *= ratio.memory;
+    single_bytes_per_us *= ratio.memory;
   }
 };
 
-constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_bits = {
-    {{fitted_on_h200("2026-11-15",
-                     "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 "
-                     "features; residuals "
-                     "on 2026-11-18, amazon- and molecules-size at 64 and 96"),
-      {.start_us = 8.829,
-       .moved_bytes_per_us = 3.135e6,
-       .step_us = 0.0009891,
-       .step_us_per_byte = 0.0003246,
-       .window_us = 0.003247,
-       .window_us_per_byte = 6.702e-05,
-       .warp_step_us = 0.1111,
-       .warp_piece_us = 0.2869,
-       .second_launch_us = 1.053,
-       .full_steps = 1.5,
-       .padding = 1,
-       .power = 4.223,
-       .cached_bytes = std::numeric_limits<double>::infinity(),
-       .missed_bytes_per_us = 3.67e6,
-       .residual_bytes_per_us = 3e6,
-       .wide_residual_bytes_per_us = 1e6,
-       .single_bytes_per_us = 3e5}}}};
+constexpr Fitted<ShortCoefficients> coefficients_of_bits = {
+    fitted_on_h200("2026-11-15",
+                   "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 "
+                   "features; residuals on 2026-11-18, amazon- and molecules-size at 64 and 96"),
+    {.start_us = 8.829,
+     .moved_bytes_per_us = 3.135e6,
+     .step_us = 0.0009891,
+     .step_us_per_byte = 0.0003246,
+     .window_us = 0.003247,
+     .window_us_per_byte = 6.702e-05,
+     .warp_step_us = 0.1111,
+     .warp_piece_us = 0.2869,
+     .second_launch_us = 1.053,
+     .padding = 1,
+     .cached_bytes = std::numeric_limits<double>::infinity()}};
 
-constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_quads = {
-    {{fitted_on_h200(
-          "2026-11-17",
-          "59 matrices of 10 k to 115 k rows in bf16 and 16 of them in another order, bf16 and "
-          "fp32, at 128 features; padding measured on 156 matrices; residuals, and rows that fill "
-          "no "
-          "loads, on 2026-11-18, amazon- and molecules-size at 64 to 96"),
-      {.start_us = 8.3,
-       .moved_bytes_per_us = 3.5e6,
-       .step_us = 0.0022,
-       .step_us_per_byte = 0.00063,
-       .window_us = 0.007,
-       .window_us_per_byte = 0.0005,
-       .warp_step_us = 0.29,
-       .warp_piece_us = 0.57,
-       .second_launch_us = 1.1,
-       .full_steps = 1.5,
-       .padding = 1.05,
-       .power = 4.223,
-       .cached_bytes = 44.6e6,
-       .missed_bytes_per_us = 3.67e6,
-       .residual_bytes_per_us = 3e6,
-       .wide_residual_bytes_per_us = 1e6,
-       .single_bytes_per_us = 3e5}}}};
+constexpr Fitted<ShortCoefficients> coefficients_of_quads = {
+    fitted_on_h200(
+        "2026-11-17",
+        "59 matrices of 10 k to 115 k rows in bf16 and 16 of them in another order, bf16 and fp32, "
+        "at 128 features; padding measured on 156 matrices; residuals, and rows that fill no "
+        "loads, on 2026-11-18, amazon- and molecules-size at 64 to 96"),
+    {.start_us = 8.3,
+     .moved_bytes_per_us = 3.5e6,
+     .step_us = 0.0022,
+     .step_us_per_byte = 0.00063,
+     .window_us = 0.007,
+     .window_us_per_byte = 0.0005,
+     .warp_step_us = 0.29,
+     .warp_piece_us = 0.57,
+     .second_launch_us = 1.1}};
 
-constexpr std::array<Fitted<ShortCoefficients>, 1> coefficients_of_valued_quads = {
-    {{fitted_on_h200("2026-11-17",
-                     "DD and NCI-balanced-union at 64 features in bf16, steps as of patterns"),
-      {.start_us = 9.0,
-       .moved_bytes_per_us = 3.1e6,
-       .step_us = 0.006,
-       .step_us_per_byte = 0.00063,
-       .window_us = 0.007,
-       .window_us_per_byte = 0.0005,
-       .warp_step_us = 0.36,
-       .warp_piece_us = 0.57,
-       .second_launch_us = 1.1,
-       .full_steps = 1.5,
-       .padding = 1.05,
-       .power = 4.223,
-       .cached_bytes = 44.6e6,
-       .missed_bytes_per_us = 3.67e6,
-       .residual_bytes_per_us = 3e6,
-       .wide_residual_bytes_per_us = 1e6,
-       .single_bytes_per_us = 3e5}}}};
+constexpr Fitted<ShortCoefficients> coefficients_of_valued_quads = {
+    fitted_on_h200("2026-11-17",
+                   "DD and NCI-balanced-union at 64 features in bf16, steps as of patterns"),
+    {.start_us = 9.0,
+     .moved_bytes_per_us = 3.1e6,
+     .step_us = 0.006,
+     .step_us_per_byte = 0.00063,
+     .window_us = 0.007,
+     .window_us_per_byte = 0.0005,
+     .warp_step_us = 0.36,
+     .warp_piece_us = 0.57,
+     .second_launch_us = 1.1}};
 
-const std::array<Fitted<ShortCoefficients>, 1>& coefficients_of(ShortEncoding encoding) {
+const Fitted<ShortCoefficients>& coefficients_of(ShortEncoding encoding) {
   switch (encoding) {
     case ShortEncoding::bits: return coefficients_of_bits;
     case ShortEncoding::quads: return coefficients_of_quads;
@@ -128,10 +101,6 @@ const std::array<Fitted<ShortCoefficients>, 1>& coefficients_of(ShortEncoding en
   }
   return coefficients_of_valued_quads;
 }
-
-}  // namespace
-
-namespace {
 
 /// Of the narrowest kernel that takes so many features: lanes without any load others.
 double kernel_width(double features, double narrowest, double widest) {
@@ -149,54 +118,45 @@ ShortShape shape_of(ShortEncoding encoding) {
 
 double predict_short_us(const SpmmProblem& problem, ShortEncoding encoding,
                         const DeviceTraits& traits) {
-  const ShortCoefficients fit = coefficients_for(coefficients_of(encoding), traits);
+  const ShortCoefficients fit = coefficients_of(encoding).on(traits);
   const ShortShape shape = shape_of(encoding);
-  const double processors = traits.processors;
-  const bool forward = problem.pass == SpmmPass::forward;
+  const PassSizes sizes = sizes_of(problem);
   const tiles::Side side = tile_side(problem.pass);
   const tiles::WindowSample sample = tiles::sample_windows(problem.graph, shape.height, side);
-  const auto features = static_cast<double>(problem.features);
-  const auto rows =
-      static_cast<double>(forward ? problem.graph.num_rows() : problem.graph.num_cols());
-  const auto element_bytes = static_cast<double>(bytes_per_element(problem.precision));
-  const double widest = 2 * max_short_width / element_bytes;
-  const double chunks = std::max(1.0, std::ceil(features / widest));
-  const double chunk_bytes = element_bytes * kernel_width(features, shape.min_width, widest);
-  const double windows = std::ceil(rows / shape.height);
+  const double widest = 2 * max_short_width / sizes.element_bytes;
+  const double chunks = std::max(1.0, std::ceil(sizes.features / widest));
+  const double chunk_bytes =
+      sizes.element_bytes * kernel_width(sizes.features, shape.min_width, widest);
+  const double windows = std::ceil(sizes.targets / shape.height);
   // The last step of a window is half full.
   const double steps = fit.padding * sample.columns / shape.step_columns + windows / 2;
-  const double full = element_bytes == 4 ? fit.full_steps : 1;
-  const double work_us = chunks / processors *
+  const double full = sizes.half() ? 1 : fit.full_steps;
+  const double work_us = chunks / traits.processors *
                          (full * steps * (fit.step_us + fit.step_us_per_byte * chunk_bytes) +
                           windows * (fit.window_us + fit.window_us_per_byte * chunk_bytes));
   // X and Y move once.
-  const auto vertices =
-      static_cast<double>(problem.graph.num_rows()) + static_cast<double>(problem.graph.num_cols());
-  const double move_us = vertices * features * element_bytes / fit.moved_bytes_per_us;
+  const double move_us = sizes.vertices * sizes.row_bytes / fit.moved_bytes_per_us;
   // The longest window keeps a warp busy, or several and one that adds up.
   const double longest = fit.padding * sample.longest_columns / shape.step_columns + 1;
   const auto cut = static_cast<double>(shape.min_cut_steps);
   double longest_us = std::min(longest, cut) * fit.warp_step_us;
   if (longest > cut) longest_us += fit.second_launch_us + longest / cut * fit.warp_piece_us;
-  const double row_bytes = features * element_bytes;
-  const double missed =
-      gather_shares(problem.graph, side, 0, fit.cached_bytes / std::max(1.0, row_bytes)).missed;
-  const auto edges = static_cast<double>(problem.graph.num_edges());
+  const double cached_rows = fit.cached_bytes / std::max(1.0, sizes.row_bytes);
+  const double missed = gather_shares(problem.graph, side, 0, cached_rows).missed;
   const double gather_us =
-      std::hypot(work_us, missed * edges * row_bytes / fit.missed_bytes_per_us);
-  const double both_us =
-      std::pow(std::pow(gather_us, fit.power) + std::pow(move_us, fit.power), 1 / fit.power);
-  const bool copied = encoding != ShortEncoding::bits && copies_x(problem);
-  const double copy_us = copied ? predicted_copy_us(static_cast<double>(bytes_of_copy(problem)),
-                                                    fit.moved_bytes_per_us)
-                                : 0;
-  const double y_bytes = rows * row_bytes;
-  const double single_us = copied ? y_bytes / fit.single_bytes_per_us : 0;
-  const double residual_us = problem.epilogue.residual
-                                 ? y_bytes / (chunk_bytes > 128 ? fit.wide_residual_bytes_per_us
-                                                                : fit.residual_bytes_per_us)
-                                 : 0;
-  return fit.start_us + copy_us + both_us + longest_us + single_us + residual_us;
+      std::hypot(work_us, missed * sizes.edges * sizes.row_bytes / fit.missed_bytes_per_us);
+  const double y_bytes = sizes.targets * sizes.row_bytes;
+  double ends_us = 0;
+  if (encoding != ShortEncoding::bits && copies_x(problem)) {
+    ends_us +=
+        predicted_copy_us(static_cast<double>(bytes_of_copy(problem)), fit.moved_bytes_per_us) +
+        y_bytes / fit.single_bytes_per_us;
+  }
+  if (problem.epilogue.residual) {
+    ends_us +=
+        y_bytes / (chunk_bytes > 128 ? fit.wide_residual_bytes_per_us : fit.residual_bytes_per_us);
+  }
+  return fit.start_us + side_by_side({gather_us, move_us}, fit.power) + longest_us + ends_us;
 }
 
 }  // namespace tessera::ops

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "core/device_traits.hpp"
+#include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/short/launch.hpp"
-#include "ops/spmm/cuda/units_of_x.hpp"
 #include "ops/spmm/kernel.hpp"
 
 namespace tessera::ops {

@@ -7,7 +7,9 @@
 #include "cuda/launch.cuh"
 #include "cuda/occupancy.cuh"
 #include "cuda/precision.cuh"
+#include "ops/spmm/cuda/short/bits.cuh"
 #include "ops/spmm/cuda/short/launch.hpp"
+#include "ops/spmm/cuda/short/quads.cuh"
 
 /// Sums over short windows, whatever encodes their edges (bits.cuh, quads.cuh). Warps stay and go
 /// through a list of pieces, step by step, be they of one window or another. While rows of X are
@@ -119,6 +121,19 @@ std::span<const ShortFunction> short_functions() {
       ShortFunction{widths, launch_short<Windows, T, widths, key.epilogue>,
                     resident_short_warps<Windows, T, widths, key.epilogue>}...};
   return functions;
+}
+
+template <ShortKey key>
+std::span<const ShortFunction> ShortKernels<key>::get() {
+  if constexpr (key.encoding == ShortEncoding::bits) {
+    return short_functions<BitWindows, key, 32, 64, 128>();
+  } else if constexpr (key.encoding == ShortEncoding::quads && key.precision == Precision::fp32) {
+    return short_functions<QuadWindows<key.whole_rows>, key, 64>();
+  } else if constexpr (key.encoding == ShortEncoding::quads) {
+    return short_functions<QuadWindows<key.whole_rows>, key, 64, 128>();
+  } else {
+    return short_functions<ValuedQuadWindows<key.whole_rows>, key, 64, 128>();
+  }
 }
 
 }  // namespace tessera::ops

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "ops/spmm/cuda/epilogue.hpp"
+#include "ops/dense/cuda/epilogue.hpp"
 #include "tessera/core/device.hpp"
 #include "tessera/core/dtype.hpp"
 #include "tiles/pieces.hpp"
@@ -74,7 +74,7 @@ struct ShortKey {
 /// Compiled in units of their own (inst/), in the order of their widths.
 template <ShortKey key>
 struct ShortKernels {
-  static std::span<const ShortFunction> all();
+  static std::span<const ShortFunction> get();
 };
 
 }  // namespace tessera::ops

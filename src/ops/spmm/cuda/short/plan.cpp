@@ -13,15 +13,13 @@
 #include "graph/access.hpp"
 #include "graph/weight_sizes.hpp"
 #include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/cuda_kernel.hpp"
 #include "ops/cuda/kernel_table.hpp"
-#include "ops/spmm/cuda/half_patterns.hpp"
+#include "ops/rows/scales.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/cuda/short/cost.hpp"
-#include "ops/spmm/cuda/tall/edge_scales.hpp"
-#include "ops/spmm/cuda/tall/scales.hpp"
-#include "ops/spmm/cuda/tall/values.hpp"
-#include "ops/spmm/cuda/tall/weights.hpp"
-#include "ops/spmm/cuda/tile_side.hpp"
+#include "ops/spmm/cuda/weights.hpp"
+#include "ops/windows/values.hpp"
 #include "tiles/cuda/device_quads.hpp"
 #include "tiles/cuda/device_tiles.hpp"
 #include "tiles/cuda/quad_values.hpp"
@@ -45,6 +43,22 @@ constexpr auto short_keys = collect_keys<ShortKey>([](auto add) {
   }
 });
 
+struct ShortPolicy {
+  ShortEncoding encoding;
+  const char* name;
+  const char* description;
+};
+
+constexpr std::array<ShortPolicy, 3> short_policies = {{
+    {ShortEncoding::bits, "short_8",
+     "windows of 8 rows on mma.sync, rows of X gathered from memory to registers; 16-bit features"},
+    {ShortEncoding::quads, "nm_16",
+     "windows of 16 rows on sparse tensor cores (mma.sp), columns in an order in which every row "
+     "is 2:4; fp32 in two planes"},
+    {ShortEncoding::valued_quads, "nm_16_valued",
+     "the same with a value for every edge, scales of columns included; 16-bit features"},
+}};
+
 /// Columns of one piece. The matrix unit cuts off what it adds up (docs/design/tiles.md,
 /// exactness), more where there are two products for one, and where values fill all bits of a sum.
 constexpr std::int64_t most_columns(ShortEncoding encoding, Precision precision) {
@@ -57,18 +71,14 @@ constexpr std::int64_t most_columns(ShortEncoding encoding, Precision precision)
 const ShortFunction& short_function(const SpmmProblem& problem, ShortEncoding encoding) {
   const ShortKey key = {encoding, stored_as(problem.precision), !problem.is_plain(),
                         !copies_x(problem)};
-  const auto kernels =
-      kernels_of<short_keys>(key, []<ShortKey k>() { return ShortKernels<k>::all(); });
-  const auto fits = [&](const ShortFunction& kernel) { return problem.features <= kernel.width; };
-  auto chosen = std::find_if(kernels.begin(), kernels.end() - 1, fits);
+  const auto kernels = kernels_of<short_keys, ShortKernels>(key);
+  const ShortFunction* chosen = &narrowest(kernels, &ShortFunction::width, problem.features);
   if (encoding == ShortEncoding::bits) return *chosen;
-  const bool forward = problem.pass == SpmmPass::forward;
-  const std::int64_t rows = forward ? problem.graph.num_rows() : problem.graph.num_cols();
-  const std::int64_t windows = rows / shape_of(encoding).height + 1;
+  const std::int64_t windows = problem.num_targets() / shape_of(encoding).height + 1;
   const auto warps = [&](const ShortFunction& kernel) {
     return windows * ((problem.features + kernel.width - 1) / kernel.width);
   };
-  while (chosen != kernels.begin() && warps(*chosen) < chosen->resident_warps()) --chosen;
+  while (chosen != kernels.data() && warps(*chosen) < chosen->resident_warps()) --chosen;
   return *chosen;
 }
 
@@ -102,13 +112,15 @@ EncodedWindows encode(const SpmmProblem& problem, ShortEncoding encoding) {
 /// Sums over windows of A, or of A^T in the backward pass, with rows on 16-byte boundaries.
 class CudaShort final : public PreparedSpmm {
  public:
-  CudaShort(const SpmmProblem& problem, ShortEncoding encoding)
+  CudaShort(const SpmmProblem& problem, const ShortPolicy& policy)
       : problem_(problem),
-        function_(short_function(problem, encoding)),
-        windows_(encode(problem, encoding)) {
+        function_(short_function(problem, policy.encoding)),
+        windows_(encode(problem, policy.encoding)) {
+    const ShortEncoding encoding = policy.encoding;
     const Place place = problem.place();
     const ShortShape shape = shape_of(encoding);
-    row_scale_ = cuda::array_in(scales_of_rows(problem), place);
+    row_scale_ = problem.divides() ? cuda::array_in<float>(mean_scale<float>(problem.graph), place)
+                                   : cuda::array_in(row_scales(problem), place);
     const std::int64_t chunks = (problem.features + function_.width - 1) / function_.width;
     const auto warps = static_cast<int>(function_.resident_warps() / chunks);
     if (encoding == ShortEncoding::valued_quads) prepare_values();
@@ -120,10 +132,9 @@ class CudaShort final : public PreparedSpmm {
         .min_cut_steps = shape.min_cut_steps,
         .max_steps = most_columns(encoding, problem.precision) / shape.step_columns};
     const tiles::PieceSchedule schedule = tiles::make_pieces(windows_.steps, cut);
-    pieces_ = cuda::to_device(std::span<const tiles::Piece>(schedule.pieces), place);
-    worker_offsets_ =
-        cuda::to_device(std::span<const std::int32_t>(schedule.worker_offsets), place);
-    cut_windows_ = cuda::to_device(std::span<const tiles::CutWindow>(schedule.cut_windows), place);
+    pieces_ = cuda::to_device(schedule.pieces, place);
+    worker_offsets_ = cuda::to_device(schedule.worker_offsets, place);
+    cut_windows_ = cuda::to_device(schedule.cut_windows, place);
     num_slots_ = schedule.num_slots;
     slots_ = workspace_.add<float>(
         checked_area(std::int64_t{num_slots_} * shape.height, chunks * function_.width));
@@ -157,8 +168,6 @@ class CudaShort final : public PreparedSpmm {
     function_.launch(launch, stream);
   }
 
-  WorkspaceNeed workspace() const override { return workspace_; }
-
  private:
   /// What edges are multiplied by, scales of columns included.
   void prepare_values() {
@@ -166,19 +175,9 @@ class CudaShort final : public PreparedSpmm {
     const Graph& graph = problem_.graph;
     const auto places =
         tiles::device_quad_values(graph, windows_.steps.height, tile_side(problem_.pass), place);
-    const auto rows = cuda::device_rows(graph, place);
-    const Buffer<float> scales = edge_scales(*rows, cuda::array_in(column_scales(problem_), place),
-                                             problem_.pass == SpmmPass::forward, place);
-    const SharedArray<float> own = cuda::array_in(detail::GraphAccess::values(graph), place);
-    ValueSource source{own.data()};
-    source.edge_scales = scales.data();
-    source.factor = value_factor(problem_);
-    unit_ = 1 / source.factor;
-    values_ = Buffer<std::uint32_t>(places->edges.size(), place);
-    // Packing reads the places ahead of the kernels before it; clearing, which overlaps nothing,
-    // keeps it apart from those that make them.
-    cuda::clear(values_, place);
-    pack_values(places->edges.span(), source, problem_.precision, values_.data(), place.stream);
+    PackedWeights packed = pack_weights(problem_, places->edges.span(), true);
+    values_ = std::move(packed.values);
+    unit_ = packed.unit;
   }
 
   SpmmProblem problem_;
@@ -192,86 +191,62 @@ class CudaShort final : public PreparedSpmm {
   Buffer<std::int32_t> worker_offsets_;
   Buffer<tiles::CutWindow> cut_windows_;
   std::int32_t num_slots_ = 0;
-  WorkspaceNeed workspace_;
   WorkspacePart<float> slots_;
   WorkspacePart<std::byte> x_units_;  ///< a copy of X
 };
 
-/// Why rows cannot be gathered and stored where they lie, or copied ahead; empty if they can. Sums
-/// are multiplied by what one over the degree is in fp32, which is not always the quotient's last
-/// digit: means of odd widths are left to kernels that divide.
-std::string why_not_rows(const SpmmProblem& problem, ShortEncoding encoding) {
-  if (!copies_x(problem)) return problem.aligned ? "" : "rows on 16-byte boundaries only";
-  const bool full = bytes_per_element(problem.precision) == 4;
-  if (encoding == ShortEncoding::bits || (full && problem.reduction == Reduction::mean)) {
-    return "rows of features that do not fill 16 bytes";
+/// Why edges cannot be multiplied as an encoding has them; empty if they can.
+std::string why_not_edges(const SpmmProblem& problem, bool valued, bool half) {
+  const bool scaled = has_column_scales(problem);
+  if (problem.graph.num_edges() == 0) return "no edges";
+  if (valued) {
+    if (!problem.graph.has_values() && !scaled) return "edges with weights only";
+    return problem.edge_values_expected ? "values of the graph only" : why_not_weights(problem);
   }
-  return "";
-}
-
-/// Why 2:4 windows without values cannot solve a problem; empty if they can.
-std::string why_not_quads(const SpmmProblem& problem) {
-  if (bytes_per_element(problem.precision) != 4) return why_not_half_pattern(problem);
   if (problem.graph.has_values() || problem.edge_values_expected) {
     return "a pattern without values only";
   }
-  if (std::string reason = why_not_from_registers(problem); !reason.empty()) return reason;
-  // Planes of rows that are scaled first run out of numbers where scales do.
-  const PlacedArray<float> scales = column_scales(problem);
-  if (scales.empty()) return {};
-  return why_not_scales(weight_sizes(problem.graph, scales), problem.precision);
+  if (!scaled) return {};
+  // A product with a scale does not fit into 16 bits. Planes of rows that are scaled first run out
+  // of numbers where scales do.
+  return half ? "columns without scales only"
+              : why_not_scales(weight_sizes(problem.graph, column_scales(problem)),
+                               problem.precision);
 }
 
-/// Why windows with values cannot solve a problem; empty if they can.
-std::string why_not_valued(const SpmmProblem& problem) {
-  const Graph& graph = problem.graph;
-  const bool scaled = !column_scales(problem).empty();
-  if (!graph.has_values() && !scaled) return "edges with weights only";
-  if (problem.edge_values_expected) return "values of the graph only";
-  if (!problem.is_plain()) return "no epilogue";
-  if (std::string reason = why_not_half(problem); !reason.empty()) return reason;
-  return why_not_weights(problem);
+std::string why_not(const SpmmProblem& problem, const ShortPolicy& policy) {
+  const bool half = bytes_per_element(problem.precision) == 2;
+  const bool valued = policy.encoding == ShortEncoding::valued_quads;
+  if (!half && policy.encoding != ShortEncoding::quads) return "16-bit features only";
+  if (has_winners(problem.reduction)) return "sums and means only";
+  if (problem.heads > 1) return "one head only";
+  if (problem.edge_features) return "features of edges, not of vertices";
+  if (problem.features == 0) return "no features";
+  if (problem.features > max_features_of_rows) return "too many features";
+  if (valued && !problem.is_plain()) return "no epilogue";
+  if (!copies_x(problem)) {
+    if (!problem.aligned) return "rows on 16-byte boundaries only";
+  } else if (policy.encoding == ShortEncoding::bits ||
+             (!half && problem.reduction == Reduction::mean)) {
+    // Sums are multiplied by what one over the degree is in fp32, which is not always the
+    // quotient's last digit: means of odd widths are left to kernels that divide.
+    return "rows of features that do not fill 16 bytes";
+  }
+  return why_not_edges(problem, valued, half);
 }
 
-template <ShortEncoding encoding>
-SpmmKernel short_kernel(const char* name, const char* description) {
-  SpmmKernel kernel;
-  kernel.info.name = name;
-  kernel.info.description = description;
-  kernel.info.op = "spmm";
-  kernel.info.device = DeviceKind::cuda;
-  kernel.info.strict = false;
-  kernel.info.exact_nonfinite = false;
-  kernel.info.repeated_edges = false;
-  kernel.why_not = [](const SpmmProblem& problem) {
-    if (std::string reason = why_not_rows(problem, encoding); !reason.empty()) return reason;
-    return encoding == ShortEncoding::bits    ? why_not_half_pattern(problem)
-           : encoding == ShortEncoding::quads ? why_not_quads(problem)
-                                              : why_not_valued(problem);
-  };
-  kernel.predicted_us = [](const SpmmProblem& problem) {
-    return predict_short_us(problem, encoding, device_traits(problem.device));
-  };
-  kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
-    return std::make_unique<CudaShort>(problem, encoding);
-  };
-  return kernel;
+double predict_us(const SpmmProblem& problem, const ShortPolicy& policy,
+                  const DeviceTraits& traits) {
+  return predict_short_us(problem, policy.encoding, traits);
 }
 
 }  // namespace
 
 void append_cuda_short_kernels(std::vector<SpmmKernel>& table) {
-  table.push_back(short_kernel<ShortEncoding::bits>(
-      "spmm/cuda/short_8",
-      "windows of 8 rows on mma.sync, rows of X gathered from memory to registers; 16-bit "
-      "features"));
-  table.push_back(short_kernel<ShortEncoding::quads>(
-      "spmm/cuda/nm_16",
-      "windows of 16 rows on sparse tensor cores (mma.sp), columns in an order in which every row "
-      "is 2:4; fp32 in two planes"));
-  table.push_back(short_kernel<ShortEncoding::valued_quads>(
-      "spmm/cuda/nm_16_valued",
-      "the same with a value for every edge, scales of columns included; 16-bit features"));
+  append_kernels<why_not, predict_us, prepared<CudaShort>, short_policies>(
+      table, [](const ShortPolicy& policy) {
+        return windows_info("spmm", policy.name, policy.description);
+      });
 }
 
 }  // namespace tessera::ops

@@ -6,8 +6,6 @@
 
 #include "cuda/finite_bf16.cuh"
 #include "cuda/mma.cuh"
-#include "cuda/precision.cuh"
-#include "ops/spmm/cuda/epilogue.cuh"
 #include "ops/spmm/cuda/short/window_sums.cuh"
 #include "tessera/tiles/quad_tiles.hpp"
 
@@ -208,7 +206,20 @@ class QuadSums : public WindowSums<width / 8> {
       const VertexId row = first_row + lane() / 4 + 8 * lower;
       if (row >= launch_.matrix.num_rows) continue;
       this->scale_row(row, 2 * lower, 2 * lower + 1);
-      to_y(lower, row);
+      T* const y = this->template row_of_y<T>(row);
+#pragma unroll
+      for (int part = 0; part < parts; ++part) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int feature =
+              static_cast<int>(blockIdx.y) * width + part * 64 + lane() % 4 * 16 + half * 8;
+          if (feature >= launch_.features.count) continue;
+          float sums[8];
+#pragma unroll
+          for (int j = 0; j < 8; ++j) sums[j] = sums_[part * 8 + j][2 * lower + half];
+          this->template to_y<T, epilogue, whole_rows>(y, row, feature, sums);
+        }
+      }
     }
   }
 
@@ -233,42 +244,6 @@ class QuadSums : public WindowSums<width / 8> {
   __device__ float scale_of(VertexId column) const {
     const float* const scales = launch_.matrix.column_scales;
     return scales == nullptr ? 1 : __ldg(scales + column);
-  }
-
-  /// Y is the first that the cache may forget: rows of X are needed again, those of Y not.
-  __device__ void to_y(int lower, VertexId row) const {
-    [[maybe_unused]] T* const y =
-        static_cast<T*>(launch_.features.y) + row * launch_.features.y_stride;
-#pragma unroll
-    for (int part = 0; part < parts; ++part) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int feature =
-            static_cast<int>(blockIdx.y) * width + part * 64 + lane() % 4 * 16 + half * 8;
-        if (feature >= launch_.features.count) continue;
-        float sums[8];
-#pragma unroll
-        for (int j = 0; j < 8; ++j) sums[j] = sums_[part * 8 + j][2 * lower + half];
-        if constexpr (epilogue) {
-          store_with_epilogue<T, !whole_rows>(launch_.epilogue, launch_.features.y,
-                                              launch_.features.y_stride,
-                                              {row, feature, launch_.features.count}, sums);
-        } else if constexpr (!whole_rows) {
-          put_features<T>(launch_.features.y, launch_.features.y_stride,
-                          {row, feature, launch_.features.count}, sums);
-        } else {
-          T values[8];
-#pragma unroll
-          for (int j = 0; j < 8; ++j) values[j] = cuda::narrow<T>(sums[j]);
-          uint4 raw[sizeof(values) / sizeof(uint4)];
-          memcpy(raw, values, sizeof(raw));
-#pragma unroll
-          for (int i = 0; i < static_cast<int>(sizeof(raw) / sizeof(uint4)); ++i) {
-            __stcs(reinterpret_cast<uint4*>(y + feature) + i, raw[i]);
-          }
-        }
-      }
-    }
   }
 
   const T* x_;

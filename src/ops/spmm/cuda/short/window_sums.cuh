@@ -2,7 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
+#include "cuda/precision.cuh"
+#include "ops/dense/cuda/epilogue.cuh"
 #include "ops/spmm/cuda/short/launch.hpp"
 
 namespace tessera::ops {
@@ -56,6 +60,37 @@ class WindowSums {
     for (auto& tile : sums_) {
       tile[first] *= scale;
       tile[second] *= scale;
+    }
+  }
+
+  template <class T>
+  __device__ T* row_of_y(VertexId row) const {
+    return static_cast<T*>(launch_.features.y) + row * launch_.features.y_stride;
+  }
+
+  /// Brings neighbouring features of a row, which begins at `y`, to Y, which is the first that the
+  /// cache may forget: rows of X are needed again, those of Y not.
+  template <class T, bool epilogue, bool whole_rows, int count>
+  __device__ void to_y([[maybe_unused]] T* y, VertexId row, int feature,
+                       float (&sums)[count]) const {
+    const ShortLaunch::Features& features = launch_.features;
+    const EpiloguePlace place = {row, feature, features.count};
+    if constexpr (epilogue) {
+      store_with_epilogue<T, !whole_rows>(launch_.epilogue, features.y, features.y_stride, place,
+                                          sums);
+    } else if constexpr (!whole_rows) {
+      put_features<T>(features.y, features.y_stride, place, sums);
+    } else {
+      T values[count];
+#pragma unroll
+      for (int i = 0; i < count; ++i) values[i] = cuda::narrow<T>(sums[i]);
+      using Raw = std::conditional_t<sizeof(values) == 8, uint2, uint4>;
+      Raw raw[sizeof(values) / sizeof(Raw)];
+      memcpy(raw, values, sizeof(raw));
+#pragma unroll
+      for (int i = 0; i < static_cast<int>(sizeof(values) / sizeof(Raw)); ++i) {
+        __stcs(reinterpret_cast<Raw*>(y + feature) + i, raw[i]);
+      }
     }
   }
 

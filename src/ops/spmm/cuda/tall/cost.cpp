@@ -7,13 +7,12 @@
 #include <string_view>
 
 #include "graph/degrees.hpp"
-#include "ops/gathers.hpp"
-#include "ops/spmm/cuda/tall/panels.hpp"
-#include "ops/spmm/cuda/tall/rest_rows.hpp"
-#include "ops/spmm/cuda/tile_side.hpp"
-#include "ops/spmm/cuda/units_of_x.hpp"
+#include "ops/plan/gathers.hpp"
+#include "ops/plan/tuning.hpp"
+#include "ops/spmm/cuda/kernels.hpp"
 #include "ops/spmm/row_order.hpp"
-#include "ops/tuning.hpp"
+#include "ops/windows/panels.hpp"
+#include "ops/windows/rest_rows.hpp"
 #include "tiles/sample.hpp"
 
 namespace tessera::ops {
@@ -35,7 +34,7 @@ struct Cuts {
   double merge_us;
   double slot_bytes_per_us;
   double some_windows;
-  /// As `TallCoefficients::power`, where pieces fill blocks (tiles/filled_pieces.hpp).
+  /// As `TallCoefficients::power`, where pieces fill blocks (tiles/pieces.hpp).
   double filled_power;
 };
 
@@ -93,61 +92,59 @@ struct TallCoefficients {
   /// How many times what the model says each policy takes, in the order of `tall_policies`.
   std::array<double, tall_policies.size()> factors;
 
-  TallCoefficients scaled(DeviceRatio ratio) const {
-    TallCoefficients scaled = *this;
-    scaled.moved_bytes_per_us *= ratio.memory;
-    scaled.missed_bytes_per_us *= ratio.memory;
-    scaled.packed_values_per_us *= ratio.memory;
-    scaled.residual_bytes_per_us *= ratio.memory;
-    scaled.single_features_per_us *= ratio.memory;
-    scaled.half.cuts.slot_bytes_per_us *= ratio.processors;
-    scaled.full.cuts.slot_bytes_per_us *= ratio.processors;
-    scaled.half.rest_bytes_per_us *= ratio.processors;
-    scaled.full.rest_bytes_per_us *= ratio.processors;
-    return scaled;
+  void scale(DeviceRatio ratio) {
+    moved_bytes_per_us *= ratio.memory;
+    missed_bytes_per_us *= ratio.memory;
+    packed_values_per_us *= ratio.memory;
+    residual_bytes_per_us *= ratio.memory;
+    single_features_per_us *= ratio.memory;
+    half.cuts.slot_bytes_per_us *= ratio.processors;
+    full.cuts.slot_bytes_per_us *= ratio.processors;
+    half.rest_bytes_per_us *= ratio.processors;
+    full.rest_bytes_per_us *= ratio.processors;
   }
 };
 
-constexpr std::array<Fitted<TallCoefficients>, 1> coefficients = {
-    {{fitted_on_h200(
-          "2026-11-15",
-          "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features; splits "
-          "by columns on 2026-11-17, reddit- and proteins-size at 128, the latter at 32; low "
-          "degrees and blocks of four groups on 2026-11-17, five generated graphs at 128; quads on "
-          "2026-11-17, reddit- and proteins-size and their communities at 64 to 512, those of 128 "
-          "rows also on 59 matrices at 128; rows that leave the cache on 2026-11-17, 95 cases of "
-          "35 graphs, most of them at 128; features that are not there on 2026-11-17, three graphs "
-          "at 16 to 320, and their results to DD and molecules-size on 2026-11-18; waves of even "
-          "windows on 2026-11-18, 60 graphs at 64 and 128; cut windows of 16-bit features "
-          "on 2026-11-18, eight graphs in two orders at 128"),
-      {.start_us = 8.655,
-       .start_us_per_byte = 0.001986,
-       .moved_bytes_per_us = 3.6e6,
-       .block_tile_share = 1.5,
-       .last_wave = 0.65,
-       .power = 1.6,
-       .shared_of_groups = 0.5,
-       .common_rows = 5,
-       .cached_bytes = 29.7e6,
-       .missed_bytes_per_us = 5.77e6,
-       .missed_power = 1.28,
-       .third_plane = 0.36,
-       .rest_launch_us = 3,
-       .rest_least_bytes = 160,
-       .rest_edge_us = 0.007,
-       .rest_edge_us_per_byte = 6e-5,
-       .value_us = 2.1e-4,
-       .unused_features = 0.6,
-       .residual_bytes_per_us = 1e6,
-       .half_residual_power = 1.2,
-       .full_residual_power = 1.5,
-       .single_features_per_us = 1e6,
-       .single_residual = 1.4,
-       .pack_launch_us = 4,
-       .packed_values_per_us = 3.5e5,
-       .half = {{0.074, 0.00079}, {0.064, 0.00246}, 9e6, 0.22, {4, 8e6, 0.2, 6}},
-       .full = {{0.054, 0.0012}, {0.09, 0.00261}, 9.5e6, 0.36, {1, 2e6, 0.32, 1.6}},
-       .factors = {1.06, 1.01, 1.03, 1.06, 1.33, 1, 1.4, 1.4, 1, 0.87, 1.26, 1}}}}};
+constexpr Fitted<TallCoefficients> coefficients = {
+    fitted_on_h200(
+        "2026-11-15",
+        "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features; splits "
+        "by columns on 2026-11-17, reddit- and proteins-size at 128, the latter at 32; low degrees "
+        "and blocks of four groups on 2026-11-17, five generated graphs at 128; quads on "
+        "2026-11-17, reddit- and proteins-size and their communities at 64 to 512, those of 128 "
+        "rows also on 59 matrices at 128; rows that leave the cache on 2026-11-17, 95 cases of 35 "
+        "graphs, most of them at 128; features that are not there on 2026-11-17, three graphs at "
+        "16 to 320, and their results to DD and molecules-size on 2026-11-18; waves of even "
+        "windows on 2026-11-18, 60 graphs at 64 and 128; cut windows of 16-bit features on "
+        "2026-11-18, eight graphs in two orders at 128"),
+    {.start_us = 8.655,
+     .start_us_per_byte = 0.001986,
+     .moved_bytes_per_us = 3.6e6,
+     .block_tile_share = 1.5,
+     .last_wave = 0.65,
+     .power = 1.6,
+     .shared_of_groups = 0.5,
+     .common_rows = 5,
+     .cached_bytes = 29.7e6,
+     .missed_bytes_per_us = 5.77e6,
+     .missed_power = 1.28,
+     .third_plane = 0.36,
+     .rest_launch_us = 3,
+     .rest_least_bytes = 160,
+     .rest_edge_us = 0.007,
+     .rest_edge_us_per_byte = 6e-5,
+     .value_us = 2.1e-4,
+     .unused_features = 0.6,
+     .residual_bytes_per_us = 1e6,
+     .half_residual_power = 1.2,
+     .full_residual_power = 1.5,
+     .single_features_per_us = 1e6,
+     .single_residual = 1.4,
+     .pack_launch_us = 4,
+     .packed_values_per_us = 3.5e5,
+     .half = {{0.074, 0.00079}, {0.064, 0.00246}, 9e6, 0.22, {4, 8e6, 0.2, 6}},
+     .full = {{0.054, 0.0012}, {0.09, 0.00261}, 9.5e6, 0.36, {1, 2e6, 0.32, 1.6}},
+     .factors = {1.06, 1.01, 1.06, 1.33, 1, 1.4, 0.87, 1, 1.4}}};
 
 double factor_of(const TallCoefficients& fit, const TallPolicy& policy) {
   for (std::size_t i = 0; i < tall_policies.size(); ++i) {
@@ -159,27 +156,22 @@ double factor_of(const TallCoefficients& fit, const TallPolicy& policy) {
 /// How a launch is divided, and what its parts take.
 struct TallShape {
   TallShape(const SpmmProblem& problem, const TallPolicy& policy, const TallCoefficients& fit)
-      : half(bytes_per_element(problem.precision) == 2),
-        rates(half ? fit.half : fit.full),
-        element_bytes(half ? 2 : 4),
-        features(static_cast<double>(problem.features)),
+      : sizes(sizes_of(problem)),
+        rates(sizes.half() ? fit.half : fit.full),
         groups(policy.height / 64) {
     const std::int64_t widest = policy.planes == 3 ? 64 : 128;
     const std::int64_t wide = features_of_widest(problem.features, widest, problem.precision);
     add_panels(static_cast<double>(wide), widest, fit);
-    add_panels(features - static_cast<double>(wide), widest, fit);
+    add_panels(sizes.features - static_cast<double>(wide), widest, fit);
     const double planes = policy.planes == 3 ? 1 + fit.third_plane : 1;
     tile_us = rates.tile(chunk_bytes) *
               (fit.shared_of_groups + (1 - fit.shared_of_groups) * groups) * planes;
     window_us = rates.window(chunk_bytes) * groups;
     if (!fills_units(problem.features, problem.precision)) {
-      const bool forward = problem.pass == SpmmPass::forward;
-      const auto targets =
-          static_cast<double>(forward ? problem.graph.num_rows() : problem.graph.num_cols());
       const double stored = problem.epilogue.residual ? 1 + fit.single_residual : 1;
       copy_us =
           predicted_copy_us(static_cast<double>(bytes_of_units(problem)), fit.moved_bytes_per_us) +
-          stored * targets * features / fit.single_features_per_us;
+          stored * sizes.targets * sizes.features / fit.single_features_per_us;
     }
   }
 
@@ -190,15 +182,13 @@ struct TallShape {
     const double panels = std::max(1.0, std::ceil(some / limit));
     const double used = some / panels;
     const double width = used <= 32 ? 32 : used <= 64 ? 64 : limit;
-    const double bytes = (used + fit.unused_features * (width - used)) * element_bytes;
+    const double bytes = (used + fit.unused_features * (width - used)) * sizes.element_bytes;
     chunk_bytes = (chunks * chunk_bytes + panels * bytes) / (chunks + panels);
     chunks += panels;
   }
 
-  bool half;
+  PassSizes sizes;
   const Rates& rates;
-  double element_bytes;
-  double features;
   double groups;
   double chunks = 0;
   double chunk_bytes = 0;  ///< of a row in each of them, in the mean
@@ -234,7 +224,7 @@ double work_us_of(const TallShape& shape, const TallPolicy& policy, const TallWo
   const double longest = work.longest_columns / 16;
   // Where windows are even, all blocks wait for the last wave of them.
   const double waves =
-      work.windows * shape.chunks * shape.groups / ((shape.half ? 4.0 : 3.0) * processors);
+      work.windows * shape.chunks * shape.groups / ((shape.sizes.half() ? 4.0 : 3.0) * processors);
   if (waves > 1 && work.other_us == 0) {
     const double even =
         std::min(1.0, work.columns / work.windows / std::max(1.0, work.longest_columns));
@@ -245,10 +235,10 @@ double work_us_of(const TallShape& shape, const TallPolicy& policy, const TallWo
   const Cuts& cuts = shape.rates.cuts;
   const bool fills = longest > cut && cut > static_cast<double>(policy.min_cut_steps);
   const double power = fills ? cuts.filled_power : fit.power;
-  work_us = std::pow(std::pow(work_us, power) + std::pow(longest_us, power), 1 / power);
+  work_us = side_by_side({work_us, longest_us}, power);
   if (longest > cut) {
     const double cut_share = steps / std::max(1.0, work.windows) > cut ? 1.0 : cuts.some_windows;
-    const double slot_bytes = policy.height * shape.features * 4;
+    const double slot_bytes = policy.height * shape.sizes.features * 4;
     work_us += cuts.merge_us * shape.groups +
                cut_share * steps / cut * 2 * slot_bytes / cuts.slot_bytes_per_us;
   }
@@ -258,14 +248,9 @@ double work_us_of(const TallShape& shape, const TallPolicy& policy, const TallWo
 /// All work, with reading a residual if there is one.
 double with_residual(const SpmmProblem& problem, double work_us, const TallCoefficients& fit) {
   if (!problem.epilogue.residual) return work_us;
-  const bool forward = problem.pass == SpmmPass::forward;
-  const auto rows =
-      static_cast<double>(forward ? problem.graph.num_rows() : problem.graph.num_cols());
-  const auto element_bytes = static_cast<double>(bytes_per_element(problem.precision));
-  const double residual_us =
-      rows * static_cast<double>(problem.features) * element_bytes / fit.residual_bytes_per_us;
-  const double power = element_bytes == 2 ? fit.half_residual_power : fit.full_residual_power;
-  return std::pow(std::pow(work_us, power) + std::pow(residual_us, power), 1 / power);
+  const PassSizes sizes = sizes_of(problem);
+  return side_by_side({work_us, sizes.targets * sizes.row_bytes / fit.residual_bytes_per_us},
+                      sizes.half() ? fit.half_residual_power : fit.full_residual_power);
 }
 
 double start_us_of(const TallShape& shape, const TallCoefficients& fit) {
@@ -274,24 +259,23 @@ double start_us_of(const TallShape& shape, const TallCoefficients& fit) {
 
 /// What gathering takes that windows leave to CUDA cores, in parts of rows that the cache has room
 /// for where there are such.
-double rest_us_of(const TallShape& shape, double edges, double sources, const DeviceTraits& traits,
-                  const TallCoefficients& fit) {
-  const double row_bytes = shape.features * shape.element_bytes;
-  const auto part_features =
-      static_cast<double>(rest_width(static_cast<std::int64_t>(shape.features), sources,
-                                     shape.half ? 2 : 4, static_cast<double>(traits.l2_bytes)));
-  const double part_bytes = sources * part_features * shape.element_bytes;
+double rest_us_of(const PassSizes& sizes, const Rates& rates, double edges,
+                  const DeviceTraits& traits, const TallCoefficients& fit) {
+  const auto part_features = static_cast<double>(
+      rest_width(static_cast<std::int64_t>(sizes.features), sizes.sources,
+                 static_cast<int>(sizes.element_bytes), static_cast<double>(traits.l2_bytes)));
+  const double part_bytes = sizes.sources * part_features * sizes.element_bytes;
   const double missed = std::max(0.0, 1 - fit.cached_bytes / std::max(1.0, part_bytes));
   return std::hypot(
-      edges * std::max(row_bytes, fit.rest_least_bytes) / shape.rates.rest_bytes_per_us,
-      missed * edges * row_bytes / fit.missed_bytes_per_us);
+      edges * std::max(sizes.row_bytes, fit.rest_least_bytes) / rates.rest_bytes_per_us,
+      missed * edges * sizes.row_bytes / fit.missed_bytes_per_us);
 }
 
 }  // namespace
 
 TallWindowCost tall_window_cost(const SpmmProblem& problem, const TallPolicy& policy,
                                 const DeviceTraits& traits) {
-  const TallCoefficients fit = coefficients_for(coefficients, traits);
+  const TallCoefficients fit = coefficients.on(traits);
   const TallShape shape(problem, policy, fit);
   const double us = factor_of(fit, policy) * shape.chunks / traits.processors;
   return {us * shape.tile_us / 64, us * shape.window_us};
@@ -299,7 +283,7 @@ TallWindowCost tall_window_cost(const SpmmProblem& problem, const TallPolicy& po
 
 double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy, const TallWork& work,
                        const DeviceTraits& traits) {
-  const TallCoefficients fit = coefficients_for(coefficients, traits);
+  const TallCoefficients fit = coefficients.on(traits);
   const TallShape shape(problem, policy, fit);
   const double work_us = work_us_of(shape, policy, work, shape.tile_us, traits.processors, fit);
   return start_us_of(shape, fit) + factor_of(fit, policy) * with_residual(problem, work_us, fit);
@@ -307,46 +291,42 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy, con
 
 double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
                        const DeviceTraits& traits) {
-  const TallCoefficients fit = coefficients_for(coefficients, traits);
+  const TallCoefficients fit = coefficients.on(traits);
   const TallShape shape(problem, policy, fit);
-  const bool forward = problem.pass == SpmmPass::forward;
+  const PassSizes& sizes = shape.sizes;
+  const tiles::Side side = tile_side(problem.pass);
   const tiles::WindowSample sample =
-      tiles::sample_windows(problem.graph, policy.height, tile_side(problem.pass), policy.min_uses);
-  const auto rows =
-      static_cast<double>(forward ? problem.graph.num_rows() : problem.graph.num_cols());
-  const auto edges = static_cast<double>(problem.graph.num_edges());
-  const auto vertices =
-      static_cast<double>(problem.graph.num_rows()) + static_cast<double>(problem.graph.num_cols());
-  const double row_bytes = shape.features * shape.element_bytes;
-  const TallWork work = {std::max(1.0, std::ceil(rows / policy.height)), sample.columns,
-                         sample.longest_columns, vertices * row_bytes};
+      tiles::sample_windows(problem.graph, policy.height, side, policy.min_uses);
+  const TallWork work = {std::max(1.0, std::ceil(sizes.targets / policy.height)), sample.columns,
+                         sample.longest_columns, sizes.vertices * sizes.row_bytes};
   const double tiles = sample.columns / 64;
-  const double values_us = shape.rates.values_us + fit.value_us * edges / std::max(1.0, tiles);
-  const double tile_us = shape.tile_us * places_per_column(policy, sample, edges, fit) +
+  const double values_us =
+      shape.rates.values_us + fit.value_us * sizes.edges / std::max(1.0, tiles);
+  const double tile_us = shape.tile_us * places_per_column(policy, sample, sizes.edges, fit) +
                          (policy.valued ? values_us : 0);
   double work_us = work_us_of(shape, policy, work, tile_us, traits.processors, fit);
   // Where all columns are gathered by windows, those that few of them share come from memory.
   if (policy.min_uses == 1) {
     const double missed =
-        gather_shares(problem.graph, tile_side(problem.pass), 0, fit.cached_bytes / row_bytes)
-            .missed;
-    const double missed_us = missed * edges * row_bytes / fit.missed_bytes_per_us;
-    work_us = std::pow(std::pow(work_us, fit.missed_power) + std::pow(missed_us, fit.missed_power),
-                       1 / fit.missed_power);
+        gather_shares(problem.graph, side, 0, fit.cached_bytes / sizes.row_bytes).missed;
+    work_us =
+        side_by_side({work_us, missed * sizes.edges * sizes.row_bytes / fit.missed_bytes_per_us},
+                     fit.missed_power);
   }
   if (policy.valued && problem.edge_values_expected) {
-    work_us += fit.pack_launch_us + edges / fit.packed_values_per_us;
+    work_us += fit.pack_launch_us + sizes.edges / fit.packed_values_per_us;
   }
   work_us = with_residual(problem, work_us, fit);
   const double windows_us = start_us_of(shape, fit) + factor_of(fit, policy) * work_us;
   if (policy.min_uses == 1) return windows_us;
   // CUDA cores come first, and their sums are written and read once, of rows with such edges.
-  const auto degrees = forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
+  const auto degrees =
+      side == tiles::Side::forward ? row_degrees(problem.graph) : column_degrees(problem.graph);
   const auto longest_row = static_cast<double>(degrees->longest());
-  const double rest_rows = std::min(rows, sample.rest_edges);
-  return windows_us + fit.rest_launch_us + rest_rows * shape.features * 8 / fit.moved_bytes_per_us +
-         std::max(rest_us_of(shape, sample.rest_edges, vertices - rows, traits, fit),
-                  longest_row * (fit.rest_edge_us + fit.rest_edge_us_per_byte * row_bytes));
+  const double rest_rows = std::min(sizes.targets, sample.rest_edges);
+  return windows_us + fit.rest_launch_us + rest_rows * sizes.features * 8 / fit.moved_bytes_per_us +
+         std::max(rest_us_of(sizes, shape.rates, sample.rest_edges, traits, fit),
+                  longest_row * (fit.rest_edge_us + fit.rest_edge_us_per_byte * sizes.row_bytes));
 }
 
 double predict_ordered_tall_us(const SpmmProblem& problem, const TallPolicy& policy,

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cuda/precision.cuh"
-#include "ops/spmm/cuda/tall/instances.hpp"
-#include "ops/spmm/cuda/tall/kernel.cuh"
+#include "ops/spmm/cuda/tall/policy.hpp"
+#include "ops/windows/kernel.cuh"
 
 namespace tessera::ops {
 
@@ -13,12 +13,12 @@ struct TallLoader {
   static constexpr int groups = key.height / 64;
   /// With three planes there are sums of a stage beside those of all stages: wide rows are taken in
   /// parts, which leaves registers for both.
-  static constexpr int own_width = key.planes == 3 && width == 128 ? 64 : width;
+  static constexpr int own_width = key.strict && width == 128 ? 64 : width;
 
   using Copy = std::type_identity<
       CopyLoader<T, width, key.scaled, groups, key.aligned, key.valued, key.quads>>;
   using Split = std::type_identity<
-      SplitLoader<own_width, key.planes, groups, key.aligned, key.valued, key.quads>>;
+      SplitLoader<own_width, key.planes(), groups, key.aligned, key.valued, key.quads>>;
   using Plain = typename std::conditional_t<sizeof(T) == 2, Copy, Split>::type;
   using Multiplied = typename std::conditional_t<key.warps, std::type_identity<OnWarps<Plain>>,
                                                  std::type_identity<Plain>>::type;
@@ -28,7 +28,7 @@ struct TallLoader {
 };
 
 template <TallKey key>
-std::span<const TallFunction> TallKernels<key>::all() {
+std::span<const TallFunction> TallKernels<key>::get() {
   using T = cuda::Stored<key.precision>;
   static constexpr std::array<TallFunction, tall_widths.size()> functions = {
       make_tall_function<typename TallLoader<T, 32, key>::Type>(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/tall/launch.hpp"
+#include "ops/windows/launch.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -16,25 +16,21 @@
 #include "graph/degrees.hpp"
 #include "graph/weight_sizes.hpp"
 #include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/cuda_kernel.hpp"
 #include "ops/cuda/kernel_table.hpp"
-#include "ops/scales.hpp"
+#include "ops/rows/scales.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
-#include "ops/spmm/cuda/parts.hpp"
 #include "ops/spmm/cuda/tall/cost.hpp"
-#include "ops/spmm/cuda/tall/edge_scales.hpp"
-#include "ops/spmm/cuda/tall/instances.hpp"
-#include "ops/spmm/cuda/tall/panels.hpp"
 #include "ops/spmm/cuda/tall/policy.hpp"
-#include "ops/spmm/cuda/tall/rest_rows.hpp"
-#include "ops/spmm/cuda/tall/scales.hpp"
-#include "ops/spmm/cuda/tall/values.hpp"
-#include "ops/spmm/cuda/tall/weights.hpp"
-#include "ops/spmm/cuda/tile_side.hpp"
-#include "ops/spmm/cuda/units_of_x.hpp"
+#include "ops/spmm/cuda/weights.hpp"
+#include "ops/spmm/parts.hpp"
+#include "ops/windows/panels.hpp"
+#include "ops/windows/rest_rows.hpp"
+#include "ops/windows/values.hpp"
 #include "tiles/cuda/device_quads.hpp"
 #include "tiles/cuda/device_tiles.hpp"
 #include "tiles/cuda/value_layout.hpp"
-#include "tiles/filled_pieces.hpp"
+#include "tiles/pieces.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -42,32 +38,19 @@ namespace {
 constexpr auto tall_keys = collect_keys<TallKey>([](auto add) {
   for (const Precision precision : kernel_precisions) {
     for (const int height : {64, 128, 256}) {
-      for (const int planes : {1, 2, 3}) {
-        for (int flags = 0; flags < 64; ++flags) {
-          const TallKey key = {
-              precision,        height,           planes,           (flags & 1) != 0,
-              (flags & 2) != 0, (flags & 4) != 0, (flags & 8) != 0, (flags & 16) != 0,
-              (flags & 32) != 0};
-          if (is_compiled(key)) add(key);
-        }
+      for (int flags = 0; flags < 128; ++flags) {
+        const auto flag = [&](int bit) { return (flags >> bit & 1) != 0; };
+        const TallKey key = {precision, height,  flag(0), flag(1), flag(2),
+                             flag(3),   flag(4), flag(5), flag(6)};
+        if (is_compiled(key)) add(key);
       }
     }
   }
 });
 
-std::span<const TallFunction> tall_functions(const TallKey& key) {
-  return kernels_of<tall_keys>(key, []<TallKey k>() { return TallKernels<k>::all(); });
-}
-
-/// The narrowest that takes so many features, or the widest.
-const TallFunction& narrowest(std::span<const TallFunction> kernels, std::int64_t features) {
-  const auto fits = [&](const TallFunction& kernel) { return features <= kernel.width; };
-  return *std::find_if(kernels.begin(), kernels.end() - 1, fits);
-}
-
 /// How many edges each row of a mean has, at least 1.
 std::vector<float> row_divisors(const SpmmProblem& problem) {
-  if (problem.pass != SpmmPass::forward || problem.reduction != Reduction::mean) return {};
+  if (!problem.divides()) return {};
   std::vector<float> divisors(static_cast<std::size_t>(problem.graph.num_rows()));
   for (std::size_t row = 0; row < divisors.size(); ++row) {
     const EdgeOffset degree = problem.graph.degree(static_cast<VertexId>(row));
@@ -90,7 +73,7 @@ int stretch_steps(const TallPolicy& policy, Precision precision, bool scaled) {
 /// their products with scales may be too large for fp16.
 bool packs_at_run(const SpmmProblem& problem) {
   return problem.edge_values_at_run &&
-         (problem.precision != Precision::fp16 || column_scales(problem).empty());
+         (problem.precision != Precision::fp16 || !has_column_scales(problem));
 }
 
 /// The windows of a graph on the GPU, with the bits of all columns or with columns in quads.
@@ -127,7 +110,7 @@ TallWindows tall_windows(const SpmmProblem& problem, const TallPolicy& policy,
 
 /// Sums over windows of A, or of A^T in the backward pass. A run that brings values of edges needs
 /// a policy for them.
-class CudaTall final : public PreparedSpmm, public PreparedWindows {
+class CudaTall final : public PreparedWindows {
  public:
   CudaTall(const SpmmProblem& problem, const TallPolicy& policy, const SomeWindows& some = {},
            const TallKernelShape* kernel = nullptr)
@@ -141,19 +124,16 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     const Graph& graph = problem.graph;
     const PlacedArray<float> scales = column_scales(problem);
     if (windows_.rest != nullptr) col_scale_ = cuda::array_in(scales, place);
-    const bool forward = problem.pass == SpmmPass::forward;
     if (policy.valued) {
-      prepare_values(scales);
+      prepare_values();
     } else if (!scales.empty()) {
       const float factor = scale_factor(weight_sizes(graph, scales), problem.precision);
       scales_ = pack_scales(windows_.columns, cuda::array_in(scales, place), factor,
                             problem.precision, place);
       if (is_16_bit()) unit_ = 1 / factor;  // multiplied in the matrix unit
     }
-    row_scale_ = cuda::array_in(
-        forward ? detail::GraphAccess::row_scale(graph) : detail::GraphAccess::col_scale(graph),
-        place);
-    row_divisor_ = cuda::to_device(std::span<const float>(row_divisors(problem)), place);
+    row_scale_ = cuda::array_in(row_scales(problem), place);
+    row_divisor_ = cuda::to_device(row_divisors(problem), place);
     const int stretch = stretch_steps(policy, problem.precision, !scales.empty());
     if (kernel != nullptr) {
       add_part(nullptr, *kernel, 0, problem.features, policy, some, stretch);
@@ -192,11 +172,7 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     launch.matrix.columns = windows_.columns.data();
     launch.matrix.words = windows_.words;
     launch.matrix.scales = scales_.data();
-    launch.features.x = call.x.data;
-    launch.features.x_stride = call.x.stride;
-    launch.features.y = call.y.data;
-    launch.features.y_stride = call.y.stride;
-    launch.features.count = problem_.features;
+    set_features(problem_, call, launch.features);
     if (layout_ == nullptr) launch.epilogue.unit = unit_;
     launch.epilogue.row_scale = row_scale_.data();
     launch.epilogue.row_divisor = row_divisor_.data();
@@ -204,8 +180,6 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     set_epilogue(problem_, call, launch.epilogue);
     return launch;
   }
-
-  WorkspaceNeed workspace() const override { return workspace_; }
 
  private:
   /// Some of the features: the kernel that takes them, and which block takes what.
@@ -228,19 +202,19 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     TallKey key;
     key.precision = stored_as(problem_.precision);
     key.height = policy.height;
-    key.planes = is_16_bit() ? 1 : policy.planes;
+    key.strict = policy.planes == 3;
     key.scaled = is_16_bit() && !scales_.empty();
     key.valued = policy.valued;
     key.aligned = fills_units(problem_.features, problem_.precision);
     key.epilogue = !problem_.is_plain();
     key.warps = policy.warps;
     key.quads = policy.quads;
-    const auto kernels = tall_functions(key);
+    const auto kernels = kernels_of<tall_keys, TallKernels>(key);
     const std::int64_t wide =
         features_of_widest(problem_.features, kernels.back().width, problem_.precision);
     for (const auto& [begin, end] : {std::pair{std::int64_t{0}, wide}, {wide, problem_.features}}) {
       if (begin == end) continue;
-      const TallFunction& function = narrowest(kernels, end - begin);
+      const TallFunction& function = narrowest(kernels, &TallFunction::width, end - begin);
       const std::int32_t units =
           layout_ == nullptr
               ? 0
@@ -267,14 +241,13 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     Part part;
     part.function = function;
     part.panels = panels;
-    part.stages = cuda::to_device(std::span<const tiles::Stage>(lists.stages), place);
+    part.stages = cuda::to_device(lists.stages, place);
     if (layout_ != nullptr) {
       const auto of_stages = tiles::stage_values(lists, layout_->unit_offsets.span());
-      part.stage_values = cuda::to_device(std::span<const tiles::StageValues>(of_stages), place);
+      part.stage_values = cuda::to_device(of_stages, place);
     }
-    part.worker_offsets = cuda::to_device(std::span<const std::int32_t>(lists.offsets), place);
-    part.slot_windows =
-        cuda::to_device(std::span<const tiles::CutWindow>(schedule.slot_windows()), place);
+    part.worker_offsets = cuda::to_device(lists.offsets, place);
+    part.slot_windows = cuda::to_device(schedule.slot_windows(), place);
     part.num_slots = schedule.num_slots;
     part.slots = workspace_.add<float>(
         checked_area(std::int64_t{schedule.num_slots} * policy.height, width));
@@ -311,29 +284,16 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
     launch.features.panel_features = part.panels.features;
   }
 
-  void prepare_values(const PlacedArray<float>& scales) {
+  void prepare_values() {
     const Place place = problem_.place();
     const Graph& graph = problem_.graph;
     layout_ =
         tiles::device_value_layout(graph, windows_.steps.height, tile_side(problem_.pass), place);
-    const auto rows = cuda::device_rows(graph, place);
-    Buffer<float> of_edges = edge_scales(*rows, cuda::array_in(scales, place),
-                                         problem_.pass == SpmmPass::forward, place);
-    if (graph.has_values()) {
-      const SharedArray<float> own = cuda::array_in(detail::GraphAccess::values(graph), place);
-      const float factor = value_factor(problem_);
-      unit_ = 1 / factor;
-      values_ = Buffer<std::uint32_t>(layout_->edges.size(), place);
-      // Packing reads the layout ahead of the kernels before it: of those that make the layout,
-      // something that overlaps nothing keeps it apart.
-      cuda::clear(values_, place);
-      ValueSource source{own.data()};
-      source.edge_scales = of_edges.data();
-      source.factor = factor;
-      pack_values(layout_->edges.span(), source, problem_.precision, values_.data(), place.stream);
-    }
+    PackedWeights packed = pack_weights(problem_, layout_->edges.span(), graph.has_values());
+    values_ = std::move(packed.values);
+    unit_ = packed.unit;
     if (!packs_at_run(problem_)) return;
-    edge_scales_ = std::move(of_edges);
+    edge_scales_ = std::move(packed.edge_scales);
     run_values_ = workspace_.add<std::uint32_t>(layout_->edges.size());
   }
 
@@ -355,12 +315,11 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
 
   void prepare_rest() {
     rest_sums_ = workspace_.add<float>(checked_area(windows_.steps.num_rows, padded_features_));
-    const bool forward = problem_.pass == SpmmPass::forward;
-    const VertexId columns = forward ? problem_.graph.num_cols() : problem_.graph.num_rows();
-    rest_width_ = rest_width(problem_.features, columns,
+    rest_width_ = rest_width(problem_.features, problem_.num_sources(),
                              static_cast<int>(bytes_per_element(problem_.precision)),
                              static_cast<double>(device_traits(problem_.device).l2_bytes));
-    const auto degrees = forward ? row_degrees(problem_.graph) : column_degrees(problem_.graph);
+    const auto degrees =
+        problem_.is_forward() ? row_degrees(problem_.graph) : column_degrees(problem_.graph);
     rest_has_long_rows_ = degrees->longest() > longest_rest_row;
     rest_blocks_ =
         rest_function(problem_.precision, rest_width_).resident_blocks(!col_scale_.empty());
@@ -392,7 +351,6 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
   std::shared_ptr<const tiles::DeviceValueLayout> layout_;  ///< null: no values
   Buffer<std::uint32_t> values_;                            ///< of the graph
   Buffer<float> edge_scales_;
-  WorkspaceNeed workspace_;
   WorkspacePart<std::uint32_t> run_values_;  ///< of a run
   WorkspacePart<std::byte> x_units_;         ///< a copy of X, where its rows fill no whole units
   float unit_ = 1;
@@ -410,8 +368,9 @@ class CudaTall final : public PreparedSpmm, public PreparedWindows {
 
 /// Columns in quads take no weights in the matrix unit.
 std::string why_not_quads(const SpmmProblem& problem) {
-  const bool half = bytes_per_element(problem.precision) == 2;
-  if (half && !column_scales(problem).empty()) return "columns without scales only";
+  if (bytes_per_element(problem.precision) == 2 && has_column_scales(problem)) {
+    return "columns without scales only";
+  }
   if (problem.features == 0) return "no features";
   return problem.graph.num_edges() == 0 ? "no edges" : "";
 }
@@ -420,11 +379,8 @@ std::string why_not_quads(const SpmmProblem& problem) {
 
 std::string why_not_tall(const SpmmProblem& problem, const TallPolicy& policy) {
   const bool half = problem.precision == Precision::bf16 || problem.precision == Precision::fp16;
-  if (problem.precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (problem.occasional) return "windows of its own, for occasional runs";
-  if (problem.reduction == Reduction::max || problem.reduction == Reduction::min) {
-    return "sums and means only";
-  }
+  if (has_winners(problem.reduction)) return "sums and means only";
   if (problem.heads > 1) return "one head only";
   if (policy.valued) {
     if (std::string reason = why_not_values(problem); !reason.empty()) return reason;
@@ -467,73 +423,53 @@ std::unique_ptr<const PreparedWindows> prepare_windows(const SpmmProblem& proble
 
 namespace {
 
-template <std::size_t index>
-SpmmKernel kernel_of_policy() {
-  constexpr TallPolicy policy = tall_policies[index];
-  SpmmKernel kernel;
-  kernel.info.name = fmt::format("spmm/cuda/{}", policy.name);
-  kernel.info.description = fmt::format(
-      "windows of {} rows on {}, rows of X gathered once for all of them, {} steps before a "
-      "window is cut{}{}",
-      policy.height,
-      policy.quads   ? "sparse tensor cores (wgmma), columns in an order in which every row is 2:4"
-      : policy.warps ? "mma.sync"
-                     : "wgmma",
-      policy.min_cut_steps,
-      policy.planes == 3 ? ", fp32 in three planes"
-      : policy.valued    ? ", edges with values"
-                         : "",
-      policy.min_uses > 1
-          ? fmt::format(", columns of fewer than {} rows on CUDA cores", policy.min_uses)
-          : "");
-  kernel.info.op = "spmm";
-  kernel.info.device = DeviceKind::cuda;
-  kernel.info.strict = policy.planes == 3;
-  kernel.info.exact_nonfinite = false;
-  kernel.info.repeated_edges = false;
-  kernel.why_not = [](const SpmmProblem& problem) {
-    return why_not_tall(problem, tall_policies[index]);
-  };
-  kernel.predicted_us = [](const SpmmProblem& problem) {
-    return predict_tall_us(problem, tall_policies[index], device_traits(problem.device));
-  };
-  kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
-    return std::make_unique<CudaTall>(problem, tall_policies[index]);
-  };
-  return kernel;
+KernelInfo info_of(const TallPolicy& policy, const char* order, const char* description) {
+  KernelInfo info = windows_info(
+      "spmm", std::string(order) + policy.name,
+      fmt::format(
+          "windows of {} rows on {}, rows of X gathered once for all of them, {} steps before a "
+          "window is cut{}{}{}",
+          policy.height,
+          policy.quads
+              ? "sparse tensor cores (wgmma), columns in an order in which every row is 2:4"
+          : policy.warps ? "mma.sync"
+                         : "wgmma",
+          policy.min_cut_steps,
+          policy.planes == 3 ? ", fp32 in three planes"
+          : policy.valued    ? ", edges with values"
+                             : "",
+          policy.min_uses > 1
+              ? fmt::format(", columns of fewer than {} rows on CUDA cores", policy.min_uses)
+              : "",
+          description));
+  info.strict = policy.planes == 3;
+  return info;
 }
 
-/// The same on windows of rows in another order.
-template <std::size_t index>
-SpmmKernel ordered_kernel_of_policy() {
-  SpmmKernel kernel = kernel_of_policy<index>();
-  kernel.info.name = fmt::format("spmm/cuda/ordered_{}", tall_policies[index].name);
-  kernel.info.description += ", rows in an order of its own";
-  kernel.why_not = [](const SpmmProblem& problem) {
-    std::string reason = why_not_tall(problem, tall_policies[index]);
-    return reason.empty() ? why_not_ordered(problem) : reason;
-  };
-  kernel.predicted_us = [](const SpmmProblem& problem) {
-    return predict_ordered_tall_us(problem, tall_policies[index], device_traits(problem.device));
-  };
-  kernel.prepare = [](const SpmmProblem& problem) -> std::unique_ptr<const PreparedSpmm> {
-    return std::make_unique<CudaTall>(problem, tall_policies[index],
-                                      SomeWindows{.order = row_order(problem)});
-  };
-  return kernel;
+double predict_us(const SpmmProblem& problem, const TallPolicy& policy,
+                  const DeviceTraits& traits) {
+  return predict_tall_us(problem, policy, traits);
+}
+
+std::string why_not_ordered_tall(const SpmmProblem& problem, const TallPolicy& policy) {
+  std::string reason = why_not_tall(problem, policy);
+  return reason.empty() ? why_not_ordered(problem) : reason;
+}
+
+std::unique_ptr<const PreparedSpmm> prepare_ordered(const SpmmProblem& problem,
+                                                    const TallPolicy& policy) {
+  return prepare_some_windows(problem, policy, {.order = row_order(problem)});
 }
 
 }  // namespace
 
 void append_cuda_tall_kernels(std::vector<SpmmKernel>& table) {
-  [&]<std::size_t... i>(std::index_sequence<i...>) {
-    (table.push_back(kernel_of_policy<i>()), ...);
-  }
-  (std::make_index_sequence<tall_policies.size()>{});
-  [&]<std::size_t... i>(std::index_sequence<i...>) {
-    (table.push_back(ordered_kernel_of_policy<ordered_tall_policies[i]>()), ...);
-  }
-  (std::make_index_sequence<ordered_tall_policies.size()>{});
+  append_kernels<why_not_tall, predict_us, prepared<CudaTall>, tall_policies, num_tall_kernels>(
+      table, [](const TallPolicy& policy) { return info_of(policy, "", ""); });
+  append_kernels<why_not_ordered_tall, predict_ordered_tall_us, prepare_ordered,
+                 ordered_tall_policies>(table, [](const TallPolicy& policy) {
+    return info_of(policy, "ordered_", ", rows in an order of its own");
+  });
 }
 
 }  // namespace tessera::ops

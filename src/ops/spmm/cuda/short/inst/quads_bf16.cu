@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/short/instances.cuh"
+// Also for: fp32 fp16
+#include "ops/spmm/cuda/short/kernel.cuh"
 
 namespace tessera::ops {
 

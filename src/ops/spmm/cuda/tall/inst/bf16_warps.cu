@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Also for: fp32 fp16
 #include "ops/spmm/cuda/tall/instances.cuh"
 
 namespace tessera::ops {
 
 template struct TallKernels<TallKey{.precision = Precision::bf16, .warps = true}>;
-template struct TallKernels<TallKey{.precision = Precision::bf16, .scaled = true, .warps = true}>;
 template struct TallKernels<TallKey{.precision = Precision::bf16, .aligned = false, .warps = true}>;
-template struct TallKernels<TallKey{
-    .precision = Precision::bf16, .scaled = true, .aligned = false, .warps = true}>;
 template struct TallKernels<TallKey{.precision = Precision::bf16, .epilogue = true, .warps = true}>;
-template struct TallKernels<TallKey{
-    .precision = Precision::bf16, .scaled = true, .epilogue = true, .warps = true}>;
 template struct TallKernels<TallKey{.precision = Precision::bf16, .valued = true, .warps = true}>;
 template struct TallKernels<TallKey{
     .precision = Precision::bf16, .valued = true, .aligned = false, .warps = true}>;

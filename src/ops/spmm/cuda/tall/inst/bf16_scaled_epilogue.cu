@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// Also for: fp16
 #include "ops/spmm/cuda/tall/instances.cuh"
 
 namespace tessera::ops {
 
 template struct TallKernels<TallKey{
-    .precision = Precision::fp16, .aligned = false, .epilogue = true}>;
+    .precision = Precision::bf16, .scaled = true, .epilogue = true}>;
 template struct TallKernels<TallKey{
-    .precision = Precision::fp16, .height = 128, .aligned = false, .epilogue = true}>;
+    .precision = Precision::bf16, .height = 128, .scaled = true, .epilogue = true}>;
 template struct TallKernels<TallKey{
-    .precision = Precision::fp16, .scaled = true, .aligned = false, .epilogue = true}>;
-template struct TallKernels<TallKey{.precision = Precision::fp16,
+    .precision = Precision::bf16, .scaled = true, .aligned = false, .epilogue = true}>;
+template struct TallKernels<TallKey{.precision = Precision::bf16,
                                     .height = 128,
                                     .scaled = true,
                                     .aligned = false,

@@ -7,13 +7,18 @@
 #include <span>
 #include <string>
 
-#include "ops/spmm/cuda/rows/cut.hpp"
-#include "ops/spmm/cuda/tall/launch.hpp"
-#include "ops/spmm/cuda/tall/policy.hpp"
+#include "ops/rows/cut.hpp"
+#include "ops/spmm/cuda/rows/cost.hpp"
+#include "ops/spmm/cuda/rows/matrix.hpp"
+#include "ops/spmm/cuda/tall/cost.hpp"
+#include "ops/spmm/cuda/weights.hpp"
 #include "ops/spmm/kernel.hpp"
 #include "ops/spmm/row_order.hpp"
+#include "ops/windows/launch.hpp"
 
-/// Kernels on some of a problem's rows, for a plan that gives the others to another kernel.
+/// What other ops take of spmm: its matrix and its windows on the GPU, what weights they hold and
+/// what they are expected to cost; and kernels on some of a problem's rows, for a plan that gives
+/// the others to another kernel.
 namespace tessera::ops {
 
 /// Why a policy of tall windows cannot solve a problem, in words; empty if it can.
@@ -37,12 +42,10 @@ struct TallKernelShape {
 };
 
 /// All windows of a problem, for a kernel of the caller's own.
-class PreparedWindows {
+class PreparedWindows : public PreparedSpmm {
  public:
-  virtual ~PreparedWindows() = default;
   /// What that kernel is started with; `call.y` is not looked at.
   virtual TallLaunch launch(const SpmmCall& call, const WorkspaceView& workspace) const = 0;
-  virtual WorkspaceNeed workspace() const = 0;
 };
 std::unique_ptr<const PreparedWindows> prepare_windows(const SpmmProblem& problem,
                                                        const TallPolicy& policy,
@@ -52,10 +55,11 @@ std::unique_ptr<const PreparedWindows> prepare_windows(const SpmmProblem& proble
 std::string why_not_listed_rows(const SpmmProblem& problem);
 
 /// Some rows, by one of `rows_policies` with lists, which are sorted among `sorted_rows`
-/// neighbours. `follows`: they overlap some windows before.
+/// neighbours. `follows`: they overlap some windows before. `note`: what an explanation adds.
 std::unique_ptr<const PreparedSpmm> prepare_some_rows(const SpmmProblem& problem,
                                                       std::size_t policy, const RowLengths& rows,
-                                                      VertexId sorted_rows, bool follows);
+                                                      VertexId sorted_rows, bool follows,
+                                                      std::string note = {});
 
 /// "rows_8x1x4_listed".
 std::string name_of_rows(std::size_t policy);

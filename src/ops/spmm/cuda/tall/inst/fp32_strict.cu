@@ -3,8 +3,8 @@
 
 namespace tessera::ops {
 
-template struct TallKernels<TallKey{.precision = Precision::fp16, .valued = true}>;
+template struct TallKernels<TallKey{.precision = Precision::fp32, .strict = true}>;
 template struct TallKernels<TallKey{
-    .precision = Precision::fp16, .valued = true, .aligned = false}>;
+    .precision = Precision::fp32, .strict = true, .aligned = false}>;
 
 }  // namespace tessera::ops
