@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
+#include <vector>
 
-#include "ops/check.hpp"
-#include "ops/row_schedule.hpp"
-#include "ops/scales.hpp"
+#include "ops/plan/check.hpp"
+#include "ops/rows/row_schedule.hpp"
+#include "ops/rows/scales.hpp"
 #include "ops/sddmm/edges.hpp"
 #include "ops/sddmm/kernel.hpp"
 #include "tessera/core/parallel.hpp"
+#ifdef TESSERA_WITH_CUDA
+#include "ops/sddmm/cuda/kernels.hpp"
+#endif
 
 namespace tessera::ops {
 namespace {
-
-/// Below this many products a run takes a few microseconds, less than waking threads.
-constexpr std::int64_t min_parallel_work = 1 << 16;
-
-template <class T>
-SddmmFunction of_type(const SddmmFunctions& functions) {
-  if constexpr (std::is_same_v<T, double>) return functions.fp64;
-  if constexpr (std::is_same_v<T, float>) return functions.fp32;
-  if constexpr (std::is_same_v<T, Bfloat16>) return functions.bf16;
-}
 
 template <class T>
 class SddmmByRows final : public PreparedSddmm {
@@ -53,18 +46,16 @@ class SddmmByRows final : public PreparedSddmm {
     operands.edges_stride = edges.stride;
     operands.row_scale = row_scale_.data();
     operands.col_scale = col_scale_.data();
-    const SddmmEdgesTable& table = sddmm_edges();
+    const auto& functions = sddmm_edges().of<T>();
     const SddmmFunction function =
-        of_type<T>(problem_.function == EdgeFunction::dot ? table.dot : table.add);
+        problem_.function == EdgeFunction::dot ? functions.dot : functions.add;
     const auto task = [&](std::int64_t i) {
       function(operands, schedule_.ranges[static_cast<std::size_t>(i)]);
     };
     const auto count = static_cast<std::int64_t>(schedule_.ranges.size());
-    if (graph.num_edges() * std::max<std::int64_t>(problem_.features, 8) >= min_parallel_work) {
-      parallel_tasks(count, task);
-    } else {
-      for (std::int64_t i = 0; i < count; ++i) task(i);
-    }
+    const bool few =
+        graph.num_edges() * std::max<std::int64_t>(problem_.features, 8) < min_parallel_work;
+    parallel_for(count, few ? count : 1, task);
   }
 
  private:
@@ -88,21 +79,29 @@ double predicted_us(const SddmmProblem& problem) {
 }
 
 std::unique_ptr<const PreparedSddmm> prepare(const SddmmProblem& problem) {
-  return visit_precision(problem.precision, [&]<class T>() -> std::unique_ptr<const PreparedSddmm> {
-    return std::make_unique<SddmmByRows<T>>(problem);
-  });
+  return prepare_as<PreparedSddmm, SddmmByRows>(problem.precision, problem);
 }
 
 }  // namespace
 
-std::span<const SddmmKernel> cpu_sddmm_kernels() {
-  static const std::array<SddmmKernel, 1> table = {{
-      {{"sddmm/cpu/rows", "rows in ranges of equal edges, four edges at a time in vector registers",
-        "sddmm", DeviceKind::cpu, true},
-       why_not,
-       predicted_us,
-       prepare},
-  }};
+std::span<const SddmmKernel> sddmm_kernels() {
+  static const std::vector<SddmmKernel> table = [] {
+    std::vector<SddmmKernel> kernels = {
+        {{"sddmm/cpu/rows",
+          "rows in ranges of equal edges, four edges at a time in vector registers", "sddmm",
+          DeviceKind::cpu, true},
+         why_not,
+         predicted_us,
+         prepare},
+    };
+#ifdef TESSERA_WITH_CUDA
+    append_cuda_sddmm_kernels(kernels);
+    append_cuda_list_kernels(kernels);
+    append_cuda_tall_dots_kernels(kernels);
+    append_cuda_short_dots_kernels(kernels);
+#endif
+    return kernels;
+  }();
   return table;
 }
 

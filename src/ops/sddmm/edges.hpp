@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ops/row_schedule.hpp"
+#include "ops/rows/row_schedule.hpp"
 #include "ops/simd/isa.hpp"
 #include "tessera/core/types.hpp"
 
@@ -31,18 +31,13 @@ struct SddmmEdges {
 /// Computes the edges of a range.
 using SddmmFunction = void (*)(const SddmmEdges& operands, const RowRange& range);
 
-/// By how features are stored.
+/// Of features stored as T.
+template <class T>
 struct SddmmFunctions {
-  SddmmFunction fp64 = nullptr;
-  SddmmFunction fp32 = nullptr;
-  SddmmFunction bf16 = nullptr;
-};
-
-struct SddmmEdgesTable {
-  SddmmFunctions dot;
-  SddmmFunctions add;
+  SddmmFunction dot;
+  SddmmFunction add;
 };
 
 }  // namespace tessera::ops
 
-TESSERA_SIMD_TABLE(SddmmEdgesTable, sddmm_edges)
+TESSERA_SIMD_TABLE(ByStorage<SddmmFunctions>, sddmm_edges)

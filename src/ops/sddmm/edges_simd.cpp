@@ -34,13 +34,12 @@ struct DotColumns {
 /// Vector I after the turns, with 0 in lanes that were counted already, even where they are not
 /// numbers. `row` has been moved on by the turns.
 template <class T, int N, int V, bool Overlap, int I>
-TESSERA_INLINE Lanes<ScalarOf<T>, N> load_rest(const T* row,
-                                               const DotColumns<N, V, Overlap>& columns,
-                                               std::integral_constant<int, I>) {
-  using S = ScalarOf<T>;
+TESSERA_INLINE Lanes<SumOf<T>, N> load_rest(const T* row, const DotColumns<N, V, Overlap>& columns,
+                                            std::integral_constant<int, I>) {
+  using S = SumOf<T>;
   if constexpr (Overlap && I == V - 1) {
     Lanes<IndexOf<S>, N> lane;
-    unrolled<N>([&](auto i) __attribute__((always_inline)) { lane[i.value] = i.value; });
+    unrolled<N>([&](auto i) TESSERA_INLINED { lane[i.value] = i.value; });
     const Lanes<S, N> value = load_lanes<N>(row + columns.last);
     return lane >= static_cast<IndexOf<S>>(columns.fresh) ? value : Lanes<S, N>{};
   } else {
@@ -51,7 +50,7 @@ TESSERA_INLINE Lanes<ScalarOf<T>, N> load_rest(const T* row,
 template <int Bytes>
 TESSERA_INLINE void prefetch_bytes(const void* from) {
   constexpr int line = 64;
-  unrolled<(Bytes + line - 1) / line>([&](auto i) __attribute__((always_inline)) {
+  unrolled<(Bytes + line - 1) / line>([&](auto i) TESSERA_INLINED {
     __builtin_prefetch(static_cast<const char*>(from) + i.value * line);
   });
 }
@@ -61,15 +60,15 @@ TESSERA_INLINE void prefetch_bytes(const void* from) {
 template <class T, int Edges, int N, int V, bool Overlap>
 TESSERA_INLINE void multiply_edges(const SddmmEdges& operands, const T* u, EdgeOffset edge,
                                    const DotColumns<N, V, Overlap>& columns,
-                                   Lanes<ScalarOf<T>, N> (&result)[Edges]) {
-  using Vector = Lanes<ScalarOf<T>, N>;
+                                   Lanes<SumOf<T>, N> (&result)[Edges]) {
+  using Vector = Lanes<SumOf<T>, N>;
   constexpr int ways = Edges == 1 ? 4 : 2;
   constexpr int bytes = N * static_cast<int>(sizeof(T));
   const T* v[Edges];
   const T* coming[Edges];
   Vector sums[ways][Edges] = {};
   u += columns.first;
-  unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
+  unrolled<Edges>([&](auto e) TESSERA_INLINED {
     const EdgeOffset here = edge + e.value;
     const EdgeOffset later =
         here + prefetch_distance < operands.num_edges ? here + prefetch_distance : here;
@@ -77,29 +76,27 @@ TESSERA_INLINE void multiply_edges(const SddmmEdges& operands, const T* u, EdgeO
     coming[e.value] = source_of<T>(operands, later) + columns.first;
   });
   for (std::int64_t turn = 0; turn < columns.turns; ++turn) {
-    unrolled<vectors_per_turn<T>>([&](auto i) __attribute__((always_inline)) {
+    unrolled<vectors_per_turn<T>>([&](auto i) TESSERA_INLINED {
       const Vector left = load_lanes<N>(u + i.value * N);
-      unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
+      unrolled<Edges>([&](auto e) TESSERA_INLINED {
         sums[i.value % ways][e.value] += left * load_lanes<N>(v[e.value] + i.value * N);
       });
     });
     u += vectors_per_turn<T> * N;
-    unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
+    unrolled<Edges>([&](auto e) TESSERA_INLINED {
       prefetch_bytes<vectors_per_turn<T> * bytes>(coming[e.value]);
       coming[e.value] += vectors_per_turn<T> * N;
       v[e.value] += vectors_per_turn<T> * N;
     });
   }
-  unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
-    prefetch_bytes<V * bytes>(coming[e.value]);
-  });
-  unrolled<V>([&](auto i) __attribute__((always_inline)) {
+  unrolled<Edges>([&](auto e) TESSERA_INLINED { prefetch_bytes<V * bytes>(coming[e.value]); });
+  unrolled<V>([&](auto i) TESSERA_INLINED {
     const Vector left = load_rest(u, columns, i);
-    unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
+    unrolled<Edges>([&](auto e) TESSERA_INLINED {
       sums[i.value % ways][e.value] += left * load_rest(v[e.value], columns, i);
     });
   });
-  unrolled<Edges>([&](auto e) __attribute__((always_inline)) {
+  unrolled<Edges>([&](auto e) TESSERA_INLINED {
     result[e.value] = sums[0][e.value] + sums[1][e.value];
     if constexpr (ways == 4) result[e.value] += sums[2][e.value] + sums[3][e.value];
   });
@@ -108,8 +105,8 @@ TESSERA_INLINE void multiply_edges(const SddmmEdges& operands, const T* u, EdgeO
 /// The dot products of all edges of a range.
 template <class T, int N, int V, bool Overlap>
 void dot_edges(const SddmmEdges& operands, const RowRange& range, DotColumns<N, V, Overlap> columns,
-               ScalarOf<T>* sums) {
-  using S = ScalarOf<T>;
+               SumOf<T>* sums) {
+  using S = SumOf<T>;
   EdgeOffset edge = range.edge_begin;
   for (VertexId row = range.row_begin; row < range.row_end; ++row) {
     const EdgeOffset row_end = operands.row_offsets[row + 1];
@@ -131,7 +128,7 @@ void dot_edges(const SddmmEdges& operands, const RowRange& range, DotColumns<N, 
 /// The same for columns [begin, end), with the widest vectors that they fill.
 template <class T, int N>
 void dot_columns(const SddmmEdges& operands, const RowRange& range, std::int64_t begin,
-                 std::int64_t end, ScalarOf<T>* sums) {
+                 std::int64_t end, SumOf<T>* sums) {
   if constexpr (N > 1) {
     if (end - begin < N) return dot_columns<T, N / 2>(operands, range, begin, end, sums);
   }
@@ -140,8 +137,8 @@ void dot_columns(const SddmmEdges& operands, const RowRange& range, std::int64_t
   const auto vectors = static_cast<int>((end - rest + N - 1) / N);
   const std::int64_t beyond = rest + vectors * N - end;
   // Fewer columns than a full vector fill at most two of half its width.
-  constexpr int max_vectors = N == lanes<ScalarOf<T>> ? vectors_per_turn<T> : 2;
-  unrolled<max_vectors + 1>([&](auto v) __attribute__((always_inline)) {
+  constexpr int max_vectors = N == lanes<SumOf<T>> ? vectors_per_turn<T> : 2;
+  unrolled<max_vectors + 1>([&](auto v) TESSERA_INLINED {
     if (vectors != v.value) return;
     if (beyond == 0) {
       dot_edges<T>(operands, range, DotColumns<N, v.value, false>{begin, turns, 0, 0}, sums);
@@ -154,8 +151,8 @@ void dot_columns(const SddmmEdges& operands, const RowRange& range, std::int64_t
 
 /// Multiplies results with the scales of their edges.
 template <class T>
-void scale_edges(const SddmmEdges& operands, const RowRange& range, ScalarOf<T>* sums) {
-  using S = ScalarOf<T>;
+void scale_edges(const SddmmEdges& operands, const RowRange& range, SumOf<T>* sums) {
+  using S = SumOf<T>;
   if (operands.row_scale != nullptr) {
     const auto* const row_scale = static_cast<const S*>(operands.row_scale);
     EdgeOffset edge = range.edge_begin;
@@ -176,7 +173,7 @@ void scale_edges(const SddmmEdges& operands, const RowRange& range, ScalarOf<T>*
 
 template <class T>
 void dot_range(const SddmmEdges& operands, const RowRange& range) {
-  using S = ScalarOf<T>;
+  using S = SumOf<T>;
   const std::int64_t width = operands.features / operands.heads;
   S buffer[max_edges_per_range];
   for (std::int64_t head = 0; head < operands.heads; ++head) {
@@ -198,7 +195,7 @@ void dot_range(const SddmmEdges& operands, const RowRange& range) {
 
 template <class T>
 void add_range(const SddmmEdges& operands, const RowRange& range) {
-  for_blocks<T, lanes<ScalarOf<T>>, 4>(0, operands.heads, [&]<int N, int V>(Columns<N, V> columns) {
+  for_blocks<T, lanes<SumOf<T>>, 4>(0, operands.heads, [&]<int N, int V>(Columns<N, V> columns) {
     EdgeOffset edge = range.edge_begin;
     for (VertexId row = range.row_begin; row < range.row_end; ++row) {
       const EdgeOffset row_end = operands.row_offsets[row + 1];
@@ -207,7 +204,7 @@ void add_range(const SddmmEdges& operands, const RowRange& range) {
       for (; edge < end; ++edge) {
         const T* const v = source_of<T>(operands, edge);
         T* const out = static_cast<T*>(operands.edges) + edge * operands.edges_stride;
-        unrolled<V>([&](auto i) __attribute__((always_inline)) {
+        unrolled<V>([&](auto i) TESSERA_INLINED {
           const std::int64_t at = start(columns, i);
           store_lanes<N>(out + at, load_lanes<N>(u + at) + load_lanes<N>(v + at));
         });
@@ -218,10 +215,10 @@ void add_range(const SddmmEdges& operands, const RowRange& range) {
 
 }  // namespace
 
-const SddmmEdgesTable& sddmm_edges_table() {
-  static constexpr SddmmEdgesTable table = {
-      {dot_range<double>, dot_range<float>, dot_range<Bfloat16>},
-      {add_range<double>, add_range<float>, add_range<Bfloat16>}};
+const ByStorage<SddmmFunctions>& sddmm_edges_table() {
+  static constexpr ByStorage<SddmmFunctions> table = {{dot_range<double>, add_range<double>},
+                                                      {dot_range<float>, add_range<float>},
+                                                      {dot_range<Bfloat16>, add_range<Bfloat16>}};
   return table;
 }
 

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <span>
 
-#include "ops/registry.hpp"
+#include "ops/plan/cost_formula.hpp"
+#include "ops/plan/registry.hpp"
 #include "tessera/ops/sddmm.hpp"
 
 namespace tessera::ops {
@@ -40,11 +41,20 @@ struct SddmmProblem {
   }
 };
 
-inline CostShape cost_shape(const SddmmProblem& problem) {
-  const Graph& graph = problem.graph;
-  const auto bytes = static_cast<int>(bytes_per_element(problem.precision));
-  return {static_cast<double>(graph.num_edges()) / std::max(1, graph.num_rows()),
-          static_cast<double>(problem.features) * bytes, bytes};
+inline PassSizes sizes_of(const SddmmProblem& problem) {
+  return {problem.graph, tiles::Side::forward, problem.features, problem.precision};
+}
+
+inline std::int64_t element_bytes(const SddmmProblem& problem) {
+  return static_cast<std::int64_t>(bytes_per_element(problem.precision));
+}
+/// Features of a head.
+inline std::int64_t head_width(const SddmmProblem& problem) {
+  return problem.features / std::max<std::int64_t>(1, problem.heads);
+}
+/// Bytes of a head of a row.
+inline std::int64_t head_bytes(const SddmmProblem& problem) {
+  return head_width(problem) * element_bytes(problem);
 }
 
 /// Distances between the numbers of two edges that kernels on tiles compute with.
@@ -62,7 +72,5 @@ using SddmmKernel = Kernel<SddmmProblem, PreparedSddmm>;
 
 /// Every kernel of this build.
 std::span<const SddmmKernel> sddmm_kernels();
-
-std::span<const SddmmKernel> cpu_sddmm_kernels();
 
 }  // namespace tessera::ops

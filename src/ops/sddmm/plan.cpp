@@ -5,16 +5,15 @@
 
 #include <fmt/format.h>
 
-#include "ops/check.hpp"
-#include "ops/check_options.hpp"
-#include "ops/plan_only.hpp"
-#include "ops/plan_record.hpp"
-#include "ops/planning_scope.hpp"
+#include "ops/plan/check.hpp"
+#include "ops/plan/plan_record.hpp"
+#include "ops/plan/planning_scope.hpp"
 #include "ops/sddmm/kernel.hpp"
 #include "ops/sddmm/trial.hpp"
 #include "ops/spmm/kernel.hpp"
 #include "ops/spmm/trial.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
 
 namespace tessera::ops {
 
@@ -81,16 +80,13 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
   check_enum("function", options.function, EdgeFunction::add);
   check_features(options.features);
   if (options.heads < 1 || options.features % options.heads != 0) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{} features cannot be shared by {} heads", options.features, options.heads),
-        "heads", "choose a number of heads that divides the features");
+    refuse(fmt::format("{} features cannot be shared by {} heads", options.features, options.heads),
+           "heads", "choose a number of heads that divides the features");
   }
   if (options.function == EdgeFunction::add && options.features != options.heads) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("add needs one feature per head, not {} features for {} heads",
-                            options.features, options.heads),
-                "heads", "set heads to the number of features");
+    refuse(fmt::format("add needs one feature per head, not {} features for {} heads",
+                       options.features, options.heads),
+           "heads", "set heads to the number of features");
   }
   auto record = std::make_shared<SddmmRecord>();
   record->graph = graph;
@@ -99,17 +95,14 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
   problem.set_place(options.place());
   const PlanningScope planning(graph, options, options.backward, true);
   auto choice = make_choice<SddmmTrial>(sddmm_kernels(), problem, options);
-  record->kernel = &choice.kernel->info;
-  record->decision = std::move(choice.decision);
-  record->forward = std::move(choice.prepared);
+  record->forward = record->take(choice);
   WorkspaceNeed need;
   if (options.backward) {
     plan_gradients(*record);
     need.cover(record->grad_u->workspace());
     need.cover(record->grad_v->workspace());
   }
-  record->workspace.emplace(need, options.place(), options.own_workspace);
-  return PlanAccess::make(std::shared_ptr<const SddmmRecord>(std::move(record)));
+  return PlanAccess::finish(std::move(record), need);
 }
 
 void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, Stream stream,
@@ -122,8 +115,7 @@ void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, S
   check.matrix(u, "u", {type, graph.num_rows(), options.features});
   check.matrix(v, "v", {type, graph.num_cols(), options.features});
   check.matrix(edges, "edges", {type, graph.num_edges(), options.heads});
-  check.apart(edges, "edges", u, "u");
-  check.apart(edges, "edges", v, "v");
+  check.apart(edges, "edges", {{u, "u"}, {v, "v"}});
   if (plans_only()) return;
   const OnDevice current(options.device);
   const WorkspaceUse use(*record.workspace, workspace, stream);

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 
 #include "ops/cuda/boundaries.hpp"
-#include "ops/scratch_operand.hpp"
+#include "ops/plan/trial_operands.hpp"
+#include "ops/plan/tune.hpp"
 #include "ops/sddmm/kernel.hpp"
-#include "ops/tune.hpp"
 
 namespace tessera::ops {
 
@@ -40,12 +40,13 @@ class SddmmWithFallback final : public PreparedSddmm {
 };
 
 /// What the registry needs of sddmm: see spmm/trial.hpp.
-class SddmmTrial {
+class SddmmTrial : public TrialOperands {
  public:
   SddmmTrial(const SddmmProblem& problem, const Place& place)
-      : u_(problem.precision, problem.graph.num_rows(), problem.features, place),
-        v_(problem.precision, problem.graph.num_cols(), problem.features, place),
-        edges_(problem.precision, problem.graph.num_edges(), problem.heads, place) {}
+      : TrialOperands(place),
+        u_(matrix(problem.precision, problem.graph.num_rows(), problem.features)),
+        v_(matrix(problem.precision, problem.graph.num_cols(), problem.features)),
+        edges_(matrix(problem.precision, problem.graph.num_edges(), problem.heads)) {}
 
   void run(const PreparedSddmm& prepared, Stream stream) { prepared.run(u_, v_, edges_, stream); }
 
@@ -72,7 +73,7 @@ class SddmmTrial {
   }
 
  private:
-  ScratchOperand u_, v_, edges_;
+  Operand u_, v_, edges_;
 };
 
 }  // namespace tessera::ops

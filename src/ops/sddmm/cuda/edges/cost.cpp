@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/sddmm/cuda/edges/cost.hpp"
+#include "ops/sddmm/cuda/cost.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
-#include "ops/gathers.hpp"
-#include "ops/tuning.hpp"
+#include "ops/plan/gathers.hpp"
+#include "ops/plan/tuning.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -33,77 +32,70 @@ struct EdgesCoefficients {
   double moved_share;   ///< of the time that U, V and the results take from and to memory
   double power;         ///< the slowest of all counts, and a little of the others
   double sums_per_us;
-  /// Streams of rows: what gathering takes, instructions per edge and per feature of a lane, and
-  /// how many times what comes of both each policy takes.
+  /// Streams of rows: what gathering takes, instructions of an edge and of each feature of a lane.
   double stream_start_us;  ///< more than others need to begin
   GatherRates stream_gathers;
   double stream_edge, stream_feature;
   double stream_power;
-  PolicyFactors<stream_policies.size()> stream_factors;
+  double full_stream, half_stream;  ///< how many times what comes of both
   PolicyFactors<vector_policies.size()> factors;
 
-  EdgesCoefficients scaled(DeviceRatio ratio) const {
-    EdgesCoefficients scaled = *this;
-    scaled.memory_bytes_per_us *= ratio.memory;
-    scaled.gathers = gathers.scaled(ratio.processors, ratio.memory);
-    scaled.sums_per_us *= ratio.memory;
-    scaled.stream_gathers = stream_gathers.scaled(ratio.processors, ratio.memory);
-    return scaled;
+  void scale(DeviceRatio ratio) {
+    memory_bytes_per_us *= ratio.memory;
+    gathers.scale(ratio);
+    sums_per_us *= ratio.memory;
+    stream_gathers.scale(ratio);
   }
 };
 
-constexpr std::array<Fitted<EdgesCoefficients>, 1> coefficients = {
-    {{fitted_on_h200(
-          "2026-11-17",
-          "58 graphs of 34 to 1.8 M vertices at 32 and 128 features; what caches give, and "
-          "streams, to 24 of 12,000 to 980,000 vertices at 32 to 256"),
-      {.launch_us = 7.1,
-       .memory_bytes_per_us = 4.1e6,
-       .latency_us = 0.558,
-       .kept_latency_us = 0.553,
-       .round_us = 0.672,
-       .kept_round_us = 0.554,
-       .half_round = 0.949,
-       .both_ends = 1.47,
-       .chunks_of_both = 1.43,
-       .first_wave = 0.998,
-       .last_wave = 0.732,
-       .instructions_per_us = 1830,
-       .per_feature = 1.398,
-       .per_kept_vector = 5.549,
-       .per_edge = 8.669,
-       .per_tile = 82.984,
-       .gathers = {.near_bytes_per_us = 15.2e6,
-                   .cached_bytes_per_us = 9.38e6,
-                   .missed_bytes_per_us = 3.8e6,
-                   .near_bytes = 147e3,
-                   .cached_bytes = 44.6e6,
-                   .window_bytes = std::numeric_limits<double>::infinity()},
-       .moved_share = 0.956,
-       .power = 1.973,
-       .sums_per_us = 4e5,
-       .stream_start_us = 1.5,
-       .stream_gathers = {.near_bytes_per_us = 13.3e6,
-                          .cached_bytes_per_us = 8.74e6,
-                          .missed_bytes_per_us = 7e6,
-                          .near_bytes = 147e3,
-                          .cached_bytes = 44.6e6,
-                          .window_bytes = std::numeric_limits<double>::infinity()},
-       .stream_edge = 14.14,
-       .stream_feature = 1.266,
-       .stream_power = 1.663,
-       .stream_factors = {{0.97, 0.982, 0.949, 0.992, 0.995, 0.96, 0.952},
-                          {1.039, 1.086, 1.134, 1.03, 1.03, 1.032, 1}},
-       .factors = {{1,     1,     1.2,  1.011, 0.968, 1.122, 0.856, 1.085, 0.7,   0.94,  1.187,
-                    0.846, 1.088, 1.03, 0.958, 0.96,  1.069, 1.091, 0.84,  0.833, 0.907, 0.92},
-                   {1,     1.14, 1.05,  1.022, 0.816, 1.251, 0.889, 0.958, 0.856, 1.084, 1.21,
-                    0.875, 1.14, 1.039, 0.864, 1,     1,     1,     0.987, 0.888, 1.007, 1}}}}}};
+constexpr Fitted<EdgesCoefficients> coefficients = {
+    fitted_on_h200("2026-11-17",
+                   "58 graphs of 34 to 1.8 M vertices at 32 and 128 features; what caches give, to "
+                   "24 of 12,000 to 980,000 vertices at 32 to 256"),
+    {.launch_us = 7.1,
+     .memory_bytes_per_us = 4.1e6,
+     .latency_us = 0.558,
+     .kept_latency_us = 0.553,
+     .round_us = 0.672,
+     .kept_round_us = 0.554,
+     .half_round = 0.949,
+     .both_ends = 1.47,
+     .chunks_of_both = 1.43,
+     .first_wave = 0.998,
+     .last_wave = 0.732,
+     .instructions_per_us = 1830,
+     .per_feature = 1.398,
+     .per_kept_vector = 5.549,
+     .per_edge = 8.669,
+     .per_tile = 82.984,
+     .gathers = {.near_bytes_per_us = 15.2e6,
+                 .cached_bytes_per_us = 9.38e6,
+                 .missed_bytes_per_us = 3.8e6,
+                 .near_bytes = 147e3,
+                 .cached_bytes = 44.6e6,
+                 .window_bytes = std::numeric_limits<double>::infinity()},
+     .moved_share = 0.956,
+     .power = 1.973,
+     .sums_per_us = 4e5,
+     .stream_start_us = 1.5,
+     .stream_gathers = {.near_bytes_per_us = 13.3e6,
+                        .cached_bytes_per_us = 8.74e6,
+                        .missed_bytes_per_us = 7e6,
+                        .near_bytes = 147e3,
+                        .cached_bytes = 44.6e6,
+                        .window_bytes = std::numeric_limits<double>::infinity()},
+     .stream_edge = 14.14,
+     .stream_feature = 1.266,
+     .stream_power = 1.663,
+     .full_stream = 0.949,
+     .half_stream = 1.134,
+     .factors = {{1, 1, 1.2, 0.968, 0.856, 0.7, 0.846, 1.088, 1.03, 0.96, 0.84, 0.833},
+                 {1, 1.14, 1.05, 0.816, 0.889, 0.856, 0.875, 1.14, 1.039, 1, 0.987, 0.888}}}};
 
 /// Blocks that a processor holds at once, by the registers that nvcc 13.0 gives the kernels for
 /// sm_90 (plain ones: one head, no scales).
 constexpr PolicyFactors<vector_policies.size()> resident_blocks = {
-    {8, 6, 4, 4, 4, 3, 6, 4, 3, 4, 3, 4, 3, 3, 4, 2, 3, 3, 4, 4, 4, 4},
-    {5, 5, 3, 3, 4, 2, 5, 3, 3, 4, 2, 4, 2, 2, 3, 2, 2, 2, 3, 4, 4, 4}};
+    {8, 6, 4, 4, 6, 3, 4, 3, 3, 2, 4, 4}, {5, 5, 3, 4, 5, 3, 4, 2, 2, 2, 3, 4}};
 
 /// For policies with single features, from what a lane holds.
 constexpr double scalar_resident_blocks = 4;
@@ -169,18 +161,16 @@ double issuing_us(const SddmmProblem& problem, const EdgesPolicy& policy, const 
          (shape.chunks * policy.edges * per_edge + fit.per_tile) / instructions_per_us;
 }
 
-double row_bytes(const SddmmProblem& problem) {
-  return static_cast<double>(problem.features * element_bytes(problem));
+/// From and to memory: U, V and the results, a number per edge and head.
+double moved_us(const PassSizes& sizes, double heads, const EdgesCoefficients& fit) {
+  const double moved = sizes.vertices * sizes.row_bytes + sizes.edges * heads * sizes.element_bytes;
+  return fit.moved_share * moved / fit.memory_bytes_per_us;
 }
 
-double source_bytes(const SddmmProblem& problem) {
-  return static_cast<double>(problem.graph.num_cols()) * row_bytes(problem);
-}
-
-double moving_us(const SddmmProblem& problem, const GatherRates& gathers) {
-  const double bytes = row_bytes(problem);
-  return static_cast<double>(problem.graph.num_edges()) * bytes *
-         gathers.us_per_byte_beside_targets(problem.graph, bytes);
+double gathering_us(const SddmmProblem& problem, const GatherRates& gathers) {
+  const PassSizes sizes = sizes_of(problem);
+  return sizes.edges * sizes.row_bytes *
+         gathers.us_per_byte_beside_targets(problem.graph, sizes.row_bytes);
 }
 
 }  // namespace
@@ -194,55 +184,45 @@ int tiles_per_warp(EdgeOffset num_edges, int tile, const DeviceTraits& traits) {
 
 double predict_edges_us(const SddmmProblem& problem, const EdgesPolicy& policy,
                         std::int64_t vector_bytes, const DeviceTraits& traits) {
-  const EdgesCoefficients fit = coefficients_for(coefficients, traits);
+  const EdgesCoefficients fit = coefficients.on(traits);
   const Shape shape = shape_of(problem, policy, vector_bytes);
-  const auto edges = static_cast<double>(problem.graph.num_edges());
-  const auto results = edges * static_cast<double>(problem.heads * element_bytes(problem));
-  const double target_bytes = static_cast<double>(problem.graph.num_rows()) * row_bytes(problem);
-  const double moved = target_bytes + source_bytes(problem) + results;
-  const double sum =
-      std::pow(waiting_us(problem, policy, shape, fit, traits), fit.power) +
-      std::pow(issuing_us(problem, policy, shape, fit, traits.processors), fit.power) +
-      std::pow(moving_us(problem, fit.gathers), fit.power) +
-      std::pow(fit.moved_share * moved / fit.memory_bytes_per_us, fit.power);
-  const double factor = fit.factors.of(vector_policies, policy, element_bytes(problem) == 2);
-  return fit.launch_us + factor * std::pow(sum, 1 / fit.power);
+  const PassSizes sizes = sizes_of(problem);
+  const double us = side_by_side({waiting_us(problem, policy, shape, fit, traits),
+                                  issuing_us(problem, policy, shape, fit, traits.processors),
+                                  gathering_us(problem, fit.gathers),
+                                  moved_us(sizes, static_cast<double>(problem.heads), fit)},
+                                 fit.power);
+  return fit.launch_us + fit.factors.of(vector_policies, policy, sizes.half()) * us;
 }
 
-int stream_steps(const Graph& graph, const StreamPolicy& policy, const DeviceTraits& traits) {
+int stream_steps(const Graph& graph, const DeviceTraits& traits) {
   // Where neighbouring targets share sources, warps of a block should have them at the same time:
   // 32 edges each. Elsewhere longer runs keep rows of U longer, as long as there are enough of them
   // that the last ones, which end one after the other, are a small part of all.
   constexpr double sharing = 0.45;
   const bool shares = gather_shares(graph, tiles::Side::forward, 0, 0).near > sharing;
-  const double steps_of_32_edges = policy.lanes / stream_edges;
-  const double most = (shares ? 1 : 4) * steps_of_32_edges;
-  const double runs = traits.processors * 24.0 * (32.0 / policy.lanes) * 4;
+  const double most = shares ? 1 : 4;
+  const double runs = traits.processors * 24.0 * (32.0 / stream_lanes) * 4;
   const double steps = static_cast<double>(graph.num_edges()) / (runs * stream_edges);
   return static_cast<int>(std::clamp(steps, 1.0, most));
 }
 
-double predict_stream_us(const SddmmProblem& problem, const StreamPolicy& policy,
-                         const DeviceTraits& traits) {
-  const EdgesCoefficients fit = coefficients_for(coefficients, traits);
-  const auto edges = static_cast<double>(problem.graph.num_edges());
-  const double bytes = row_bytes(problem);
-  const double gathering = moving_us(problem, fit.stream_gathers);
-  const double lane_features = 16.0 * policy.vectors / static_cast<double>(element_bytes(problem));
-  const double issuing = edges * policy.lanes / 32 *
+double predict_stream_us(const SddmmProblem& problem, const DeviceTraits& traits) {
+  const EdgesCoefficients fit = coefficients.on(traits);
+  const PassSizes sizes = sizes_of(problem);
+  const double lane_features = 16.0 * stream_vectors / sizes.element_bytes;
+  const double issuing = sizes.edges * stream_lanes / 32 *
                          (fit.stream_edge + fit.stream_feature * lane_features) /
                          (traits.processors * 4 * fit.instructions_per_us);
-  const double moved = static_cast<double>(problem.graph.num_rows()) * bytes +
-                       source_bytes(problem) + edges * static_cast<double>(element_bytes(problem));
-  const double sum = std::pow(gathering, fit.stream_power) + std::pow(issuing, fit.stream_power) +
-                     std::pow(fit.moved_share * moved / fit.memory_bytes_per_us, fit.stream_power);
-  const bool half = element_bytes(problem) == 2;
+  const double us =
+      side_by_side({gathering_us(problem, fit.stream_gathers), issuing, moved_us(sizes, 1, fit)},
+                   fit.stream_power);
   return fit.launch_us + fit.stream_start_us +
-         fit.stream_factors.of(stream_policies, policy, half) * std::pow(sum, 1 / fit.stream_power);
+         (sizes.half() ? fit.half_stream : fit.full_stream) * us;
 }
 
 double predict_edge_sums_us(const SddmmProblem& problem, const DeviceTraits& traits) {
-  const EdgesCoefficients fit = coefficients_for(coefficients, traits);
+  const EdgesCoefficients fit = coefficients.on(traits);
   return fit.launch_us + static_cast<double>(problem.graph.num_edges()) *
                              static_cast<double>(problem.heads) / fit.sums_per_us;
 }

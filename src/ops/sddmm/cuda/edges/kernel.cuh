@@ -3,10 +3,10 @@
 
 #include <utility>
 
+#include "cuda/edge_rows.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/precision.cuh"
 #include "cuda/vectors.cuh"
-#include "ops/sddmm/cuda/edges/edge_ends.cuh"
 #include "ops/sddmm/cuda/edges/launch.hpp"
 #include "ops/sddmm/cuda/group_sums.cuh"
 
@@ -17,6 +17,47 @@
 /// so that rows which neighbours in the graph share are found in the first-level cache. Every dot
 /// product is summed in an order that the policy alone decides: same bits every time.
 namespace tessera::ops {
+
+/// The ends of one edge.
+struct EdgeEnds {
+  VertexId kept = 0;
+  VertexId gathered = 0;
+
+  __device__ EdgeEnds(VertexId of_target, VertexId of_source)
+      : kept(of_target), gathered(of_source) {}
+  /// Past the last edge, of the last.
+  __device__ EdgeEnds(const EdgesLaunch& launch, EdgeOffset edge) {
+    edge = min(edge, launch.num_edges - 1);
+    kept = cuda::row_of_edge(launch.edge_rows, edge);
+    gathered = __ldcs(launch.indices + edge);
+  }
+
+  __device__ float scale(const EdgesLaunch& launch) const {
+    const float of_kept = launch.kept.scale == nullptr ? 1.0f : __ldg(launch.kept.scale + kept);
+    const float of_gathered =
+        launch.gathered.scale == nullptr ? 1.0f : __ldg(launch.gathered.scale + gathered);
+    return of_kept * of_gathered;
+  }
+};
+
+/// An edge whose ends are asked for while the edges before it are computed.
+class AwaitedEdge {
+ public:
+  /// Past the last edge, the last.
+  __device__ void ask(const EdgesLaunch& launch, EdgeOffset edge) {
+    edge = min(edge, launch.num_edges - 1);
+    row_ = cuda::ask_for_row(launch.edge_rows, edge);
+    source_ = __ldcs(launch.indices + edge);
+  }
+  __device__ EdgeEnds ends(const EdgesLaunch& launch, EdgeOffset edge) const {
+    edge = min(edge, launch.num_edges - 1);
+    return {cuda::row_of_edge(launch.edge_rows, edge, row_), source_};
+  }
+
+ private:
+  uint2 row_ = {};
+  VertexId source_ = 0;
+};
 
 /// The dot products of a group's edges, a batch at a time.
 template <EdgesPolicy policy, class T, bool aligned>
@@ -260,7 +301,7 @@ constexpr auto make_edges_functions() {
 }
 
 template <EdgesKey key>
-std::span<const EdgesFunction> EdgesKernels<key>::all() {
+std::span<const EdgesFunction> EdgesKernels<key>::get() {
   using T = cuda::Stored<key.precision>;
   if constexpr (key.vectors) {
     static constexpr auto functions = make_edges_functions<vector_policies, T, true>();

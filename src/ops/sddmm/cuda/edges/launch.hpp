@@ -48,13 +48,13 @@ struct EdgesKey {
 /// One for each of `vector_policies` or `scalar_policies`. Compiled in units of their own (inst/).
 template <EdgesKey key>
 struct EdgesKernels {
-  static std::span<const EdgesFunction> all();
+  static std::span<const EdgesFunction> get();
 };
 
-/// One for each of `stream_policies`: edges in CSR's order, one head, no scales.
+/// The kernel of stream.cuh: edges in CSR's order, one head, no scales.
 template <Precision precision>
-struct EdgeStreams {
-  static std::span<const EdgesFunction> all();
+struct EdgeStream {
+  static EdgesFunction get();
 };
 
 /// E[e][h] = U[i][h] + V[j][h].

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 namespace tessera::ops {
@@ -36,16 +37,22 @@ inline constexpr int edges_block_threads = 256;
 inline constexpr int edges_block_warps = edges_block_threads / 32;
 
 /// For vectors of 16 bytes. Few edges a group make more warps, which small graphs want.
-inline constexpr std::array<EdgesPolicy, 22> vector_policies = {{
-    {1, 1, 1, 1, true},   {2, 1, 2, 2, true},   {4, 1, 4, 4, true},   {4, 2, 4, 2, true},
-    {4, 2, 4, 2, false},  {4, 4, 4, 2, true},   {8, 1, 2, 2, true},   {8, 1, 8, 4, true},
-    {8, 1, 8, 4, false},  {8, 2, 2, 2, true},   {8, 2, 8, 4, true},   {8, 2, 8, 2, false},
-    {8, 4, 2, 2, true},   {8, 4, 8, 2, true},   {8, 4, 8, 1, false},  {8, 8, 8, 1, true},
-    {16, 4, 2, 2, true},  {16, 4, 16, 2, true}, {16, 1, 4, 4, false}, {16, 2, 8, 2, false},
-    {32, 1, 4, 4, false}, {32, 2, 8, 2, false},
+inline constexpr std::array<EdgesPolicy, 12> vector_policies = {{
+    {1, 1, 1, 1, true},
+    {2, 1, 2, 2, true},
+    {4, 1, 4, 4, true},
+    {4, 2, 4, 2, false},
+    {8, 1, 2, 2, true},
+    {8, 1, 8, 4, false},
+    {8, 2, 8, 2, false},
+    {8, 4, 2, 2, true},
+    {8, 4, 8, 2, true},
+    {8, 8, 8, 1, true},
+    {16, 1, 4, 4, false},
+    {16, 2, 8, 2, false},
 }};
 
-/// For single features.
+/// For single features, by the width of heads.
 inline constexpr std::array<EdgesPolicy, 4> scalar_policies = {{
     {1, 1, 1, 1, true},
     {4, 1, 4, 4, true},
@@ -53,41 +60,16 @@ inline constexpr std::array<EdgesPolicy, 4> scalar_policies = {{
     {32, 4, 8, 2, true},
 }};
 
-/// How a group of `lanes` lanes goes along consecutive edges: a lane holds `vectors` vectors of 16
-/// bytes of each row, which is as long as all of them together, and the rows of `depth` edges are
-/// on their way. More edges ahead want more registers, of which fewer blocks fit on a processor.
-struct StreamPolicy {
-  int lanes = 32;
-  int vectors = 1;
-  int depth = 4;
-  int blocks = 8;       ///< that the registers of a processor should have room for
-  int half_blocks = 6;  ///< the same for 16-bit features, which take twice the room once widened
-
-  constexpr int row_bytes() const { return 16 * lanes * vectors; }
-  friend constexpr bool operator==(const StreamPolicy&, const StreamPolicy&) = default;
-};
-
+/// Streams (stream.cuh): eight lanes hold a row of 256 bytes and go along consecutive edges, eight
+/// at each step, with the rows of two edges ahead.
+inline constexpr int stream_lanes = 8;
+inline constexpr int stream_vectors = 2;
+inline constexpr int stream_depth = 2;
+inline constexpr int stream_edges = 8;
+inline constexpr int stream_row_bytes = 16 * stream_lanes * stream_vectors;
 inline constexpr int stream_block_threads = 128;
-inline constexpr int stream_edges = 8;  ///< of a group at each step
 
-/// For rows of 128 bytes to a kilobyte.
-inline constexpr std::array<StreamPolicy, 7> stream_policies = {{
-    {8, 1, 4, 7, 6},
-    {16, 1, 4, 7, 6},
-    {8, 2, 2, 7, 5},
-    {32, 1, 4, 7, 6},
-    {32, 1, 2, 9, 7},
-    {16, 2, 2, 7, 5},
-    {32, 2, 2, 7, 5},
-}};
-
-template <std::size_t size>
-constexpr bool all_valid(const std::array<EdgesPolicy, size>& policies) {
-  for (const EdgesPolicy& policy : policies) {
-    if (!policy.valid()) return false;
-  }
-  return true;
-}
-static_assert(all_valid(vector_policies) && all_valid(scalar_policies));
+static_assert(std::ranges::all_of(vector_policies, &EdgesPolicy::valid) &&
+              std::ranges::all_of(scalar_policies, &EdgesPolicy::valid));
 
 }  // namespace tessera::ops

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/sddmm/cuda/lists/cost.hpp"
+#include "ops/sddmm/cuda/cost.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
+#include <span>
+#include <vector>
 
-#include "ops/sddmm/cuda/lists/loads.hpp"
-#include "ops/tuning.hpp"
+#include "ops/plan/gathers.hpp"
+#include "ops/plan/tuning.hpp"
+#include "tiles/hub_windows.hpp"
+#include "tiles/sample.hpp"
 
 namespace tessera::ops {
 namespace {
 
 struct ListCoefficients {
-  double start_us;        ///< until the first row is asked for
-  double more_shares_us;  ///< more, where a processor has several shares
+  double start_us;  ///< until the first row is asked for
   /// What rows take on their way to registers: from the first-level cache, from the second, and
   /// from memory.
   double near_bytes_per_us;
@@ -27,55 +31,156 @@ struct ListCoefficients {
   double edge_us;
   double widened_us;
   double place_us;
-  double power;  ///< the slowest of all counts, and some of the others
-  /// Where rows are always on their way the others count less.
-  double ahead_power;
-  double ahead_second_bytes_per_us;
-  double ahead_widened_us;
-  double uneven_share;  ///< of what the longest of single shares takes more than their mean
-  std::array<double, list_policies.size()> factors;  ///< in the order of `list_policies`
+  double power;         ///< the slowest of all counts, and some of the others
+  double uneven_share;  ///< of what the longest share takes more than their mean
+  double rows_factor, hubs_factor;
 
-  ListCoefficients scaled(DeviceRatio ratio) const {
-    ListCoefficients scaled = *this;
-    scaled.near_bytes_per_us *= ratio.processors;
-    scaled.second_bytes_per_us *= ratio.processors;
-    scaled.ahead_second_bytes_per_us *= ratio.processors;
-    scaled.memory_bytes_per_us *= ratio.memory;
-    scaled.edge_us /= ratio.processors;
-    scaled.widened_us /= ratio.processors;
-    scaled.ahead_widened_us /= ratio.processors;
-    scaled.place_us /= ratio.processors;
-    return scaled;
+  void scale(DeviceRatio ratio) {
+    near_bytes_per_us *= ratio.processors;
+    second_bytes_per_us *= ratio.processors;
+    memory_bytes_per_us *= ratio.memory;
+    edge_us /= ratio.processors;
+    widened_us /= ratio.processors;
+    place_us /= ratio.processors;
   }
 };
 
-constexpr std::array<Fitted<ListCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-18",
-                     "46 graphs of 7,575 to 1.7 M vertices, most of them at 128 features, in fp32 "
-                     "and bf16; 13 of them at 64 or 256"),
-      {.start_us = 7.9,
-       .more_shares_us = 2.7,
-       .near_bytes_per_us = 13.4e6,
-       .second_bytes_per_us = 15.7e6,
-       .memory_bytes_per_us = 4.6e6,
-       .near_bytes = 200e3,
-       .second_bytes = 40e6,
-       .scattered = 1.05,
-       .edge_us = 11.2e-6,
-       .widened_us = 4.9e-8,
-       .place_us = 5.1e-6,
-       .power = 1.77,
-       .ahead_power = 2.4,
-       .ahead_second_bytes_per_us = 11.5e6,
-       .ahead_widened_us = 1.09e-7,
-       .uneven_share = 0.42,
-       .factors = {0.978, 0.961, 0.982, 1.012, 0.945, 0.987, 1.07}}}}};
+constexpr Fitted<ListCoefficients> coefficients = {
+    fitted_on_h200("2026-11-18",
+                   "46 graphs of 7,575 to 1.7 M vertices, most of them at 128 features, in fp32 "
+                   "and bf16; 13 of them at 64 or 256"),
+    {.start_us = 7.9,
+     .near_bytes_per_us = 13.4e6,
+     .second_bytes_per_us = 15.7e6,
+     .memory_bytes_per_us = 4.6e6,
+     .near_bytes = 200e3,
+     .second_bytes = 40e6,
+     .scattered = 1.05,
+     .edge_us = 11.2e-6,
+     .widened_us = 4.9e-8,
+     .place_us = 5.1e-6,
+     .power = 1.77,
+     .uneven_share = 0.42,
+     .rows_factor = 0.961,
+     .hubs_factor = 0.945}};
 
-double factor_of(const ListCoefficients& fit, const ListPolicy& policy) {
-  for (std::size_t i = 0; i < list_policies.size(); ++i) {
-    if (list_policies[i] == policy) return fit.factors[i];
+/// How many rows caches hold.
+struct CachedRows {
+  double near = 0;    ///< the first-level cache of a processor
+  double second = 0;  ///< the second-level cache
+};
+
+/// Rows of both ends that the caches do not have, for each edge of a list.
+struct ListLoads {
+  double second = 0;  ///< come from the second-level cache or from memory
+  double memory = 0;  ///< come from memory
+};
+
+/// Rows that have edges.
+double rows_with_edges(const Graph& graph) {
+  return static_cast<double>(row_degrees(graph)->rows_beyond(0));
+}
+
+/// Of a window's distinct sources, the share of those shared by its rows that a cache with so much
+/// room has: those stay longest that most rows share.
+double kept_share(double room, double sources) {
+  return std::pow(std::min(1.0, room / std::max(1.0, sources)), 0.6);
+}
+
+/// Windows of rows that follow each other, and their distinct sources.
+class Windows {
+ public:
+  explicit Windows(const Graph& graph)
+      : offsets_(graph.row_offsets().span()),
+        sampled_(tiles::sampled_columns(graph, tiles::Side::forward)) {
+    const auto edges = static_cast<double>(graph.num_edges());
+    for (std::size_t i = 1; i < heights.size(); ++i) {
+      const double columns = tiles::sample_windows(graph, heights[i], tiles::Side::forward).columns;
+      distinct_[i] = std::min(distinct_[i - 1], columns / edges);
+    }
   }
-  return 1;
+
+  /// Distinct sources of windows of so many rows, for each edge: between what is known.
+  double distinct(double rows) const {
+    const auto next = std::lower_bound(heights.begin(), heights.end(), rows);
+    if (next == heights.begin()) return distinct_.front();
+    if (next == heights.end()) return distinct_.back();
+    const std::size_t i = static_cast<std::size_t>(next - heights.begin());
+    const double share =
+        std::log(rows / heights[i - 1]) / std::log(double(heights[i]) / heights[i - 1]);
+    return distinct_[i - 1] + share * (distinct_[i] - distinct_[i - 1]);
+  }
+
+  /// Sources that a cache with room for so many does not have, for each edge.
+  double missed(double room) const {
+    constexpr int height = tiles::chosen_windows.height;
+    const std::int64_t windows = (num_rows() + height - 1) / height;
+    const auto count = static_cast<std::int64_t>(sampled_->size());
+    double missed = 0, seen = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t first = windows * i / count * height;
+      const double edges = edges_of(first, first + height);
+      if (edges == 0) continue;
+      const double columns = (*sampled_)[static_cast<std::size_t>(i)];
+      const double around = edges_of(first, windows * (i + 1) / count * height);
+      missed += around * missed_of(edges / height, columns / edges / distinct(height), room);
+      seen += around;
+    }
+    return seen == 0 ? 1 : missed / seen;
+  }
+
+ private:
+  std::int64_t num_rows() const { return static_cast<std::int64_t>(offsets_.size()) - 1; }
+  double edges_of(std::int64_t first, std::int64_t end) const {
+    return static_cast<double>(offsets_[static_cast<std::size_t>(std::min(num_rows(), end))] -
+                               offsets_[static_cast<std::size_t>(first)]);
+  }
+  /// Where rows have such a degree, and so many times the distinct sources of others: in windows
+  /// of the height that shares most.
+  double missed_of(double degree, double times, double room) const {
+    double least = 1;
+    for (double rows = 1; rows <= heights.back(); rows *= 2) {
+      const double distinct_sources = std::min(1.0, times * distinct(rows));
+      const double kept = kept_share(room, distinct_sources * degree * rows);
+      least = std::min(least, 1 - kept * (1 - distinct_sources));
+    }
+    return least;
+  }
+
+  static constexpr std::array heights = {1, 8, 16, 64, 128, 256};
+  std::span<const EdgeOffset> offsets_;
+  std::shared_ptr<const std::vector<std::int32_t>> sampled_;
+  std::array<double, heights.size()> distinct_ = {1, 1, 1, 1, 1, 1};
+};
+
+/// Rows of V that the first-level cache does not have where rows stand with those of the same hub.
+double loads_by_hubs(const Graph& graph, double near) {
+  double loads = 0;
+  const auto windows = tiles::sampled_hub_windows(graph);
+  for (const tiles::HubWindow& each : *windows) {
+    const double shared = each.edges == 0 ? 0 : 1 - double(each.columns) / each.edges;
+    loads += 1 - shared * kept_share(near, each.columns);
+  }
+  return loads / static_cast<double>(windows->size());
+}
+
+/// Estimated from windows of the graph and from the degrees of its rows: a plan does not bring the
+/// edges of a graph that lies on a GPU.
+ListLoads list_loads(const Graph& graph, ListOrder order, const CachedRows& cached) {
+  if (graph.num_edges() == 0) return {};
+  const double targets = rows_with_edges(graph) / static_cast<double>(graph.num_edges());
+  ListLoads loads;
+  double asked = asked_afar(graph);
+  if (order == ListOrder::hubs) {
+    asked = graph.is_square() ? loads_by_hubs(graph, cached.near) : 1;
+    loads.second = asked + targets;
+  } else {
+    loads.second = Windows(graph).missed(cached.near) + targets;
+  }
+  const double missed =
+      RandomRows(row_degrees(graph)->counts, asked).missed(targets, cached.second);
+  loads.memory = missed > 0 ? asked * missed + targets : 0;
+  return loads;
 }
 
 /// How many times as long as their mean the longest of so many shares is, where each row of U that
@@ -96,43 +201,31 @@ double unevenness(const Graph& graph, std::int64_t shares) {
   return std::max(1.0, static_cast<double>(most) / mean);
 }
 
-/// What the longest share of a policy adds: shares of a processor that has several even out.
-double unevenness(const Graph& graph, const ListPolicy& policy, const ListCoefficients& fit,
-                  const DeviceTraits& traits) {
-  if (policy.shares == 0 || policy.order == ListOrder::hubs) return 1;
-  const double of_longest = unevenness(graph, traits.processors) - 1;
-  return 1 + fit.uneven_share / std::sqrt(double(policy.shares)) * of_longest;
-}
-
 }  // namespace
 
 double predict_list_us(const SddmmProblem& problem, const ListPolicy& policy,
                        const DeviceTraits& traits) {
-  const ListCoefficients fit = coefficients_for(coefficients, traits);
+  const ListCoefficients fit = coefficients.on(traits);
   const Graph& graph = problem.graph;
   if (graph.num_edges() == 0 || problem.features == 0) return fit.start_us;
-  const auto edges = static_cast<double>(graph.num_edges());
-  const auto features = static_cast<double>(problem.features);
-  const auto element = static_cast<double>(bytes_per_element(problem.precision));
-  const double row = features * element;
-  const ListLoads loads = list_loads(
-      graph, policy,
-      {fit.near_bytes / row, fit.second_bytes / row, static_cast<double>(traits.processors)});
-  const double listed = (policy.order == ListOrder::rows ? 8 : 12) + element;
-  const double scattered = policy.order == ListOrder::hubs ? fit.scattered : 1;
-  const double from_memory = loads.memory > 0 ? row * scattered * loads.memory + listed : 0;
-  const double widened_us = policy.ahead ? fit.ahead_widened_us : fit.widened_us;
-  const double issuing = fit.edge_us + (element == 2 ? features * widened_us : 0) +
-                         (policy.order == ListOrder::rows ? 0 : fit.place_us);
-  const double power = policy.ahead ? fit.ahead_power : fit.power;
-  const double second_bytes_per_us =
-      policy.ahead ? fit.ahead_second_bytes_per_us : fit.second_bytes_per_us;
-  const std::array of_edge = {row / fit.near_bytes_per_us, row * loads.second / second_bytes_per_us,
-                              from_memory / fit.memory_bytes_per_us, issuing};
-  double sum = 0;
-  for (const double us : of_edge) sum += std::pow(edges * us, power);
-  return fit.start_us + (policy.shares > 1 ? fit.more_shares_us : 0) +
-         factor_of(fit, policy) * unevenness(graph, policy, fit, traits) * std::pow(sum, 1 / power);
+  const PassSizes sizes = sizes_of(problem);
+  const double row = sizes.row_bytes;
+  const bool by_hubs = policy.order == ListOrder::hubs;
+  const ListLoads loads =
+      list_loads(graph, policy.order, {fit.near_bytes / row, fit.second_bytes / row});
+  const double listed = (by_hubs ? 12 : 8) + sizes.element_bytes;
+  const double from_memory =
+      loads.memory > 0 ? row * (by_hubs ? fit.scattered : 1) * loads.memory + listed : 0;
+  const double issuing = fit.edge_us + (sizes.half() ? sizes.features * fit.widened_us : 0) +
+                         (by_hubs ? fit.place_us : 0);
+  const double us =
+      side_by_side({sizes.edges * (row / fit.near_bytes_per_us),
+                    sizes.edges * (row * loads.second / fit.second_bytes_per_us),
+                    sizes.edges * (from_memory / fit.memory_bytes_per_us), sizes.edges * issuing},
+                   fit.power);
+  const double uneven =
+      by_hubs ? 1 : 1 + fit.uneven_share * (unevenness(graph, traits.processors) - 1);
+  return fit.start_us + (by_hubs ? fit.hubs_factor : fit.rows_factor) * uneven * us;
 }
 
 }  // namespace tessera::ops

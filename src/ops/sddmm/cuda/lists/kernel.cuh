@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
-
 #include "cuda/launch.cuh"
 #include "cuda/precision.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/sddmm/cuda/group_sums.cuh"
-#include "ops/sddmm/cuda/lists/ahead.cuh"
 #include "ops/sddmm/cuda/lists/launch.hpp"
 
 /// Dot products of both ends of every edge on CUDA cores, as a list tells them.
 ///
 /// The list has both ends of every edge, so that a warp knows the rows of its first tile after one
 /// load. Eight lanes take four edges: a line of both rows of each, all asked for at once, then the
-/// next line. Where blocks have shares, one block fills a processor and goes along consecutive
-/// edges, tile by tile; what neighbouring edges have in common is then found in the first-level
-/// cache, and there are few blocks to start.
+/// next line. One block fills a processor and goes along its share of consecutive edges, tile by
+/// tile; what neighbouring edges have in common is then found in the first-level cache, and there
+/// are few blocks to start.
 ///
 ///     share of a block   | warp 0 | warp 1 | ... | warp 31 | warp 0 | ...     tiles of 16 edges
 ///     a tile             | lanes 0-7: edges 0-3 | lanes 8-15: edges 4-7 | ...
@@ -73,11 +70,11 @@ __device__ void add_products(const cuda::Vector<T, 16>& a, const cuda::Vector<T,
   for (int i = 0; i < cuda::Vector<T, 16>::count; ++i) sum = fmaf(of_a[i], of_b[i], sum);
 }
 
-template <int block_threads, class T>
-__global__ __launch_bounds__(block_threads,
-                             1024 / block_threads) void listed_dots(const ListLaunch launch) {
+template <class T>
+__global__ __launch_bounds__(list_block_threads, 1) void listed_dots(const ListLaunch launch) {
   cuda::let_next_begin();
-  constexpr int round = block_threads / 32 * list_tile;  // what the warps of a block take at once
+  constexpr int round =
+      list_block_threads / 32 * list_tile;  // what the warps of a block take at once
   const unsigned lane = threadIdx.x % list_lanes;
   const int share_begin = static_cast<int>(blockIdx.x) * launch.share;
   const int share_end = min(launch.num_edges, share_begin + launch.share);
@@ -128,26 +125,13 @@ __global__ __launch_bounds__(block_threads,
   }
 }
 
-template <ListPolicy policy, class T>
-void launch_listed_dots(const ListLaunch& launch, Stream stream) {
-  constexpr auto kernel = [] {
-    if constexpr (policy.ahead)
-      return dots_ahead<policy.block_threads, T>;
-    else
-      return listed_dots<policy.block_threads, T>;
-  }();
-  cuda::launch_overlapped(kernel, dim3(cuda::num_blocks(launch.num_edges, launch.share)),
-                          policy.block_threads, stream, launch);
-}
-
 template <Precision precision>
-std::span<const ListFunction> ListKernels<precision>::all() {
-  static constexpr auto functions = []<std::size_t... i>(std::index_sequence<i...>) {
-    return std::array{
-        ListFunction{launch_listed_dots<list_policies[i], cuda::Stored<precision>>}...};
-  }
-  (std::make_index_sequence<list_policies.size()>{});
-  return functions;
+ListFunction ListKernel<precision>::get() {
+  return [](const ListLaunch& launch, Stream stream) {
+    cuda::launch_overlapped(listed_dots<cuda::Stored<precision>>,
+                            dim3(cuda::num_blocks(launch.num_edges, launch.share)),
+                            list_block_threads, stream, launch);
+  };
 }
 
 }  // namespace tessera::ops

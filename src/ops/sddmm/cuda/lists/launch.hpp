@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "ops/sddmm/cuda/lists/policy.hpp"
 #include "tessera/core/device.hpp"
@@ -20,7 +19,7 @@ struct ListedEnd {
 
 /// Everything a launch needs; passed to the GPU by value.
 struct ListLaunch {
-  ListedEnd kept;  ///< that edges which follow each other have in common
+  ListedEnd kept;  ///< that edges which follow each other have in common: the target
   ListedEnd gathered;
   const std::int32_t* places = nullptr;  ///< of results; null: as listed
   int num_edges = 0;
@@ -32,10 +31,10 @@ struct ListLaunch {
 
 using ListFunction = void (*)(const ListLaunch& launch, Stream stream);
 
-/// One for each of `list_policies`. Compiled in units of their own (inst/).
+/// Compiled in units of their own (inst/).
 template <Precision precision>
-struct ListKernels {
-  static std::span<const ListFunction> all();
+struct ListKernel {
+  static ListFunction get();
 };
 
 }  // namespace tessera::ops

@@ -10,7 +10,6 @@
 #include "cuda/kept_with.hpp"
 #include "cuda/launch.cuh"
 #include "cuda/search.cuh"
-#include "ops/sddmm/cuda/lists/row_order.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -33,18 +32,6 @@ __global__ __launch_bounds__(block_threads) void fill_row_keys(const EdgesByRows
   const std::int64_t edge = cuda::thread_number();
   if (edge >= edges.count) return;
   keys[edge] = static_cast<cuda::EdgeKey>(row_places[edges.target(edge)]);
-  positions[edge] = edge;
-}
-
-/// The panel of an edge and its source.
-__global__ __launch_bounds__(block_threads) void fill_panel_keys(const EdgesByRows edges,
-                                                                 int source_bits,
-                                                                 cuda::EdgeKey* keys,
-                                                                 EdgeOffset* positions) {
-  const std::int64_t edge = cuda::thread_number();
-  if (edge >= edges.count) return;
-  keys[edge] = static_cast<cuda::EdgeKey>(edges.target(edge) / list_panel_rows) << source_bits |
-               static_cast<cuda::EdgeKey>(edges.sources[edge]);
   positions[edge] = edge;
 }
 
@@ -74,18 +61,9 @@ Buffer<EdgeOffset> sorted_positions(const Graph& graph, ListOrder order, const E
   if (order == ListOrder::rows) return {};
   Buffer<cuda::EdgeKey> keys(edges.count, place);
   Buffer<EdgeOffset> positions(edges.count, place);
-  const dim3 blocks(cuda::num_blocks(edges.count, block_threads));
-  if (order == ListOrder::panels) {
-    const cuda::KeyBits bits((graph.num_rows() + list_panel_rows - 1) / list_panel_rows,
-                             graph.num_cols());
-    cuda::launch(fill_panel_keys, blocks, block_threads, place.stream, edges, bits.col, keys.data(),
-                 positions.data());
-    cuda::sort_keys(keys, positions, bits.all, place);
-    return positions;
-  }
   const Buffer<VertexId> row_places = places_by_hubs(graph, place);
-  cuda::launch(fill_row_keys, blocks, block_threads, place.stream, edges, row_places.data(),
-               keys.data(), positions.data());
+  cuda::launch(fill_row_keys, dim3(cuda::num_blocks(edges.count, block_threads)), block_threads,
+               place.stream, edges, row_places.data(), keys.data(), positions.data());
   cuda::sort_keys(keys, positions, hub_bits, place);
   return positions;
 }
@@ -101,9 +79,7 @@ DeviceList made(const Graph& graph, ListOrder order, const Place& place) {
                   Buffer<std::int32_t>(order == ListOrder::rows ? 0 : edges.count, place),
                   Buffer<VertexId>(1, place)};
   const Buffer<EdgeOffset> positions = sorted_positions(graph, order, edges, place);
-  const bool by_source = order == ListOrder::panels;
-  const WrittenList written = {by_source ? list.gathered.data() : list.kept.data(),
-                               by_source ? list.kept.data() : list.gathered.data(),
+  const WrittenList written = {list.kept.data(), list.gathered.data(),
                                list.places.empty() ? nullptr : list.places.data(), padded};
   cuda::launch(fill_list, dim3(cuda::num_blocks(padded, block_threads)), block_threads,
                place.stream, edges, positions.empty() ? nullptr : positions.data(), written);
@@ -113,20 +89,13 @@ DeviceList made(const Graph& graph, ListOrder order, const Place& place) {
   return list;
 }
 
-const char* name_of(ListOrder order) {
-  switch (order) {
-    case ListOrder::hubs: return "edges listed by hubs";
-    case ListOrder::panels: return "edges listed by panels";
-    default: return "edges listed by rows";
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<const DeviceList> device_list(const Graph& graph, ListOrder order,
                                               const Place& place) {
-  return cuda::kept_with<DeviceList>(graph, name_of(order), place,
-                                     [&] { return made(graph, order, place); });
+  const char* const name =
+      order == ListOrder::hubs ? "edges listed by hubs" : "edges listed by rows";
+  return cuda::kept_with<DeviceList>(graph, name, place, [&] { return made(graph, order, place); });
 }
 
 }  // namespace tessera::ops

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/sddmm/cuda/lists/row_order.hpp"
+#include "ops/sddmm/cuda/lists/list.hpp"
 
 #include <algorithm>
 
@@ -8,7 +8,6 @@
 #include "cuda/edge_rows.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/offsets.cuh"
-#include "ops/sddmm/cuda/lists/policy.hpp"
 
 namespace tessera::ops {
 namespace {

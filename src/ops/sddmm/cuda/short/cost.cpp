@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/sddmm/cuda/short/cost.hpp"
+#include "ops/sddmm/cuda/cost.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 
-#include "ops/gathers.hpp"
-#include "ops/sddmm/cuda/on_tiles.hpp"
+#include "ops/plan/gathers.hpp"
+#include "ops/plan/tuning.hpp"
 #include "ops/sddmm/cuda/short/launch.hpp"
-#include "ops/tuning.hpp"
-#include "tiles/sample.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -33,42 +29,32 @@ struct ShortDotCoefficients {
   Rates half, full;
   Rates half_direct, full_direct;
 
-  ShortDotCoefficients scaled(DeviceRatio ratio) const {
-    ShortDotCoefficients scaled = *this;
-    scaled.moved_bytes_per_us *= ratio.memory;
-    scaled.half_missed_bytes_per_us *= ratio.memory;
-    for (Rates* const rates :
-         {&scaled.half, &scaled.full, &scaled.half_direct, &scaled.full_direct}) {
+  void scale(DeviceRatio ratio) {
+    moved_bytes_per_us *= ratio.memory;
+    half_missed_bytes_per_us *= ratio.memory;
+    for (Rates* const rates : {&half, &full, &half_direct, &full_direct}) {
       rates->edge_us /= ratio.processors;
       rates->gathered_bytes_per_us *= ratio.processors;
     }
-    return scaled;
   }
 };
 
-constexpr std::array<Fitted<ShortDotCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-15",
-                     "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 "
-                     "features; 16 bits on 2026-11-17, 30 graphs of up to 66 M edges, most of them "
-                     "at 128; fp32 on 2026-11-18, 40 of them at 64 to 256"),
-      {.moved_bytes_per_us = 4e6,
-       .half_missed_bytes_per_us = 3.67e6,
-       .half_cached_bytes = 44.6e6,
-       .full_cached_bytes = 40e6,
-       .half = {9.367, 0.001701, 0.01843, 3.655e-05, 0.04457, 1.972e-6, 8.419e6, 2.168},
-       .full = {8.1, 0.003, 0.0188, 2e-04, 0.0563, 2.88e-6, 7.32e6, 1.7},
-       .half_direct = {8.828, 0.002232, 0.001721, 4.381e-05, 0.0445, 4.5e-6, 9.1e6, 2.781},
-       .full_direct = {8.1, 0.003, 0.0271, 0, 0.0591, 1.69e-6, 5.91e6, 1.88}}}}};
+constexpr Fitted<ShortDotCoefficients> coefficients = {
+    fitted_on_h200("2026-11-15",
+                   "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 "
+                   "features; 16 bits on 2026-11-17, 30 graphs of up to 66 M edges, most of them "
+                   "at 128; fp32 on 2026-11-18, 40 of them at 64 to 256"),
+    {.moved_bytes_per_us = 4e6,
+     .half_missed_bytes_per_us = 3.67e6,
+     .half_cached_bytes = 44.6e6,
+     .full_cached_bytes = 40e6,
+     .half = {9.367, 0.001701, 0.01843, 3.655e-05, 0.04457, 1.972e-6, 8.419e6, 2.168},
+     .full = {8.1, 0.003, 0.0188, 2e-04, 0.0563, 2.88e-6, 7.32e6, 1.7},
+     .half_direct = {8.828, 0.002232, 0.001721, 4.381e-05, 0.0445, 4.5e-6, 9.1e6, 2.781},
+     .full_direct = {8.1, 0.003, 0.0271, 0, 0.0591, 1.69e-6, 5.91e6, 1.88}}};
 
-double num_windows(const Graph& graph) {
-  return std::ceil(static_cast<double>(graph.num_rows()) / tiles::dot_step_rows);
-}
-
-/// The last step of a window is half full.
-double num_steps(const Graph& graph) {
-  const tiles::WindowSample sample =
-      tiles::sample_windows(graph, tiles::dot_step_rows, tiles::Side::forward);
-  return sample.columns / tiles::step_columns + num_windows(graph) / 2;
+SampledSteps steps_of(const Graph& graph) {
+  return {graph, tiles::dot_step_rows, tiles::step_columns};
 }
 
 }  // namespace
@@ -76,43 +62,40 @@ double num_steps(const Graph& graph) {
 int dot_run_steps(const SddmmProblem& problem, const DeviceTraits& traits) {
   const double warps = traits.processors * 16;
   constexpr double runs_per_warp = 6;
-  return static_cast<int>(
-      std::clamp<double>(num_steps(problem.graph) / (warps * runs_per_warp), 1, most_run_steps));
+  return static_cast<int>(std::clamp<double>(
+      steps_of(problem.graph).steps / (warps * runs_per_warp), 1, most_run_steps));
 }
 
 double predict_short_dots_us(const SddmmProblem& problem, bool direct, const DeviceTraits& traits) {
-  const ShortDotCoefficients fit = coefficients_for(coefficients, traits);
-  const bool half = bytes_per_element(problem.precision) == 2;
-  const Rates& rates = half     ? direct ? fit.half_direct : fit.half
-                       : direct ? fit.full_direct
-                                : fit.full;
+  const ShortDotCoefficients fit = coefficients.on(traits);
+  const PassSizes sizes = sizes_of(problem);
+  const Rates& rates = sizes.half() ? direct ? fit.half_direct : fit.half
+                       : direct     ? fit.full_direct
+                                    : fit.full;
   const Graph& graph = problem.graph;
   const auto heads = static_cast<double>(problem.heads);
   const auto bytes = static_cast<double>(head_bytes(problem));
-  const double steps = num_steps(graph);
+  const auto [windows, steps] = steps_of(graph);
   // The last run of a window is half full.
-  const double runs = steps / dot_run_steps(problem, traits) + num_windows(graph) / 2;
+  const double runs = steps / dot_run_steps(problem, traits) + windows / 2;
   const double work_us =
       heads * (steps * (rates.step_us + rates.step_us_per_byte * bytes) + runs * rates.run_us) /
       traits.processors;
-  const auto edges = static_cast<double>(graph.num_edges());
-  const auto rows = static_cast<double>(graph.num_rows()) + static_cast<double>(graph.num_cols());
   double gather_us = heads * bytes * steps * tiles::step_columns / rates.gathered_bytes_per_us;
-  double moved_rows = rows;
-  if (half) {
+  double moved_rows = sizes.vertices;
+  if (sizes.half()) {
     const double cached_rows = fit.half_cached_bytes / std::max(1.0, bytes);
-    gather_us += heads * bytes * edges *
+    gather_us += heads * bytes * sizes.edges *
                  gather_shares(graph, tiles::Side::forward, 0, cached_rows).missed /
                  fit.half_missed_bytes_per_us;
   } else {
     const double cached_rows = fit.full_cached_bytes / std::max(1.0, heads * bytes);
-    moved_rows += edges * missed_beside_targets(graph, cached_rows);
+    moved_rows += sizes.edges * missed_beside_targets(graph, cached_rows);
   }
   const double move_us = heads * moved_rows * bytes / fit.moved_bytes_per_us;
-  const double sum = std::pow(work_us, rates.power) + std::pow(gather_us, rates.power) +
-                     std::pow(move_us, rates.power);
-  return rates.start_us + rates.start_us_per_byte * bytes + std::pow(sum, 1 / rates.power) +
-         heads * edges * rates.edge_us;
+  return rates.start_us + rates.start_us_per_byte * bytes +
+         side_by_side({work_us, gather_us, move_us}, rates.power) +
+         heads * sizes.edges * rates.edge_us;
 }
 
 }  // namespace tessera::ops

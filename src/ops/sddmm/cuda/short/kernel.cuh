@@ -326,7 +326,7 @@ constexpr auto make_short_dots() {
 }
 
 template <ShortDotsKey key>
-std::span<const ShortDotsFunction> ShortDotsKernels<key>::all() {
+std::span<const ShortDotsFunction> ShortDotsKernels<key>::get() {
   using T = cuda::Stored<key.precision>;
   using Store = std::conditional_t<key.direct, DirectStore<T>, DotStore<T>>;
   static constexpr auto functions = make_short_dots<T, Store>();

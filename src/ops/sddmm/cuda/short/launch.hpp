@@ -66,7 +66,7 @@ inline constexpr std::array<int, 7> short_dot_bytes = {32, 64, 128, 256, 512, 10
 /// Compiled in units of their own (inst/).
 template <ShortDotsKey key>
 struct ShortDotsKernels {
-  static std::span<const ShortDotsFunction> all();
+  static std::span<const ShortDotsFunction> get();
 };
 
 }  // namespace tessera::ops

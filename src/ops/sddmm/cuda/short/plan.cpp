@@ -8,25 +8,18 @@
 
 #include "cuda/array.hpp"
 #include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/cuda_kernel.hpp"
 #include "ops/cuda/kernel_table.hpp"
+#include "ops/sddmm/cuda/cost.hpp"
 #include "ops/sddmm/cuda/kernels.hpp"
-#include "ops/sddmm/cuda/on_tiles.hpp"
-#include "ops/sddmm/cuda/short/cost.hpp"
 #include "tiles/cuda/dot_steps.hpp"
 
 namespace tessera::ops {
 namespace {
 
-constexpr auto short_dots_keys = collect_keys<ShortDotsKey>([](auto add) {
-  for (const Precision precision : kernel_precisions) {
-    for (const bool direct : {false, true}) add(ShortDotsKey{precision, direct});
-  }
-});
-
 const ShortDotsFunction& function_of(const SddmmProblem& problem, bool direct) {
   const ShortDotsKey key = {stored_as(problem.precision), direct};
-  const auto kernels =
-      kernels_of<short_dots_keys>(key, []<ShortDotsKey k>() { return ShortDotsKernels<k>::all(); });
+  const auto kernels = kernels_of<flagged_keys<ShortDotsKey>, ShortDotsKernels>(key);
   const auto bytes =
       std::find(short_dot_bytes.begin(), short_dot_bytes.end() - 1, head_bytes(problem));
   return kernels[static_cast<std::size_t>(bytes - short_dot_bytes.begin())];
@@ -48,7 +41,7 @@ class CudaShortDots final : public PreparedSddmm {
         static_cast<std::int32_t>(std::min(std::max<std::int64_t>(1, blocks), num_runs));
     const std::vector<std::int32_t> offsets =
         tiles::share_runs(steps_->host_runs, launch_.num_blocks);
-    block_offsets_ = cuda::to_device(std::span<const std::int32_t>(offsets), problem.place());
+    block_offsets_ = cuda::to_device(offsets, problem.place());
     launch_.block_offsets = block_offsets_.data();
     launch_.runs = steps_->runs.data();
     launch_.num_runs = static_cast<std::int32_t>(num_runs);
@@ -94,33 +87,21 @@ std::string why_not(const SddmmProblem& problem) {
   return {};
 }
 
-template <bool direct>
-SddmmKernel short_kernel() {
-  SddmmKernel kernel;
-  kernel.info.name =
-      fmt::format("sddmm/cuda/short_{}{}", tiles::dot_step_rows, direct ? "_direct" : "");
-  kernel.info.description =
-      fmt::format("windows of {} rows on mma.sync, rows of both ends from memory to registers{}",
-                  tiles::dot_step_rows, direct ? ", results stored one by one" : "");
-  kernel.info.op = "sddmm";
-  kernel.info.device = DeviceKind::cuda;
-  kernel.info.strict = false;
-  kernel.info.repeated_edges = false;
-  kernel.why_not = why_not;
-  kernel.predicted_us = [](const SddmmProblem& problem) {
-    return predict_short_dots_us(problem, direct, device_traits(problem.device));
-  };
-  kernel.prepare = [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
-    return std::make_unique<CudaShortDots>(problem, direct);
-  };
-  return kernel;
-}
+/// Whether results are stored one by one.
+constexpr std::array<bool, 2> stores_directly = {false, true};
 
 }  // namespace
 
 void append_cuda_short_dots_kernels(std::vector<SddmmKernel>& table) {
-  table.push_back(short_kernel<false>());
-  table.push_back(short_kernel<true>());
+  append_kernels<why_not, predict_short_dots_us, prepared<CudaShortDots>, stores_directly>(
+      table, [](bool direct) {
+        return windows_info(
+            "sddmm", fmt::format("short_{}{}", tiles::dot_step_rows, direct ? "_direct" : ""),
+            fmt::format(
+                "windows of {} rows on mma.sync, rows of both ends from memory to registers{}",
+                tiles::dot_step_rows, direct ? ", results stored one by one" : ""),
+            true);
+      });
 }
 
 }  // namespace tessera::ops

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/sddmm/cuda/tall/cost.hpp"
+#include "ops/sddmm/cuda/cost.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "ops/sddmm/cuda/on_tiles.hpp"
+#include "ops/plan/tuning.hpp"
 #include "ops/sddmm/cuda/tall/launch.hpp"
-#include "ops/tuning.hpp"
-#include "tiles/sample.hpp"
 
 namespace tessera::ops {
 namespace {
 
 constexpr int longest_run_shift = 6;
-
-double num_windows(const Graph& graph) {
-  return std::ceil(static_cast<double>(graph.num_rows()) / tiles::dot_tile_height);
-}
 
 /// What a tile and a window cost a processor, and what edges cost the GPU, by the size of features.
 struct Rates {
@@ -32,26 +25,24 @@ struct TallDotCoefficients {
   Rates half;
   Rates full;
 
-  TallDotCoefficients scaled(DeviceRatio ratio) const {
-    TallDotCoefficients scaled = *this;
-    for (Rates* const rates : {&scaled.half, &scaled.full}) {
-      rates->edge_us /= ratio.processors;
-    }
-    return scaled;
+  void scale(DeviceRatio ratio) {
+    half.edge_us /= ratio.processors;
+    full.edge_us /= ratio.processors;
   }
 };
 
-constexpr std::array<Fitted<TallDotCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-15",
-                     "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 "
-                     "features; 16 bits "
-                     "on 2026-11-17, 30 graphs of up to 66 M edges, most of them at 128"),
-      {.half = {9.199, 0.001773, 0.05663, 0.001691, 0.02901, 0.001957, 9.609e-6, 3.185},
-       .full = {9.356, 0.005676, 0.1313, 0.004165, 0.1389, 0.001256, 5.881e-6, 1}}}}};
+constexpr Fitted<TallDotCoefficients> coefficients = {
+    fitted_on_h200(
+        "2026-11-15",
+        "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 features; 16 bits "
+        "on 2026-11-17, 30 graphs of up to 66 M edges, most of them at 128"),
+    {.half = {9.199, 0.001773, 0.05663, 0.001691, 0.02901, 0.001957, 9.609e-6, 3.185},
+     .full = {9.356, 0.005676, 0.1313, 0.004165, 0.1389, 0.001256, 5.881e-6, 1}}};
 
 }  // namespace
 
 TallDotRuns share_tall_dots(const Graph& graph, std::int64_t num_tiles, int workers) {
+  const double windows = std::ceil(static_cast<double>(graph.num_rows()) / tiles::dot_tile_height);
   TallDotRuns best;
   double least = 0;
   for (int shift = 0; shift <= longest_run_shift; ++shift) {
@@ -60,7 +51,7 @@ TallDotRuns share_tall_dots(const Graph& graph, std::int64_t num_tiles, int work
     const std::int64_t of_one = (runs + workers - 1) / workers;
     // A tile, and the rows of U where a window or a run begins.
     const double starts =
-        std::min(static_cast<double>(num_tiles), num_windows(graph) + static_cast<double>(runs));
+        std::min(static_cast<double>(num_tiles), windows + static_cast<double>(runs));
     const double share = starts / static_cast<double>(std::max<std::int64_t>(1, num_tiles));
     const double cost = static_cast<double>(of_one * length) * (1 + share);
     if (shift > 0 && cost >= least) continue;
@@ -71,21 +62,17 @@ TallDotRuns share_tall_dots(const Graph& graph, std::int64_t num_tiles, int work
 }
 
 double predict_tall_dots_us(const SddmmProblem& problem, const DeviceTraits& traits) {
-  const TallDotCoefficients fit = coefficients_for(coefficients, traits);
+  const TallDotCoefficients fit = coefficients.on(traits);
   const Rates& rates = bytes_per_element(problem.precision) == 2 ? fit.half : fit.full;
-  const tiles::WindowSample sample =
-      tiles::sample_windows(problem.graph, tiles::dot_tile_height, tiles::Side::forward);
-  const double windows = num_windows(problem.graph);
-  // The last tile of a window is half empty.
-  const double tiles = sample.columns / tiles::tile_columns + windows / 2;
+  const auto [windows, tiles] =
+      SampledSteps(problem.graph, tiles::dot_tile_height, tiles::tile_columns);
   const double bytes = std::max(32.0, static_cast<double>(head_bytes(problem)));
   const double tile_us = rates.tile_us + rates.tile_us_per_byte * bytes;
   const double window_us = rates.window_us + rates.window_us_per_byte * bytes;
   const double edges_us = static_cast<double>(problem.graph.num_edges()) * rates.edge_us;
   const double work_us = (tiles * tile_us + windows * window_us) / traits.processors;
-  const double sum = std::pow(work_us, rates.power) + std::pow(edges_us, rates.power);
   return rates.launch_us + rates.launch_us_per_byte * bytes +
-         static_cast<double>(problem.heads) * std::pow(sum, 1 / rates.power);
+         static_cast<double>(problem.heads) * side_by_side({work_us, edges_us}, rates.power);
 }
 
 }  // namespace tessera::ops

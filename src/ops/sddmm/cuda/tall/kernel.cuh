@@ -2,15 +2,13 @@
 #pragma once
 
 #include "cuda/launch.cuh"
-#include "cuda/mma_rows.cuh"
 #include "cuda/occupancy.cuh"
 #include "cuda/precision.cuh"
+#include "cuda/wgmma_rows.cuh"
 #include "ops/sddmm/cuda/tall/feed.cuh"
-#include "ops/sddmm/cuda/tall/rows.cuh"
 #include "ops/sddmm/cuda/tall/store.cuh"
 
-/// Dot products of both ends of every edge on matrix units: Hopper's, which take 64 rows at once,
-/// or, for every GPU, those that take 16 rows of each warp.
+/// Dot products of both ends of every edge on Hopper's matrix units, which take 64 rows at once.
 ///
 /// A block computes tiles of `height` rows by 64 columns. Rows of U and V are dot products'
 /// operands as they lie in memory, so they are copied as they are, into a ring of slots that holds
@@ -35,7 +33,7 @@ __device__ void take_rows(std::uint32_t slot, Fragments<Shape>& fragments) {
   }
 }
 
-/// Adds one chunk to the products, on Hopper without waiting for it.
+/// Adds one chunk to the products, without waiting for it.
 template <class Shape>
 __device__ void multiply(std::uint32_t slot, std::uint32_t low_slot, Fragments<Shape>& fragments,
                          float (&products)[32], bool adds) {
@@ -54,35 +52,20 @@ __device__ void multiply(std::uint32_t slot, std::uint32_t low_slot, Fragments<S
     cuda::keep_in_place(fragments[step]);
     if constexpr (Shape::splits) cuda::keep_in_place(lows[step]);
   }
-  if constexpr (Shape::warps) {
-    const auto high = [&](int row, int unit) { return slot + Shape::offset(row, unit); };
-    const auto low = [&](int row, int unit) { return low_slot + Shape::offset(row, unit); };
+  const std::uint64_t high = Shape::Layout::descriptor(slot);
+  const std::uint64_t low = Shape::Layout::descriptor(low_slot);
+  cuda::wgmma_fence();
 #pragma unroll
-    for (float& product : products) product = adds ? product : 0.0f;
-#pragma unroll
-    for (int step = 0; step < Shape::steps; ++step) {
-      cuda::multiply_with_rows<T>(products, fragments[step], step, high);
-      if constexpr (Shape::splits) {
-        cuda::multiply_with_rows<T>(products, lows[step], step, high);
-        cuda::multiply_with_rows<T>(products, fragments[step], step, low);
-      }
+  for (int step = 0; step < Shape::steps; ++step) {
+    const std::uint64_t at = step / steps_per_block * std::uint64_t{Shape::block_bytes >> 4} +
+                             step % steps_per_block * cuda::row_step;
+    cuda::wgmma_rows<T>(products, fragments[step], high + at, step > 0 || adds ? 1 : 0);
+    if constexpr (Shape::splits) {
+      cuda::wgmma_rows<T>(products, lows[step], high + at, 1);
+      cuda::wgmma_rows<T>(products, fragments[step], low + at, 1);
     }
-  } else {
-    const std::uint64_t high = Shape::Layout::descriptor(slot);
-    const std::uint64_t low = Shape::Layout::descriptor(low_slot);
-    cuda::wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < Shape::steps; ++step) {
-      const std::uint64_t at = step / steps_per_block * std::uint64_t{Shape::block_bytes >> 4} +
-                               step % steps_per_block * cuda::row_step;
-      cuda::wgmma_rows<T>(products, fragments[step], high + at, step > 0 || adds ? 1 : 0);
-      if constexpr (Shape::splits) {
-        cuda::wgmma_rows<T>(products, lows[step], high + at, 1);
-        cuda::wgmma_rows<T>(products, fragments[step], low + at, 1);
-      }
-    }
-    cuda::wgmma_commit();
   }
+  cuda::wgmma_commit();
 }
 
 template <class Shape>
@@ -143,10 +126,8 @@ __device__ void compute_tiles(const TallDotsLaunch& launch, char* shared) {
       } else {
         multiply<Shape>(at, low, fragments[chunk], products, part.chunk > 0);
         load_next(freed);
-        if constexpr (!Shape::warps) {
-          cuda::wgmma_wait();
-          cuda::keep_in_place(products);
-        }
+        cuda::wgmma_wait();
+        cuda::keep_in_place(products);
         plane ^= 1;
       }
     }
@@ -162,18 +143,14 @@ inline constexpr int slot_alignment = 1024;
 
 template <class Shape>
 __global__ __launch_bounds__(Shape::threads) void tall_dots(const TallDotsLaunch launch) {
+#ifdef TESSERA_HAS_WGMMA
   cuda::begin_overlapped();
   extern __shared__ char shared[];
   const unsigned past = cuda::shared_address(shared) % slot_alignment;
   char* const first_slot = shared + (past == 0 ? 0 : slot_alignment - past);
-#ifdef TESSERA_HAS_WGMMA
   compute_tiles<Shape>(launch, first_slot);
 #else
-  if constexpr (Shape::warps) {
-    compute_tiles<Shape>(launch, first_slot);
-  } else {
-    __trap();
-  }
+  __trap();
 #endif
 }
 
@@ -197,23 +174,21 @@ constexpr TallDotsFunction make_tall_dots() {
 
 /// One for each of `tall_dot_bytes`. Narrow rows need more slots to have as much on its way; fp32
 /// has a second plane, which leaves less room for slots.
-template <class T, bool warps>
+template <class T>
 constexpr std::array<TallDotsFunction, tall_dot_bytes.size()> make_tall_dots_functions() {
-  constexpr int height = tiles::dot_tile_height;
   constexpr int part = sizeof(T) == 2 ? 256 : 128;
   constexpr int slots = sizeof(T) == 2 ? 3 : 4;
-  return {make_tall_dots<TallDotShape<T, 32, 1, 6, height, warps>>(),
-          make_tall_dots<TallDotShape<T, 64, 1, 6, height, warps>>(),
-          make_tall_dots<TallDotShape<T, 128, 1, 4, height, warps>>(),
-          make_tall_dots<TallDotShape<T, part, 256 / part, slots, height, warps>>(),
-          make_tall_dots<TallDotShape<T, part, 512 / part, slots, height, warps>>(),
-          make_tall_dots<TallDotShape<T, part, 0, slots, height, warps>>()};
+  return {make_tall_dots<TallDotShape<T, 32, 1, 6>>(),
+          make_tall_dots<TallDotShape<T, 64, 1, 6>>(),
+          make_tall_dots<TallDotShape<T, 128, 1, 4>>(),
+          make_tall_dots<TallDotShape<T, part, 256 / part, slots>>(),
+          make_tall_dots<TallDotShape<T, part, 512 / part, slots>>(),
+          make_tall_dots<TallDotShape<T, part, 0, slots>>()};
 }
 
-template <TallDotsKey key>
-std::span<const TallDotsFunction> TallDotsKernels<key>::all() {
-  static constexpr auto functions =
-      make_tall_dots_functions<cuda::Stored<key.precision>, key.warps>();
+template <Precision precision>
+std::span<const TallDotsFunction> TallDotsKernels<precision>::get() {
+  static constexpr auto functions = make_tall_dots_functions<cuda::Stored<precision>>();
   return functions;
 }
 

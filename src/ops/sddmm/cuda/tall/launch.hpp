@@ -7,7 +7,7 @@
 
 #include "tessera/core/device.hpp"
 #include "tessera/core/dtype.hpp"
-#include "tiles/dot_tile.hpp"
+#include "tiles/dot_tiles.hpp"
 
 namespace tessera::ops {
 
@@ -41,18 +41,10 @@ struct TallDotsFunction {
 /// kernels of a precision are in this order.
 inline constexpr std::array<int, 6> tall_dot_bytes = {32, 64, 128, 256, 512, 0};
 
-/// What sets kernels apart.
-struct TallDotsKey {
-  Precision precision = Precision::fp32;
-  bool warps = false;  ///< on mma.sync, by warps of their own, instead of wgmma
-
-  friend constexpr bool operator==(const TallDotsKey&, const TallDotsKey&) = default;
-};
-
 /// Compiled in units of their own (inst/).
-template <TallDotsKey key>
+template <Precision precision>
 struct TallDotsKernels {
-  static std::span<const TallDotsFunction> all();
+  static std::span<const TallDotsFunction> get();
 };
 
 /// Products of matrices that one sum may take, each of 32 bytes of a row: every one cuts up to 4e-8

@@ -7,26 +7,18 @@
 #include <fmt/format.h>
 
 #include "cuda/wgmma_device.hpp"
+#include "ops/cuda/cuda_kernel.hpp"
 #include "ops/cuda/kernel_table.hpp"
+#include "ops/sddmm/cuda/cost.hpp"
 #include "ops/sddmm/cuda/kernels.hpp"
-#include "ops/sddmm/cuda/on_tiles.hpp"
-#include "ops/sddmm/cuda/tall/cost.hpp"
 #include "tiles/cuda/dot_tiles.hpp"
 #include "tiles/dot_tiles.hpp"
 
 namespace tessera::ops {
 namespace {
 
-constexpr auto tall_dots_keys = collect_keys<TallDotsKey>([](auto add) {
-  for (const Precision precision : kernel_precisions) {
-    for (const bool warps : {false, true}) add(TallDotsKey{precision, warps});
-  }
-});
-
-const TallDotsFunction& function_of(const SddmmProblem& problem, bool warps) {
-  const TallDotsKey wanted{stored_as(problem.precision), warps};
-  const auto kernels = kernels_of<tall_dots_keys>(
-      wanted, []<TallDotsKey key>() { return TallDotsKernels<key>::all(); });
+const TallDotsFunction& function_of(const SddmmProblem& problem) {
+  const auto kernels = kernels_of<TallDotsKernels>(problem.precision);
   const auto bytes =
       std::lower_bound(tall_dot_bytes.begin(), tall_dot_bytes.end() - 1, head_bytes(problem));
   return kernels[static_cast<std::size_t>(bytes - tall_dot_bytes.begin())];
@@ -35,9 +27,9 @@ const TallDotsFunction& function_of(const SddmmProblem& problem, bool warps) {
 /// Dot products on tiles. Operands lie on 16-byte boundaries.
 class CudaTallDots final : public PreparedSddmm {
  public:
-  CudaTallDots(const SddmmProblem& problem, bool warps)
+  explicit CudaTallDots(const SddmmProblem& problem)
       : tiles_(tiles::device_dot_tiles(problem.graph, tiles::Side::forward, problem.place())),
-        function_(function_of(problem, warps)) {
+        function_(function_of(problem)) {
     const std::int64_t heads = std::max<std::int64_t>(1, problem.heads);
     const std::int64_t workers = std::max<std::int64_t>(1, function_.resident_blocks() / heads);
     const TallDotRuns runs = share_tall_dots(problem.graph, static_cast<int>(tiles_->tiles.size()),
@@ -70,50 +62,29 @@ class CudaTallDots final : public PreparedSddmm {
   TallDotsLaunch launch_;
 };
 
-std::string why_not(const SddmmProblem& problem, bool warps) {
+std::string why_not(const SddmmProblem& problem) {
   if (std::string reason = why_not_on_tiles(problem); !reason.empty()) return reason;
   if (head_bytes(problem) > max_dot_stride) return "rows too long";
   const int products_a_step = bytes_per_element(problem.precision) == 4 ? 3 : 1;
   if (products_a_step * head_bytes(problem) / 32 > max_tall_dot_products) {
     return "rows too long for exact sums";
   }
-  if (!warps && !cuda::has_wgmma(problem.device)) {
+  if (!cuda::has_wgmma(problem.device)) {
     return "needs a GPU with wgmma (compute capability 9.0)";
   }
   return tiles::why_no_dot_tiles(problem.graph);
 }
 
-/// How many times as long it takes without wgmma, where there is one.
-constexpr double time_of_warps = 1.4;
-
-template <bool warps>
-SddmmKernel tall_dots_kernel() {
-  SddmmKernel kernel;
-  kernel.info.name =
-      fmt::format("sddmm/cuda/tiles_{}{}", tiles::dot_tile_height, warps ? "_mma" : "");
-  kernel.info.description =
-      fmt::format("tiles of {} rows and {} columns on {}, a row of V gathered once for all rows",
-                  tiles::dot_tile_height, tiles::tile_columns, warps ? "mma.sync" : "wgmma");
-  kernel.info.op = "sddmm";
-  kernel.info.device = DeviceKind::cuda;
-  kernel.info.strict = false;
-  kernel.info.repeated_edges = false;
-  kernel.why_not = [](const SddmmProblem& problem) { return why_not(problem, warps); };
-  kernel.predicted_us = [](const SddmmProblem& problem) {
-    return (warps ? time_of_warps : 1.0) *
-           predict_tall_dots_us(problem, device_traits(problem.device));
-  };
-  kernel.prepare = [](const SddmmProblem& problem) -> std::unique_ptr<const PreparedSddmm> {
-    return std::make_unique<CudaTallDots>(problem, warps);
-  };
-  return kernel;
-}
-
 }  // namespace
 
 void append_cuda_tall_dots_kernels(std::vector<SddmmKernel>& table) {
-  table.push_back(tall_dots_kernel<false>());
-  table.push_back(tall_dots_kernel<true>());
+  table.push_back(
+      cuda_kernel<SddmmKernel, why_not, predict_tall_dots_us, prepared<CudaTallDots>>(windows_info(
+          "sddmm", fmt::format("tiles_{}", tiles::dot_tile_height),
+          fmt::format(
+              "tiles of {} rows and {} columns on wgmma, a row of V gathered once for all rows",
+              tiles::dot_tile_height, tiles::tile_columns),
+          true)));
 }
 
 }  // namespace tessera::ops

@@ -3,7 +3,7 @@
 
 #include "cuda/async_copy.cuh"
 #include "cuda/vectors.cuh"
-#include "ops/sddmm/cuda/tall/shape.cuh"
+#include "ops/sddmm/cuda/tall/feed.cuh"
 
 namespace tessera::ops {
 
