@@ -25,48 +25,45 @@ TESSERA_INLINE void line_gradients(const Problem<T>& p, std::int64_t first, std:
   S* const weights = scratch.weights + first;
   S* const grads = scratch.grads + first;
   using Vector = FullVector<S>;
-  map_heads<Add>(
-      edges, p.heads, grads, per_head, [=](std::int64_t offset) __attribute__((always_inline)) {
-        const Vector fixed = Gat ? load_full(score_tile + offset) : Vector{};
-        const Vector own_log_sum = ByRows ? load_full(log_sums + offset) : Vector{};
-        const Vector own_dot = ByRows ? load_full(dots + offset) : Vector{};
-        return [=](std::int64_t k) __attribute__((always_inline)) {
-          Vector score = load_full(from + k);
-          Vector derivative = Vector{} + S{1};
-          if constexpr (Gat) {
-            const Vector sum = score + fixed;
-            derivative = select_where<S, lanes<S>>(sum > 0, derivative, Vector{} + slope);
-            score = sum * derivative;
-          }
-          const Vector log_sum = ByRows ? own_log_sum : load_full(log_sums + k);
-          const Vector dot = ByRows ? own_dot : load_full(dots + k);
-          const Vector weight = exp_lanes<S, lanes<S>>(score - log_sum);
-          store_full(weights + k, weight);
-          Vector grad = weight * (load_full(products + k) - dot);
-          if constexpr (Gat) grad *= derivative;
-          store_full(grads + k, grad);
-          return grad;
-        };
-      });
+  map_heads<Add>(edges, p.heads, grads, per_head, [=](std::int64_t offset) TESSERA_INLINED {
+    const Vector fixed = Gat ? load_full(score_tile + offset) : Vector{};
+    const Vector own_log_sum = ByRows ? load_full(log_sums + offset) : Vector{};
+    const Vector own_dot = ByRows ? load_full(dots + offset) : Vector{};
+    return [=](std::int64_t k) TESSERA_INLINED {
+      Vector score = load_full(from + k);
+      Vector derivative = Vector{} + S{1};
+      if constexpr (Gat) {
+        const Vector sum = score + fixed;
+        derivative = select_where<S, lanes<S>>(sum > 0, derivative, Vector{} + slope);
+        score = sum * derivative;
+      }
+      const Vector log_sum = ByRows ? own_log_sum : load_full(log_sums + k);
+      const Vector dot = ByRows ? own_dot : load_full(dots + k);
+      const Vector weight = exp_lanes<S, lanes<S>>(score - log_sum);
+      store_full(weights + k, weight);
+      Vector grad = weight * (load_full(products + k) - dot);
+      if constexpr (Gat) grad *= derivative;
+      store_full(grads + k, grad);
+      return grad;
+    };
+  });
 }
 
 /// The same of all lines of a block; the sums of each are added to `per_head[line]`.
 template <bool Gat, bool ByRows, class T, class S>
 void edge_gradients(const Problem<T>& p, const Lines& block, const Rows<T>& fixed_scores,
                     const Scratch<S>& scratch, S* per_head) {
-  for_lines(
-      block, [&](std::int64_t line, std::int64_t begin,
-                 std::int64_t edges) __attribute__((always_inline)) {
-        if constexpr (Gat) {
-          make_tile(fixed_row(fixed_scores, block, line), p.heads, scratch.score_tile);
-        }
-        if constexpr (ByRows) {
-          const S* const state = p.row_state + (block.vertex + line) * 2 * p.heads;
-          make_tile(state, p.heads, scratch.max_tile);
-          make_tile(state + p.heads, p.heads, scratch.dot_tile);
-        }
-        line_gradients<Gat, ByRows>(p, begin * p.heads, edges, scratch, per_head + line * p.heads);
-      });
+  for_lines(block, [&](std::int64_t line, std::int64_t begin, std::int64_t edges) TESSERA_INLINED {
+    if constexpr (Gat) {
+      make_tile(fixed_row(fixed_scores, block, line), p.heads, scratch.score_tile);
+    }
+    if constexpr (ByRows) {
+      const S* const state = p.row_state + (block.vertex + line) * 2 * p.heads;
+      make_tile(state, p.heads, scratch.max_tile);
+      make_tile(state + p.heads, p.heads, scratch.dot_tile);
+    }
+    line_gradients<Gat, ByRows>(p, begin * p.heads, edges, scratch, per_head + line * p.heads);
+  });
 }
 
 template <class T, class S>
@@ -125,18 +122,8 @@ void gather_state(const Problem<T>& p, const Lines& block, const Scratch<S>& scr
 /// Leaves the gradients of a block's scores where rows find them.
 template <class T, class S>
 void keep_gradients(const Problem<T>& p, const Lines& block, const Scratch<S>& scratch) {
-  if (p.heads % lanes<S> == 0) {
-    for (std::int64_t b = 0; b < block.count; ++b) {
-      S* const to = p.edge_gradients + block.positions[b] * p.heads;
-      for (std::int64_t h = 0; h < p.heads; h += lanes<S>) {
-        store_full(to + h, load_full(scratch.grads + b * p.heads + h));
-      }
-    }
-    return;
-  }
   for (std::int64_t b = 0; b < block.count; ++b) {
-    S* const to = p.edge_gradients + block.positions[b] * p.heads;
-    for (std::int64_t h = 0; h < p.heads; ++h) to[h] = scratch.grads[b * p.heads + h];
+    load_row(scratch.grads + b * p.heads, p.heads, p.edge_gradients + block.positions[b] * p.heads);
   }
 }
 

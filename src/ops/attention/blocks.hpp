@@ -16,28 +16,10 @@ using fused::LineSums;
 using fused::Problem;
 using fused::Rows;
 using fused::Scratch;
-using fused::SumOf;
-
-inline constexpr double infinity = __builtin_inf();
 
 template <class S>
 TESSERA_INLINE void fill(S* values, std::int64_t count, S value) {
   for (std::int64_t i = 0; i < count; ++i) values[i] = value;
-}
-
-template <class T, class S>
-TESSERA_INLINE void load_row(const T* from, std::int64_t count, S* to) {
-  std::int64_t i = 0;
-  for (; i + lanes<S> <= count; i += lanes<S>) store_full(to + i, load_lanes<lanes<S>>(from + i));
-  for (; i < count; ++i) to[i] = load_lanes<1>(from + i);
-}
-
-template <class T>
-void store_row(const SumOf<T>* from, std::int64_t count, T* to) {
-  constexpr int n = lanes<SumOf<T>>;
-  std::int64_t i = 0;
-  for (; i + n <= count; i += n) store_lanes<n>(to + i, load_lanes<n>(from + i));
-  for (; i < count; ++i) store_lanes<1>(to + i, from[i]);
 }
 
 /// values *= by.
@@ -78,11 +60,6 @@ TESSERA_INLINE void prefetch_ahead(const Lines& block, const Rows<T>& rows) {
   for (std::int64_t b = ahead; b < (end < block.readable ? end : block.readable); ++b) {
     __builtin_prefetch(rows.data + static_cast<std::int64_t>(block.others[b]) * rows.stride);
   }
-}
-
-template <class T>
-TESSERA_INLINE const T* fixed_row(const Rows<T>& rows, const Lines& lines, std::int64_t line) {
-  return rows.data + (lines.vertex + line) * rows.stride;
 }
 
 /// What all lines share, loaded before the first.
@@ -190,7 +167,7 @@ TESSERA_INLINE unsigned nonzero_bits(const S* factors) {
   constexpr int n = lanes<S> < 8 ? lanes<S> : 8;
   using Bits = Lanes<IndexOf<S>, n>;
   Bits bits = {};
-  unrolled<8 / n>([&](auto part) __attribute__((always_inline)) {
+  unrolled<8 / n>([&](auto part) TESSERA_INLINED {
     Bits of_lane;
     for (int i = 0; i < n; ++i) of_lane[i] = 1 << (part.value * n + i);
     bits |= (load_lanes<n>(factors + part.value * n) != S{0}) & of_lane;

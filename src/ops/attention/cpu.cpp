@@ -1,30 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <limits>
 #include <vector>
 
 #include "tessera/core/parallel.hpp"
 #include "tessera/ops/dropout.hpp"
 
 #include "ops/attention/fused.hpp"
-#include "ops/attention/kept_weights.hpp"
 #include "ops/attention/kernel.hpp"
 #include "ops/attention/on_unit_rows.hpp"
 #include "ops/attention/scratch.hpp"
-#include "ops/check.hpp"
-#include "ops/row_schedule.hpp"
+#include "ops/plan/check.hpp"
+#include "ops/rows/row_schedule.hpp"
 
 namespace tessera::ops {
 namespace {
-
-template <class T>
-const fused::Functions<T>& functions_for() {
-  const fused::Table& table = fused_attention();
-  if constexpr (std::is_same_v<T, double>) return table.fp64;
-  if constexpr (std::is_same_v<T, float>) return table.fp32;
-  if constexpr (std::is_same_v<T, Bfloat16>) return table.bf16;
-}
 
 template <class T>
 fused::Rows<T> rows_of(const ConstOperand& operand) {
@@ -42,7 +31,7 @@ std::int64_t choose_block_edges(std::int64_t heads) {
 /// into pieces whose results lie in slots until they are joined in order.
 template <class T>
 class FusedAttention final : public PreparedAttention {
-  using S = fused::SumOf<T>;
+  using S = SumOf<T>;
   using Problem = fused::Problem<T>;
   using Scratch = fused::ThreadScratch<S>;
 
@@ -50,12 +39,16 @@ class FusedAttention final : public PreparedAttention {
   explicit FusedAttention(const AttentionProblem& problem)
       : graph_(problem.graph),
         options_(problem.options),
-        functions_(functions_for<T>()),
+        functions_(fused_attention().of<T>()),
         rows_(make_row_schedule(graph_.num_rows(), graph_.row_offsets().data())) {
     const std::int64_t heads = options_.heads;
     const std::int64_t width = options_.features / heads;
-    slices_.resize(static_cast<std::size_t>(functions_.make_slices(heads, width, nullptr)));
-    functions_.make_slices(heads, width, slices_.data());
+    functions_.make_slices(
+        heads, width,
+        [](const fused::Slice<T>& slice, void* list) {
+          static_cast<std::vector<fused::Slice<T>>*>(list)->push_back(slice);
+        },
+        &slices_);
     slot_size_ = options_.features + 2 * heads;
     slots_ = Buffer<S>(checked_area(rows_.num_slots, slot_size_));
     if (!options_.backward) return;
@@ -275,49 +268,29 @@ class FusedAttention final : public PreparedAttention {
     });
   }
 
-  static void grow(Buffer<S>& buffer, std::int64_t size) {
-    if (buffer.size() < size) buffer = Buffer<S>(size);
-  }
+  /// What one walk of the backward pass goes over, and where its gradients go. Rows give those of
+  /// targets, columns those of sources.
+  struct Walk {
+    const Csc* csc;  ///< of columns; null: rows
+    const RowSchedule& schedule;
+    const SharedArray<EdgeOffset>& offsets;
+    MatrixView<T> scores, values;  ///< without memory: not wanted
+  };
 
   /// Gradients that belong to targets, and those that all edges share.
   void backward_by_rows(const Problem& p, const AttentionGradOutputs& gradients) const {
-    const auto target = gradients.target.as<T>();
-    grow(grad_slots_, checked_area(rows_.num_slots, p.score_cols));
     // The sums that all edges share are kept apart for each range, and added in order.
-    const std::int64_t shared_size = p.features + 1;
     const auto num_ranges = static_cast<std::int64_t>(rows_.ranges.size());
     const bool shares = !gradients.vector.absent() || gradients.scale != nullptr;
-    if (shares) shared_sums_ = Buffer<double>(checked_area(num_ranges, shared_size), 0.0);
-    for_ranges(rows_, [&](const RowRange& range, std::int64_t index) {
-      const Scratch scratch = scratch_for(p);
-      fused::LineGradients<T> gradients_of;
-      if (!gradients.vector.absent()) {
-        gradients_of.vector = shared_sums_.data() + index * shared_size;
-      }
-      if (gradients.scale != nullptr) {
-        gradients_of.scale = shared_sums_.data() + index * shared_size + p.features;
-      }
-      if (range.slot >= 0) {
-        if (target.data != nullptr) {
-          gradients_of.scores.sums = grad_slots_.data() + range.slot * p.score_cols;
-        }
-        functions_.backward(p, row_lines(range), true, gradients_of, scratch);
-        return;
-      }
-      for_lines(p, range, graph_.row_offsets(), [&](const RowRange& rows, bool is_long) {
-        gradients_of.scores = line_sums(target, rows.row_begin, is_long, scratch.row_gradients);
-        functions_.backward(p, row_lines(rows), true, gradients_of, scratch);
-        if (is_long && target.data != nullptr) {
-          functions_.store(gradients_of.scores.sums, p.score_cols, target.row(rows.row_begin));
-        }
-      });
-    });
-    if (target.data != nullptr) {
-      for_long_rows(rows_, [&](const LongRow& row) {
-        functions_.store(joined(row, grad_slots_.data(), p.score_cols, p.score_cols), p.score_cols,
-                         target.row(row.row));
-      });
-    }
+    if (shares) shared_sums_ = Buffer<double>(checked_area(num_ranges, p.features + 1), 0.0);
+    backward_over({nullptr, rows_, graph_.row_offsets(), gradients.target.as<T>(), {}}, p,
+                  [&](std::int64_t range) {
+                    double* const shared = shared_sums_.data() + range * (p.features + 1);
+                    fused::LineGradients<T> sums;
+                    if (!gradients.vector.absent()) sums.vector = shared;
+                    if (gradients.scale != nullptr) sums.scale = shared + p.features;
+                    return sums;
+                  });
     if (shares) store_shared_sums(p, num_ranges, gradients);
   }
 
@@ -341,29 +314,38 @@ class FusedAttention final : public PreparedAttention {
       columns_ = make_row_schedule(graph_.num_cols(), csc.col_offsets.data());
       has_columns_ = true;
     }
-    const auto source = gradients.source.as<T>();
-    const auto value = gradients.value.as<T>();
-    const std::int64_t slot_size = p.score_cols + p.features;
-    grow(grad_slots_, checked_area(columns_.num_slots, slot_size));
-    for_ranges(columns_, [&](const RowRange& range, std::int64_t) {
+    backward_over(
+        {&csc, columns_, csc.col_offsets, gradients.source.as<T>(), gradients.value.as<T>()}, p,
+        [](std::int64_t) { return fused::LineGradients<T>(); });
+  }
+
+  /// `shared(range)` says where the sums of a range go that belong to no line.
+  template <class Shared>
+  void backward_over(const Walk& walk, const Problem& p, Shared&& shared) const {
+    const std::int64_t slot_size = p.score_cols + (walk.values.data == nullptr ? 0 : p.features);
+    S* const slots = fused::grown(grad_slots_, checked_area(walk.schedule.num_slots, slot_size));
+    for_ranges(walk.schedule, [&](const RowRange& range, std::int64_t index) {
       const Scratch scratch = scratch_for(p);
-      S* const sums =
-          range.slot < 0 ? scratch.row_gradients : grad_slots_.data() + range.slot * slot_size;
-      const auto backward = [&](const RowRange& columns, bool is_long) {
-        fused::LineGradients<T> gradients_of;
-        gradients_of.scores = line_sums(source, columns.row_begin, is_long, sums);
-        gradients_of.values = line_sums(value, columns.row_begin, is_long, sums + p.score_cols);
-        functions_.backward(p, column_lines(csc, columns), false, gradients_of, scratch);
-        if (is_long && range.slot < 0) {
-          store_column(p, sums, sums + p.score_cols, source, value, columns.row_begin);
-        }
+      S* const sums = range.slot < 0 ? scratch.row_gradients : slots + range.slot * slot_size;
+      fused::LineGradients<T> gradients = shared(index);
+      const auto backward = [&](const RowRange& lines, bool is_long) {
+        gradients.scores = line_sums(walk.scores, lines.row_begin, is_long, sums);
+        gradients.values = line_sums(walk.values, lines.row_begin, is_long, sums + p.score_cols);
+        const bool by_rows = walk.csc == nullptr;
+        functions_.backward(p, by_rows ? row_lines(lines) : column_lines(*walk.csc, lines), by_rows,
+                            gradients, scratch);
+        if (is_long && range.slot < 0) store_line(p, sums, walk, lines.row_begin);
       };
       if (range.slot >= 0) return backward(range, true);
-      for_lines(p, range, csc.col_offsets, backward);
+      for_lines(p, range, walk.offsets, backward);
     });
-    for_long_rows(columns_, [&](const LongRow& col) {
-      const S* const sums = joined(col, grad_slots_.data(), slot_size, slot_size);
-      store_column(p, sums, sums + p.score_cols, source, value, col.row);
+    for_long_rows(walk.schedule, [&](const LongRow& line) {
+      // The sum of its slots, in order, replaces the first of them.
+      S* const total = slots + line.first_slot * slot_size;
+      for (std::int64_t i = 1; i < line.num_slots; ++i) {
+        for (std::int64_t f = 0; f < slot_size; ++f) total[f] += total[i * slot_size + f];
+      }
+      store_line(p, total, walk, line.row);
     });
   }
 
@@ -374,20 +356,11 @@ class FusedAttention final : public PreparedAttention {
     return {to.row(first), to.stride, nullptr};
   }
 
-  void store_column(const Problem& p, const S* scores, const S* values, MatrixView<T> source,
-                    MatrixView<T> value, VertexId col) const {
-    if (source.data != nullptr) functions_.store(scores, p.score_cols, source.row(col));
-    if (value.data != nullptr) functions_.store(values, p.features, value.row(col));
-  }
-
-  /// The sum of a long line's slots, in order; it replaces the first of them.
-  static S* joined(const LongRow& line, S* slots, std::int64_t slot_size, std::int64_t used) {
-    S* const total = slots + line.first_slot * slot_size;
-    for (std::int64_t i = 1; i < line.num_slots; ++i) {
-      const S* const piece = total + i * slot_size;
-      for (std::int64_t f = 0; f < used; ++f) total[f] += piece[f];
-    }
-    return total;
+  /// Stores what a long line summed up: gradients of its scores, then of its values.
+  void store_line(const Problem& p, const S* sums, const Walk& walk, VertexId line) const {
+    if (walk.scores.data != nullptr) functions_.store(sums, p.score_cols, walk.scores.row(line));
+    if (walk.values.data == nullptr) return;
+    functions_.store(sums + p.score_cols, p.features, walk.values.row(line));
   }
 
   Graph graph_;
@@ -425,25 +398,19 @@ std::unique_ptr<const PreparedAttention> prepare_fused(const AttentionProblem& p
   if (problem.options.form == AttentionForm::cosine) {
     return on_unit_rows(prepare_fused(as_dot_products(problem)), problem);
   }
-  return visit_precision(problem.options.precision,
-                         [&]<class T>() -> std::unique_ptr<const PreparedAttention> {
-                           return std::make_unique<FusedAttention<T>>(problem);
-                         });
+  return prepare_as<PreparedAttention, FusedAttention>(problem.options.precision, problem);
 }
 
 }  // namespace
 
-std::span<const AttentionKernel> cpu_attention_kernels() {
-  static const std::array<AttentionKernel, 1> table = {{
-      {{"attention/cpu/fused",
-        "scores, softmax, dropout and weighted sum row by row in blocks of edges; backward "
-        "recomputes them",
-        "attention", DeviceKind::cpu, true},
-       why_not_fused,
-       predicted_fused_us,
-       prepare_fused},
-  }};
-  return table;
+AttentionKernel cpu_attention_kernel() {
+  return {{"attention/cpu/fused",
+           "scores, softmax, dropout and weighted sum row by row in blocks of edges; backward "
+           "recomputes them",
+           "attention", DeviceKind::cpu, true},
+          why_not_fused,
+          predicted_fused_us,
+          prepare_fused};
 }
 
 }  // namespace tessera::ops

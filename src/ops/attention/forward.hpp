@@ -20,42 +20,18 @@ TESSERA_INLINE void line_scores(const Problem<T>& p, const T* fixed_scores, std:
   const S* const from = (gat ? scratch.activations : scratch.scores) + first;
   S* const scores = scratch.scores + first;
   const S* const tile = scratch.score_tile;
-  map_heads<Max>(
-      edges, p.heads, scores, max, [=](std::int64_t offset) __attribute__((always_inline)) {
-        const FullVector<S> fixed = gat ? load_full(tile + offset) : FullVector<S>{};
-        return [=](std::int64_t k) __attribute__((always_inline)) {
-          FullVector<S> score = load_full(from + k);
-          if (gat) {
-            const FullVector<S> sum = score + fixed;
-            score = select_where<S, lanes<S>>(sum > 0, sum, sum * slope);
-            store_full(scores + k, score);
-          }
-          return score;
-        };
-      });
-}
-
-/// weights = exp(scores - max), and their sums, added to what `sum` holds. What is subtracted where
-/// all scores are -inf is 0: their weights are then 0, unless the whole row is so, which divides 0
-/// by 0, as the reference does.
-template <class T, class S>
-TESSERA_INLINE void line_exponentials(const Problem<T>& p, std::int64_t first, std::int64_t edges,
-                                      const S* max, const Scratch<S>& scratch, S* sum) {
-  make_tile(max, p.heads, scratch.max_tile, []<int N>(Lanes<S, N> value) {
-    return select_where<S, N>(value > static_cast<S>(-infinity), value, Lanes<S, N>{});
+  map_heads<Max>(edges, p.heads, scores, max, [=](std::int64_t offset) TESSERA_INLINED {
+    const FullVector<S> fixed = gat ? load_full(tile + offset) : FullVector<S>{};
+    return [=](std::int64_t k) TESSERA_INLINED {
+      FullVector<S> score = load_full(from + k);
+      if (gat) {
+        const FullVector<S> sum = score + fixed;
+        score = select_where<S, lanes<S>>(sum > 0, sum, sum * slope);
+        store_full(scores + k, score);
+      }
+      return score;
+    };
   });
-  const S* const scores = scratch.scores + first;
-  const S* const tile = scratch.max_tile;
-  S* const weights = scratch.weights + first;
-  map_heads<Add>(
-      edges, p.heads, weights, sum, [=](std::int64_t offset) __attribute__((always_inline)) {
-        const FullVector<S> subtracted = load_full(tile + offset);
-        return [=](std::int64_t k) __attribute__((always_inline)) {
-          const FullVector<S> weight = exp_lanes<S, lanes<S>>(load_full(scores + k) - subtracted);
-          store_full(weights + k, weight);
-          return weight;
-        };
-      });
 }
 
 /// Lets some weights fall to dropout.
@@ -102,20 +78,18 @@ void forward(const Problem<T>& p, const Lines& rows, const fused::RowResults<T>&
   load_vector(p, scratch);
   prepare_scores(p, rows, p.target, p.source, scratch);
   // One loop after the other: the exponentials of a row would wait for its maximum.
-  for_lines(
-      rows, [&](std::int64_t row, std::int64_t begin, std::int64_t edges)
-                __attribute__((always_inline)) {
-                  line_scores(p, fixed_row(p.target, rows, row), begin * p.heads, edges, scratch,
-                              scratch.maxima + row * p.heads);
-                });
-  for_lines(
-      rows, [&](std::int64_t row, std::int64_t begin,
-                std::int64_t edges) __attribute__((always_inline)) {
-        S* const sum = scratch.line_sums + row * p.heads;
-        // So that dividing by it gives 0, and its log_sum is -inf.
-        if (edges == 0) return fill(sum, p.heads, S{1});
-        line_exponentials(p, begin * p.heads, edges, scratch.maxima + row * p.heads, scratch, sum);
-      });
+  for_lines(rows, [&](std::int64_t row, std::int64_t begin, std::int64_t edges) TESSERA_INLINED {
+    line_scores(p, fixed_row(p.target, rows, row), begin * p.heads, edges, scratch,
+                scratch.maxima + row * p.heads);
+  });
+  for_lines(rows, [&](std::int64_t row, std::int64_t begin, std::int64_t edges) TESSERA_INLINED {
+    S* const sum = scratch.line_sums + row * p.heads;
+    // So that dividing by it gives 0, and its log_sum is -inf.
+    if (edges == 0) return fill(sum, p.heads, S{1});
+    const std::int64_t first = begin * p.heads;
+    exponentials(edges, p.heads, scratch.scores + first, scratch.maxima + row * p.heads,
+                 scratch.max_tile, scratch.weights + first, sum);
+  });
   for (std::int64_t k = 0; k < size; ++k) scratch.scales[k] = S{1} / scratch.line_sums[k];
   drop_weights(p, rows, scratch);
   sum_weighted_rows(p, rows, p.value, scratch.weights, scratch.scales,
@@ -140,7 +114,8 @@ void forward_piece(const Problem<T>& p, const Lines& piece, const RowSums<SumOf<
     prepare_scores(p, block, p.target, p.source, scratch);
     line_scores(p, fixed_row(p.target, block, 0), 0, block.count, scratch, sums.max);
     raise_max(p, scratch.max_before, sums);
-    line_exponentials(p, 0, block.count, sums.max, scratch, sums.sum);
+    exponentials(block.count, p.heads, scratch.scores, sums.max, scratch.max_tile, scratch.weights,
+                 sums.sum);
     drop_weights(p, block, scratch);
     LineSums<T> features;
     features.sums = sums.features;

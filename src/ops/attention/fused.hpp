@@ -2,9 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
-#include "tessera/core/dtype.hpp"
 #include "tessera/core/types.hpp"
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/dropout.hpp"
@@ -22,9 +20,6 @@
 /// Work is done on blocks of edges: some of a long line, or several short lines together, since
 /// what a block costs beside its edges is much for a line with few of them.
 namespace tessera::ops::fused {
-
-template <class T>
-using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 template <class T>
 struct Rows {
@@ -190,8 +185,9 @@ struct LineGradients {
 template <class T>
 struct Functions {
   using S = SumOf<T>;
-  /// Cuts a row into slices; returns how many, and writes them unless `slices` is null.
-  std::int64_t (*make_slices)(std::int64_t heads, std::int64_t width, Slice<T>* slices);
+  /// Cuts a row into slices, and calls add(slice, list) for each.
+  void (*make_slices)(std::int64_t heads, std::int64_t width,
+                      void (*add)(const Slice<T>& slice, void* list), void* list);
   /// Rows that fit a block together.
   void (*forward)(const Problem<T>&, const Lines&, const RowResults<T>&, const Scratch<S>&);
   /// A long row or a piece of it.
@@ -214,12 +210,6 @@ struct Functions {
   void (*sum_edges)(const S* numbers, std::int64_t edges, std::int64_t heads, S* sums);
 };
 
-struct Table {
-  Functions<double> fp64;
-  Functions<float> fp32;
-  Functions<Bfloat16> bf16;
-};
-
 }  // namespace tessera::ops::fused
 
-TESSERA_SIMD_TABLE(fused::Table, fused_attention)
+TESSERA_SIMD_TABLE(ByStorage<fused::Functions>, fused_attention)

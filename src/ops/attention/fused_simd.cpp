@@ -6,18 +6,17 @@
 namespace tessera::ops::TESSERA_ISA {
 namespace {
 
+using namespace attention;
 template <class T>
-constexpr fused::Functions<T> functions_of() {
-  using namespace attention;
-  return {make_slices<T>, forward<T>,   forward_piece<T>, merge<T>,     finish<T>,
-          backward<T>,    row_state<T>, weights<T>,       store_row<T>, sum_edges<T>};
-}
+constexpr fused::Functions<T> functions_of = {
+    make_slices<T>, forward<T>,   forward_piece<T>, merge<T>,     finish<T>,
+    backward<T>,    row_state<T>, weights<T>,       store_row<T>, sum_edges<T>};
 
 }  // namespace
 
-const fused::Table& fused_attention_table() {
-  static constexpr fused::Table table = {functions_of<double>(), functions_of<float>(),
-                                         functions_of<Bfloat16>()};
+const ByStorage<fused::Functions>& fused_attention_table() {
+  static constexpr ByStorage<fused::Functions> table = {functions_of<double>, functions_of<float>,
+                                                        functions_of<Bfloat16>};
   return table;
 }
 

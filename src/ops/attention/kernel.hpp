@@ -4,13 +4,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tessera/ops/attention.hpp"
 
 #include "ops/attention/shortest_row.hpp"
-#include "ops/registry.hpp"
-#include "ops/workspace.hpp"
+#include "ops/plan/cost_formula.hpp"
+#include "ops/plan/registry.hpp"
+#include "ops/plan/workspace.hpp"
 
 namespace tessera::ops {
 
@@ -19,11 +21,8 @@ struct AttentionProblem {
   AttentionOptions options;
 };
 
-inline CostShape cost_shape(const AttentionProblem& problem) {
-  const Graph& graph = problem.graph;
-  const auto bytes = static_cast<int>(bytes_per_element(problem.options.precision));
-  return {static_cast<double>(graph.num_edges()) / std::max(1, graph.num_rows()),
-          static_cast<double>(problem.options.features) * bytes, bytes};
+inline PassSizes sizes_of(const AttentionProblem& problem) {
+  return {problem.graph, tiles::Side::forward, problem.options.features, problem.options.precision};
 }
 
 /// What a plan keeps of a kernel. Operands have been checked.
@@ -56,9 +55,6 @@ class PreparedAttention {
   virtual std::int64_t own_bytes() const noexcept { return 0; }
   /// The kernel that runs its backward pass, where it has none of its own; else null.
   virtual const char* backward_kernel() const { return nullptr; }
-  /// Whether its forward pass writes inverse lengths where there is room, and its backward pass
-  /// reads them.
-  virtual bool keeps_lengths() const { return false; }
   /// How the kernels of other ops that it runs, if any, were chosen.
   virtual std::vector<std::pair<const char*, Decision>> stages() const { return {}; }
 };
@@ -68,6 +64,12 @@ using AttentionKernel = Kernel<AttentionProblem, PreparedAttention>;
 /// Every kernel of this build.
 std::span<const AttentionKernel> attention_kernels();
 
-std::span<const AttentionKernel> cpu_attention_kernels();
+AttentionKernel cpu_attention_kernel();
+
+/// How far the weights that a kernel computes may be off, beside the rounding of sums.
+double attention_weight_error(const std::string& kernel, const AttentionOptions& options);
+
+/// The kernels that are made of those of other ops. They alone take a term for each edge.
+std::span<const AttentionKernel> staged_attention_kernels();
 
 }  // namespace tessera::ops

@@ -2,8 +2,6 @@
 #include <vector>
 
 #include "ops/attention/kernel.hpp"
-#include "ops/attention/terms.hpp"
-#include "ops/attention/weight_error.hpp"
 
 #ifdef TESSERA_WITH_CUDA
 #include "ops/attention/cuda/kernels.hpp"
@@ -13,31 +11,27 @@ namespace tessera::ops {
 
 std::span<const AttentionKernel> attention_kernels() {
   static const std::vector<AttentionKernel> table = [] {
-    std::vector<AttentionKernel> kernels(cpu_attention_kernels().begin(),
-                                         cpu_attention_kernels().end());
+    std::vector<AttentionKernel> kernels = {cpu_attention_kernel()};
 #ifdef TESSERA_WITH_CUDA
     append_cuda_rows_attention(kernels);
     append_cuda_tall_attention(kernels);
     append_cuda_short_attention(kernels);
     append_cuda_pairs_attention(kernels);
-    append_cuda_packed_attention(kernels);
-    append_cuda_heads_attention(kernels);
-    append_cuda_fused_attention(kernels);
-    append_cuda_staged_attention(kernels);
 #endif
-    const auto with_terms = attention_kernels_with_terms();
-    kernels.insert(kernels.end(), with_terms.begin(), with_terms.end());
+    const auto in_stages = staged_attention_kernels();
+    kernels.insert(kernels.end(), in_stages.begin(), in_stages.end());
     return kernels;
   }();
   return table;
 }
 
-double attention_weight_error(const std::string& kernel) {
-  // Three roundings to the eleven digits of fp16.
-  if (kernel == "attention/cuda/packed") return 3 * 0x1p-11;
-  // Two bf16 numbers for each factor of a score, and for the weight.
-  if (kernel == "attention/cuda/tall") return 0x1p-16;
-  return 0;
+double attention_weight_error(const std::string& kernel, const AttentionOptions& options) {
+  if (kernel != "attention/cuda/tall") return 0;
+  const bool packed = options.form == AttentionForm::gat && options.precision == Precision::bf16 &&
+                      options.features <= 16 * options.heads;
+  // Three roundings to the eleven digits of fp16, or two bf16 numbers for each factor of a score,
+  // and for the weight.
+  return packed ? 3 * 0x1p-11 : 0x1p-16;
 }
 
 }  // namespace tessera::ops

@@ -6,7 +6,7 @@
 
 #include "tessera/ops/dense_workspace.hpp"
 
-#include "ops/dense_ops.hpp"
+#include "ops/dense/dense_ops.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -52,11 +52,12 @@ class AttentionOnUnitRows final : public PreparedAttention {
     inner_->run_backward(dots, output, log_sum, grad_output, of_dots, stream,
                          part_for(inside_, workspace));
     if (!gradients.vector.absent()) {
-      ops_.dot(grad_scaled, dots.source, gradients.vector, stream, &*for_sums_);
+      ops_.run(DotCall{grad_scaled, dots.source, gradients.vector}, stream, &*for_sums_);
     }
     if (gradients.value.absent()) return;
-    ops_.unit_rows_backward(inputs.value, inputs.vector, grad_unit, grad_scaled, gradients.value,
-                            shortest_row, stream);
+    ops_.run(UnitRowsGradCall{inputs.value, inputs.vector, grad_unit, grad_scaled, gradients.value,
+                              shortest_row},
+             stream);
   }
 
   void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights, Stream stream,
@@ -84,7 +85,7 @@ class AttentionOnUnitRows final : public PreparedAttention {
                              const WorkspaceView& workspace) const {
     AttentionInputs dots = inputs;
     const Operand unit = view(unit_, workspace), scaled = view(scaled_, workspace);
-    ops_.unit_rows(inputs.value, inputs.vector, unit, scaled, shortest_row, stream);
+    ops_.run(UnitRowsCall{inputs.value, inputs.vector, unit, scaled, shortest_row}, stream);
     dots.target = scaled;
     dots.source = unit;
     dots.vector = {};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -8,13 +7,11 @@
 #include "tessera/ops/attention_kept.hpp"
 
 #include "ops/attention/kernel.hpp"
-#include "ops/attention/terms.hpp"
 #include "ops/attention/trial.hpp"
-#include "ops/check.hpp"
-#include "ops/check_options.hpp"
-#include "ops/plan_only.hpp"
-#include "ops/plan_record.hpp"
-#include "ops/planning_scope.hpp"
+#include "ops/plan/check.hpp"
+#include "ops/plan/plan_record.hpp"
+#include "ops/plan/planning_scope.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
 
 namespace tessera::ops {
 
@@ -30,31 +27,19 @@ const char* to_string(AttentionForm form) noexcept {
 
 namespace {
 
-/// What a plan of attention keeps. One kernel has both passes.
-struct AttentionRecord final : PlanRecord {
-  std::int64_t workspace_bytes() const noexcept override {
-    return workspace->bytes() + prepared->own_bytes();
-  }
-
-  AttentionOptions options;
-  std::unique_ptr<const PreparedAttention> prepared;
-  std::optional<PlanWorkspace> workspace;  ///< the last member: see there
-};
+/// One kernel has both passes.
+using AttentionRecord = KernelRecord<AttentionOptions, PreparedAttention>;
 
 std::string no_part(AttentionForm form, const char* part) {
   return fmt::format("form {} has no {}", to_string(form), part);
 }
 
-[[noreturn]] void reject(const std::string& problem, const char* where) {
-  throw Error(ErrorCode::invalid_argument, problem, where);
-}
-
 void check_cosine(const Graph& graph, const AttentionOptions& options) {
   if (options.heads != 1) {
-    reject(fmt::format("attention by cosines has one head, not {}", options.heads), "heads");
+    refuse(fmt::format("attention by cosines has one head, not {}", options.heads), "heads");
   }
   if (graph.num_rows() != graph.num_cols()) {
-    reject(fmt::format("attention by cosines needs a square graph, not {} x {}", graph.num_rows(),
+    refuse(fmt::format("attention by cosines needs a square graph, not {} x {}", graph.num_rows(),
                        graph.num_cols()),
            "graph");
   }
@@ -64,25 +49,25 @@ void check_options(const Graph& graph, const AttentionOptions& options) {
   check_plan_options(options, options.precision);
   check_enum("form", options.form, AttentionForm::cosine);
   check_features(options.features);
-  if (options.heads < 1) reject(fmt::format("{} heads", options.heads), "heads");
+  if (options.heads < 1) refuse(fmt::format("{} heads", options.heads), "heads");
   if (options.form == AttentionForm::cosine) check_cosine(graph, options);
   if (options.features % options.heads != 0) {
-    reject(fmt::format("{} features are no multiple of {} heads", options.features, options.heads),
+    refuse(fmt::format("{} features are no multiple of {} heads", options.features, options.heads),
            "features");
   }
   if (options.edge_terms && options.form == AttentionForm::cosine) {
-    reject(no_part(options.form, "terms of edges"), "edge_terms");
+    refuse(no_part(options.form, "terms of edges"), "edge_terms");
   }
   if (!(options.dropout >= 0 && options.dropout <= 1)) {
-    reject(fmt::format("dropout of {} is not in [0, 1]", options.dropout), "dropout");
+    refuse(fmt::format("dropout of {} is not in [0, 1]", options.dropout), "dropout");
   }
   if (!std::isfinite(options.negative_slope)) {
-    reject(fmt::format("slope of {} is not finite", options.negative_slope), "negative_slope");
+    refuse(fmt::format("slope of {} is not finite", options.negative_slope), "negative_slope");
   }
 }
 
 Decision backward_of(const AttentionRecord& record) {
-  const char* const other = record.prepared->backward_kernel();
+  const char* const other = record.forward->backward_kernel();
   if (other == nullptr) return by_same_kernel(record);
   return Decision(
       {fmt::format("{}: {} has no backward pass of its own", other, record.kernel->name), {}});
@@ -121,8 +106,8 @@ struct Shapes {
 
 /// The scores of cosines are made of values alone.
 void check_no_scores(const Shapes& shapes, const ConstOperand& target, const ConstOperand& source) {
-  if (!target.absent()) reject(no_part(shapes.options.form, "target"), "target");
-  if (!source.absent()) reject(no_part(shapes.options.form, "source"), "source");
+  if (!target.absent()) refuse(no_part(shapes.options.form, "target"), "target");
+  if (!source.absent()) refuse(no_part(shapes.options.form, "source"), "source");
 }
 
 void check_inputs(const Checker& check, const Shapes& shapes, const AttentionInputs& inputs) {
@@ -137,7 +122,7 @@ void check_inputs(const Checker& check, const Shapes& shapes, const AttentionInp
   if (shapes.options.edge_terms) {
     check.matrix(inputs.edge_term, "edge_term", shapes.edge_term());
   } else if (!inputs.edge_term.absent()) {
-    reject("a term for each edge, but the plan has none", "edge_term");
+    refuse("a term for each edge, but the plan has none", "edge_term");
   }
 }
 
@@ -159,17 +144,17 @@ void check_gradients(const Checker& check, const Shapes& shapes,
   check.optional_matrix(gradients.value, "gradient of value", shapes.value());
   check.optional_matrix(gradients.vector, "gradient of vector", shapes.vector());
   if (!gradients.vector.absent() && !shapes.has_vector()) {
-    reject(no_part(shapes.options.form, "vector"), "vector");
+    refuse(no_part(shapes.options.form, "vector"), "vector");
   }
   if (gradients.scale != nullptr &&
       (shapes.options.form != AttentionForm::dot || shapes.options.edge_terms)) {
-    reject(shapes.options.edge_terms ? "no gradient of a scale beside terms of edges"
+    refuse(shapes.options.edge_terms ? "no gradient of a scale beside terms of edges"
                                      : no_part(shapes.options.form, "scale"),
            "scale");
   }
   check.optional_matrix(gradients.edge_term, "gradient of edge_term", shapes.edge_term());
   if (!gradients.edge_term.absent() && !shapes.options.edge_terms) {
-    reject("the gradient of a term for each edge, but the plan has none", "edge_term");
+    refuse("the gradient of a term for each edge, but the plan has none", "edge_term");
   }
 }
 
@@ -185,23 +170,21 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
       bytes_per_element(options.precision) == 2;
   const PlanningScope planning(graph, options, options.backward, short_windows);
   auto choice = make_choice<AttentionTrial>(
-      options.edge_terms ? attention_kernels_with_terms() : attention_kernels(),
+      options.edge_terms ? staged_attention_kernels() : attention_kernels(),
       AttentionProblem{graph, options}, options);
-  record->kernel = &choice.kernel->info;
-  record->decision = std::move(choice.decision);
-  record->prepared = std::move(choice.prepared);
+  record->forward = record->take(choice);
   record->has_backward = options.backward;
-  record->workspace.emplace(record->prepared->workspace(), options.place(), options.own_workspace);
-  for (auto& [name, decision] : record->prepared->stages()) {
+  for (auto& [name, decision] : record->forward->stages()) {
     record->decision.add_child(name, std::move(decision));
   }
   if (options.backward) record->decision.add_child("backward", backward_of(*record));
-  return PlanAccess::make(std::shared_ptr<const AttentionRecord>(std::move(record)));
+  const WorkspaceNeed need = record->forward->workspace();
+  return PlanAccess::finish(std::move(record), need);
 }
 
 std::int64_t kept_numbers(const AttentionPlan& plan) {
   const auto& record = PlanAccess::record<AttentionRecord>(plan);
-  return record.has_backward ? record.prepared->kept_numbers() : 0;
+  return record.has_backward ? record.forward->kept_numbers() : 0;
 }
 
 void run(const AttentionPlan& plan, const AttentionInputs& inputs, const AttentionOutputs& outputs,
@@ -234,7 +217,7 @@ void run_keeping(const AttentionPlan& plan, const AttentionInputs& inputs,
   const WorkspaceUse use(*record.workspace, workspace, stream);
   // A row of no numbers is none, wherever it lies.
   auto* const numbers = static_cast<float*>(kept.cols > 0 ? kept.data : nullptr);
-  record.prepared->run_keeping(inputs, outputs, numbers, stream, use.view());
+  record.forward->run_keeping(inputs, outputs, numbers, stream, use.view());
 }
 
 void run_backward(const AttentionPlan& plan, const AttentionInputs& inputs, ConstOperand output,
@@ -269,11 +252,9 @@ void run_backward_kept(const AttentionPlan& plan, const AttentionInputs& inputs,
   if (plans_only()) return;
   const OnDevice current(record.options.device);
   const WorkspaceUse use(*record.workspace, workspace, stream);
-  AttentionInputs given = inputs;
-  if (!record.prepared->keeps_lengths()) given.inverse_lengths = {};
   const auto* const numbers = static_cast<const float*>(kept.cols > 0 ? kept.data : nullptr);
-  record.prepared->run_backward_kept(given, output, log_sum, numbers, grad_output, gradients,
-                                     stream, use.view());
+  record.forward->run_backward_kept(inputs, output, log_sum, numbers, grad_output, gradients,
+                                    stream, use.view());
 }
 
 void attention_weights(const AttentionPlan& plan, const AttentionInputs& inputs,
@@ -289,9 +270,7 @@ void attention_weights(const AttentionPlan& plan, const AttentionInputs& inputs,
   if (plans_only()) return;
   const OnDevice current(record.options.device);
   const WorkspaceUse use(*record.workspace, workspace, stream);
-  AttentionInputs given = inputs;
-  given.inverse_lengths = {};
-  record.prepared->weights(given, log_sum, weights, stream, use.view());
+  record.forward->weights(inputs, log_sum, weights, stream, use.view());
 }
 
 }  // namespace tessera::ops

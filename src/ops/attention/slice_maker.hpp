@@ -27,7 +27,7 @@ TESSERA_INLINE int power_of_two_within(std::int64_t value, int limit) {
 /// Widest slices: full vectors may come several to a head, narrower ones come alone. Doubles check
 /// gradients, where no time counts: few instances serve them.
 template <class T, int N>
-inline constexpr int max_slice_vectors = N != lanes<ScalarOf<T>>     ? 1
+inline constexpr int max_slice_vectors = N != lanes<SumOf<T>>        ? 1
                                          : std::is_same_v<T, double> ? 2
                                                                      : 8;
 template <class T>
@@ -52,11 +52,12 @@ const fused::SliceFunctions<T>* find_slice(int heads, int vectors) {
   return found;
 }
 
-/// Cuts rows into slices; `List` counts or keeps them.
-template <class T, class List>
+/// Cuts rows into slices.
+template <class T>
 struct SliceMaker {
   fused::SlicePlace place;
-  List list;
+  void (*add_to)(const fused::Slice<T>& slice, void* list);
+  void* list;
 
   /// Features [first, first + vectors * N) of every head.
   template <int N, bool Narrow = false>
@@ -68,7 +69,7 @@ struct SliceMaker {
           place.heads - place.head,
           power_of_two_within(accumulator_registers / vectors, max_slice_heads<T>));
       if (Narrow && place.head + heads == place.heads) place.set_back = N - place.width;
-      list(fused::Slice<T>{find_slice<T, N, Narrow>(heads, vectors), place});
+      add_to({find_slice<T, N, Narrow>(heads, vectors), place}, list);
       place.head += heads;
     }
   }
@@ -99,14 +100,14 @@ struct SliceMaker {
 template <class T>
 bool is_narrow(std::int64_t heads, std::int64_t width) {
   const bool fills_one = (width & (width - 1)) == 0;
-  return heads > 1 && width < lanes<ScalarOf<T>> && !fills_one;
+  return heads > 1 && width < lanes<SumOf<T>> && !fills_one;
 }
 
 /// True when every slice will have whole heads, and a multiple of n of them, n being the lanes of
 /// the first slice.
 template <class T>
 bool can_sum_lanes(std::int64_t heads, std::int64_t width, std::int64_t n) {
-  constexpr int full = lanes<ScalarOf<T>>;
+  constexpr int full = lanes<SumOf<T>>;
   if (n == 0 || (width % n != 0 && !is_narrow<T>(heads, width))) return false;
   const std::int64_t vectors = (width + n - 1) / n;
   const bool one_slice = vectors == 1 || (n == full && vectors <= max_slice_vectors<T, full> &&
@@ -118,14 +119,10 @@ bool can_sum_lanes(std::int64_t heads, std::int64_t width, std::int64_t n) {
 }
 
 template <class T>
-std::int64_t make_slices(std::int64_t heads, std::int64_t width, fused::Slice<T>* slices) {
-  std::int64_t count = 0;
-  const auto keep = [&](const fused::Slice<T>& slice) {
-    if (slices != nullptr) slices[count] = slice;
-    ++count;
-  };
-  constexpr int full = lanes<ScalarOf<T>>;
-  SliceMaker<T, decltype(keep)> maker{{}, keep};
+void make_slices(std::int64_t heads, std::int64_t width,
+                 void (*add_to)(const fused::Slice<T>& slice, void* list), void* list) {
+  constexpr int full = lanes<SumOf<T>>;
+  SliceMaker<T> maker{{}, add_to, list};
   maker.place.heads = heads;
   maker.place.width = width;
   const bool narrow = is_narrow<T>(heads, width);
@@ -136,7 +133,6 @@ std::int64_t make_slices(std::int64_t heads, std::int64_t width, fused::Slice<T>
   } else {
     maker.template cover<full>(0);
   }
-  return count;
 }
 
 }  // namespace tessera::ops::TESSERA_ISA

@@ -27,7 +27,7 @@ TESSERA_INLINE Lanes<S, N> add_neighbours(Lanes<S, N> a, Lanes<S, N> b) {
   // One instruction, which GCC does not find by itself.
   if constexpr (std::is_same_v<S, float> && N == 4) return vpaddq_f32(a, b);
 #endif
-  return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+  return [&]<int... I>(std::integer_sequence<int, I...>) TESSERA_INLINED {
     return __builtin_shufflevector(a, b, (2 * I)...) +
            __builtin_shufflevector(a, b, (2 * I + 1)...);
   }
@@ -64,10 +64,17 @@ TESSERA_INLINE bool wanted(const fused::LineSums<T>& sums) {
   return sums.rows != nullptr || sums.sums != nullptr;
 }
 
+/// The row of a line's own vertex.
+template <class T>
+TESSERA_INLINE const T* fixed_row(const fused::Rows<T>& rows, const fused::Lines& lines,
+                                  std::int64_t line) {
+  return rows.data + (lines.vertex + line) * rows.stride;
+}
+
 /// `Narrow`: heads have fewer than N features, and one vector.
 template <class T, int N, int Heads, int Vectors, bool Narrow>
 struct SliceLoops {
-  using S = ScalarOf<T>;
+  using S = SumOf<T>;
   using Vector = Lanes<S, N>;
   using Place = fused::SlicePlace;
   using Lines = fused::Lines;
@@ -100,11 +107,6 @@ struct SliceLoops {
     return rows.data + static_cast<std::int64_t>(lines.others[edge]) * rows.stride + first;
   }
 
-  /// The row of a line's own vertex.
-  TESSERA_INLINE const T* fixed_row(const Rows& rows, const Lines& lines, std::int64_t line) {
-    return rows.data + (lines.vertex + line) * rows.stride;
-  }
-
   /// Where a head's vectors begin in the slice.
   template <int H>
   TESSERA_INLINE std::int64_t head_start(const Place& place, std::integral_constant<int, H>) {
@@ -130,15 +132,15 @@ struct SliceLoops {
   /// Calls body(head, vector) with compile-time numbers.
   template <class Body>
   TESSERA_INLINE void each(Body&& body) {
-    unrolled<Heads>([&](auto h) __attribute__((always_inline)) {
-      unrolled<Vectors>([&](auto v) __attribute__((always_inline)) { body(h, v); });
+    unrolled<Heads>([&](auto h) TESSERA_INLINED {
+      unrolled<Vectors>([&](auto v) TESSERA_INLINED { body(h, v); });
     });
   }
 
   template <class From>
   TESSERA_INLINE Block load_block(const Place& place, const From* features) {
     Block block;
-    each([&](auto h, auto v) __attribute__((always_inline)) {
+    each([&](auto h, auto v) TESSERA_INLINED {
       block.values[h.value][v.value] =
           load_lanes<N>(features + first_feature(place) + head_start(place, h) + v.value * N);
     });
@@ -146,7 +148,7 @@ struct SliceLoops {
   }
 
   TESSERA_INLINE void add_block(const Place& place, const Block& block, S* features) {
-    each([&](auto h, auto v) __attribute__((always_inline)) {
+    each([&](auto h, auto v) TESSERA_INLINED {
       S* const to = features + first_feature(place) + head_start(place, h) + v.value * N;
       const Vector values = own_lanes(place, h, block.values[h.value][v.value]);
       store_lanes<N>(to, Vector(load_lanes<N>(to) + values));
@@ -158,7 +160,7 @@ struct SliceLoops {
                                  const LineSums& sums) {
     if (sums.rows == nullptr) return add_block(place, block, sums.sums);
     T* const features = sums.rows + line * sums.stride + first_feature(place);
-    each([&](auto h, auto v) __attribute__((always_inline)) {
+    each([&](auto h, auto v) TESSERA_INLINED {
       const Vector values = block.values[h.value][v.value];
       if constexpr (Narrow && h.value == Heads - 1) {
         S single[N];
@@ -177,7 +179,7 @@ struct SliceLoops {
   template <class Term>
   TESSERA_INLINE Vector head_sum(const T* head, auto h, Term&& term) {
     Vector sum = term(h, std::integral_constant<int, 0>{}, load_lanes<N>(head));
-    unrolled<Vectors - 1>([&](auto i) __attribute__((always_inline)) {
+    unrolled<Vectors - 1>([&](auto i) TESSERA_INLINED {
       constexpr int v = i.value + 1;
       sum += term(h, std::integral_constant<int, v>{}, load_lanes<N>(head + v * N));
     });
@@ -191,12 +193,11 @@ struct SliceLoops {
     const std::int64_t lanes_kept = place.partial_lanes;
     S* to = partial + place.head * lanes_kept;
     for_lines(
-        lines, [&](std::int64_t line, std::int64_t begin,
-                   std::int64_t count) __attribute__((always_inline)) {
+        lines, [&](std::int64_t line, std::int64_t begin, std::int64_t count) TESSERA_INLINED {
           const auto term = make_term(line);
           for (std::int64_t edge = begin; edge < begin + count; ++edge) {
             const T* const from = gathered_row(gathered, lines, edge, place);
-            unrolled<Heads>([&](auto h) __attribute__((always_inline)) {
+            unrolled<Heads>([&](auto h) TESSERA_INLINED {
               Vector sum = own_lanes(place, h, head_sum(from + head_start(place, h), h, term));
               S* const here = to + h.value * lanes_kept;
               if constexpr (Adds) sum += load_lanes<N>(here);
@@ -212,24 +213,22 @@ struct SliceLoops {
   TESSERA_INLINE void whole_sums(const Place place, const Lines lines, const Rows gathered, S* sums,
                                  MakeTerm&& make_term) {
     S* to = sums + place.head;
-    for_lines(
-        lines, [&](std::int64_t line, std::int64_t begin, std::int64_t count)
-                   __attribute__((always_inline)) {
-                     const auto term = make_term(line);
-                     for (std::int64_t edge = begin; edge < begin + count; ++edge) {
-                       const T* const from = gathered_row(gathered, lines, edge, place);
-                       unrolled<Heads / N>([&](auto group) __attribute__((always_inline)) {
-                         Vector vectors[N];
-                         unrolled<N>([&](auto i) __attribute__((always_inline)) {
-                           constexpr std::integral_constant<int, group.value * N + i.value> h{};
-                           vectors[i.value] =
-                               own_lanes(place, h, head_sum(from + head_start(place, h), h, term));
-                         });
-                         store_lanes<N>(to + group.value * N, sum_lanes<S, N>(vectors));
-                       });
-                       to += place.heads;
-                     }
-                   });
+    for_lines(lines, [&](std::int64_t line, std::int64_t begin,
+                         std::int64_t count) TESSERA_INLINED {
+      const auto term = make_term(line);
+      for (std::int64_t edge = begin; edge < begin + count; ++edge) {
+        const T* const from = gathered_row(gathered, lines, edge, place);
+        unrolled<Heads / N>([&](auto group) TESSERA_INLINED {
+          Vector vectors[N];
+          unrolled<N>([&](auto i) TESSERA_INLINED {
+            constexpr std::integral_constant<int, group.value * N + i.value> h{};
+            vectors[i.value] = own_lanes(place, h, head_sum(from + head_start(place, h), h, term));
+          });
+          store_lanes<N>(to + group.value * N, sum_lanes<S, N>(vectors));
+        });
+        to += place.heads;
+      }
+    });
   }
 
   /// `make_term(line)` loads what a line's terms have in common.
@@ -248,28 +247,24 @@ struct SliceLoops {
 
   static void dot(const Place& place, const Lines& lines, const Rows& fixed, const Rows& gathered,
                   S* partial) {
-    sums_of(
-        place, lines, gathered, partial, [&](std::int64_t line) __attribute__((always_inline)) {
-          const Block block = load_block(place, fixed_row(fixed, lines, line));
-          return [block](auto h, auto v, Vector x) __attribute__((always_inline)) {
-            return Vector(block.values[h.value][v.value] * x);
-          };
-        });
+    sums_of(place, lines, gathered, partial, [&](std::int64_t line) TESSERA_INLINED {
+      const Block block = load_block(place, fixed_row(fixed, lines, line));
+      return [block](auto h, auto v, Vector x)
+                 TESSERA_INLINED { return Vector(block.values[h.value][v.value] * x); };
+    });
   }
 
   static void additive(const Place& place, const Lines& lines, const Rows& fixed,
                        const Rows& gathered, const S* vector, S slope, S* partial) {
     const Block factors = load_block(place, vector);
-    sums_of(
-        place, lines, gathered, partial, [&](std::int64_t line) __attribute__((always_inline)) {
-          const Block block = load_block(place, fixed_row(fixed, lines, line));
-          return [ block, factors, slope ](auto h, auto v, Vector x)
-              __attribute__((always_inline)) {
-            const Vector sum = block.values[h.value][v.value] + x;
-            const Vector activated = select_where<S, N>(sum > 0, sum, sum * slope);
-            return Vector(factors.values[h.value][v.value] * activated);
-          };
-        });
+    sums_of(place, lines, gathered, partial, [&](std::int64_t line) TESSERA_INLINED {
+      const Block block = load_block(place, fixed_row(fixed, lines, line));
+      return [block, factors, slope](auto h, auto v, Vector x) TESSERA_INLINED {
+        const Vector sum = block.values[h.value][v.value] + x;
+        const Vector activated = select_where<S, N>(sum > 0, sum, sum * slope);
+        return Vector(factors.values[h.value][v.value] * activated);
+      };
+    });
   }
 
   static void weighted_sum(const Place& whole_place, const Lines& all_lines,
@@ -279,26 +274,24 @@ struct SliceLoops {
     const Lines lines = all_lines;
     const Rows gathered = all_gathered;
     const LineSums sums = line_sums;
-    for_lines(
-        lines, [&](std::int64_t line, std::int64_t begin,
-                   std::int64_t count) __attribute__((always_inline)) {
-          Block block = {};
-          for (std::int64_t edge = begin; edge < begin + count; ++edge) {
-            const T* const from = gathered_row(gathered, lines, edge, place);
-            const S* const weight = weights + edge * place.heads + place.head;
-            each([&](auto h, auto v) __attribute__((always_inline)) {
-              block.values[h.value][v.value] +=
-                  weight[h.value] * load_lanes<N>(from + head_start(place, h) + v.value * N);
-            });
-          }
-          if (scales != nullptr) {
-            const S* const scale = scales + line * place.heads + place.head;
-            each([&](auto h, auto v) __attribute__((always_inline)) {
-              block.values[h.value][v.value] *= scale[h.value];
-            });
-          }
-          keep_block(place, block, line, sums);
-        });
+    for_lines(lines,
+              [&](std::int64_t line, std::int64_t begin, std::int64_t count) TESSERA_INLINED {
+                Block block = {};
+                for (std::int64_t edge = begin; edge < begin + count; ++edge) {
+                  const T* const from = gathered_row(gathered, lines, edge, place);
+                  const S* const weight = weights + edge * place.heads + place.head;
+                  each([&](auto h, auto v) TESSERA_INLINED {
+                    block.values[h.value][v.value] +=
+                        weight[h.value] * load_lanes<N>(from + head_start(place, h) + v.value * N);
+                  });
+                }
+                if (scales != nullptr) {
+                  const S* const scale = scales + line * place.heads + place.head;
+                  each([&](auto h, auto v)
+                           TESSERA_INLINED { block.values[h.value][v.value] *= scale[h.value]; });
+                }
+                keep_block(place, block, line, sums);
+              });
   }
 
   template <bool WithActivated>
@@ -307,36 +300,35 @@ struct SliceLoops {
                                     const LineSums sums, S* activated_sums) {
     const Vector ones = Vector{} + S{1};
     const Vector slopes = Vector{} + slope;
-    for_lines(
-        lines, [&](std::int64_t line, std::int64_t begin,
-                   std::int64_t count) __attribute__((always_inline)) {
-          const Block block = load_block(place, fixed_row(fixed, lines, line));
-          Block derivative_total = {};
-          Block activated_total = {};
-          for (std::int64_t edge = begin; edge < begin + count; ++edge) {
-            const T* const from = gathered_row(gathered, lines, edge, place);
-            const S* const grad = grads + edge * place.heads + place.head;
-            each([&](auto h, auto v) __attribute__((always_inline)) {
-              const Vector sum = block.values[h.value][v.value] +
-                                 load_lanes<N>(from + head_start(place, h) + v.value * N);
-              // Both products are formed in one step with their sums, so that one does not depend
-              // on whether the other is wanted.
-              const Vector slope_here = select_where<S, N>(sum > 0, ones, slopes);
-              derivative_total.values[h.value][v.value] += grad[h.value] * slope_here;
-              if constexpr (WithActivated) {
-                const Vector activated = slope_here * sum;
-                activated_total.values[h.value][v.value] += grad[h.value] * activated;
-              }
-            });
-          }
-          if constexpr (WithActivated) add_block(place, activated_total, activated_sums);
-          if (!wanted(sums)) return;
-          const Block factors = load_block(place, vector);
-          each([&](auto h, auto v) __attribute__((always_inline)) {
-            derivative_total.values[h.value][v.value] *= factors.values[h.value][v.value];
-          });
-          keep_block(place, derivative_total, line, sums);
-        });
+    for_lines(lines,
+              [&](std::int64_t line, std::int64_t begin, std::int64_t count) TESSERA_INLINED {
+                const Block block = load_block(place, fixed_row(fixed, lines, line));
+                Block derivative_total = {};
+                Block activated_total = {};
+                for (std::int64_t edge = begin; edge < begin + count; ++edge) {
+                  const T* const from = gathered_row(gathered, lines, edge, place);
+                  const S* const grad = grads + edge * place.heads + place.head;
+                  each([&](auto h, auto v) TESSERA_INLINED {
+                    const Vector sum = block.values[h.value][v.value] +
+                                       load_lanes<N>(from + head_start(place, h) + v.value * N);
+                    // Both products are formed in one step with their sums, so that one does not
+                    // depend on whether the other is wanted.
+                    const Vector slope_here = select_where<S, N>(sum > 0, ones, slopes);
+                    derivative_total.values[h.value][v.value] += grad[h.value] * slope_here;
+                    if constexpr (WithActivated) {
+                      const Vector activated = slope_here * sum;
+                      activated_total.values[h.value][v.value] += grad[h.value] * activated;
+                    }
+                  });
+                }
+                if constexpr (WithActivated) add_block(place, activated_total, activated_sums);
+                if (!wanted(sums)) return;
+                const Block factors = load_block(place, vector);
+                each([&](auto h, auto v) TESSERA_INLINED {
+                  derivative_total.values[h.value][v.value] *= factors.values[h.value][v.value];
+                });
+                keep_block(place, derivative_total, line, sums);
+              });
   }
 
   static void additive_backward(const Place& place, const Lines& lines, const Rows& fixed,
@@ -355,7 +347,7 @@ template <class S, int N>
 void sum_partials_of(const S* partial, std::int64_t size, S* sums) {
   for (std::int64_t k = 0; k < size; k += N) {
     Lanes<S, N> vectors[N];
-    unrolled<N>([&](auto i) __attribute__((always_inline)) {
+    unrolled<N>([&](auto i) TESSERA_INLINED {
       vectors[i.value] = load_lanes<N>(partial + (k + i.value) * N);
     });
     store_lanes<N>(sums + k, sum_lanes<S, N>(vectors));

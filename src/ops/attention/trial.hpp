@@ -6,62 +6,59 @@
 #include <fmt/format.h>
 
 #include "ops/attention/kernel.hpp"
-#include "ops/scratch_operand.hpp"
+#include "ops/plan/trial_operands.hpp"
 
 namespace tessera::ops {
 
 /// What a measuring plan needs of attention: see spmm/trial.hpp. The backward pass counts where
 /// there is one.
-class AttentionTrial {
+class AttentionTrial : public TrialOperands {
  public:
-  AttentionTrial(const AttentionProblem& problem, const Place& place)
-      : place_(place), workspace_(place) {
+  AttentionTrial(const AttentionProblem& problem, const Place& place) : TrialOperands(place) {
     const AttentionOptions& options = problem.options;
     const std::int64_t rows = problem.graph.num_rows(), cols = problem.graph.num_cols();
-    const bool per_head = options.form == AttentionForm::gat;
-    const std::int64_t score_cols = per_head ? options.heads : options.features;
+    const bool is_cosine = options.form == AttentionForm::cosine;
+    const std::int64_t score_cols =
+        options.form == AttentionForm::gat ? options.heads : options.features;
+    const auto given = [&](std::int64_t num_rows, std::int64_t num_cols) {
+      return matrix(options.precision, num_rows, num_cols);
+    };
+    inputs_.value = given(cols, options.features);
+    outputs_.output = given(rows, options.features);
     const bool wide = options.precision == Precision::fp64;
-    target_ = ScratchOperand(options.precision, rows, score_cols, place);
-    source_ = ScratchOperand(options.precision, cols, score_cols, place);
-    value_ = ScratchOperand(options.precision, cols, options.features, place);
-    vector_ = ScratchOperand(options.precision, 1, options.features, place);
-    output_ = ScratchOperand(options.precision, rows, options.features, place);
-    if (options.backward) {
-      grad_output_ = ScratchOperand(options.precision, rows, options.features, place);
-      grad_value_ = ScratchOperand(options.precision, cols, options.features, place);
-      gradients_.value = grad_value_;
-      if (options.form != AttentionForm::cosine) {
-        grad_target_ = ScratchOperand(options.precision, rows, score_cols, place);
-        grad_source_ = ScratchOperand(options.precision, cols, score_cols, place);
-        gradients_.target = grad_target_;
-        gradients_.source = grad_source_;
-      }
+    outputs_.log_sum = matrix(wide ? Precision::fp64 : Precision::fp32, rows, options.heads);
+    if (!is_cosine) {
+      inputs_.target = given(rows, score_cols);
+      inputs_.source = given(cols, score_cols);
     }
-    log_sum_ = ScratchOperand(wide ? Precision::fp64 : Precision::fp32, rows, options.heads, place);
-    inputs_ = {target_, source_, value_, {}, 1.0, Random(1)};
+    if (is_cosine || options.form == AttentionForm::gatv2) {
+      inputs_.vector = given(1, options.features);
+    }
+    inputs_.random = Random(1);
     if (options.edge_terms) {
-      edge_term_ =
-          ScratchOperand(options.precision, problem.graph.num_edges(), options.heads, place);
-      inputs_.edge_term = edge_term_;
+      const bool by_feature = options.form == AttentionForm::gatv2;
+      inputs_.edge_term =
+          given(problem.graph.num_edges(), by_feature ? options.features : options.heads);
     }
-    if (options.form == AttentionForm::gatv2) inputs_.vector = vector_;
-    if (options.form == AttentionForm::cosine) {
-      inputs_.target = inputs_.source = {};
-      inputs_.vector = vector_;
-    }
+    if (!options.backward) return;
+    grad_output_ = given(rows, options.features);
+    gradients_.value = given(cols, options.features);
+    if (is_cosine) return;
+    gradients_.target = given(rows, score_cols);
+    gradients_.source = given(cols, score_cols);
   }
 
   void prepare(const PreparedAttention& prepared) {
-    workspace_.prepare(prepared.workspace());
-    kept_ = ScratchOperand(Precision::fp32, 1, prepared.kept_numbers(), place_);
+    TrialOperands::prepare(prepared);
+    if (prepared.kept_numbers() <= kept_.cols) return;
+    kept_ = matrix(Precision::fp32, 1, prepared.kept_numbers());
   }
   void run(const PreparedAttention& prepared, Stream stream) {
-    const Operand kept = kept_;
-    auto* const numbers = static_cast<float*>(prepared.kept_numbers() > 0 ? kept.data : nullptr);
-    prepared.run_keeping(inputs_, {output_, log_sum_}, numbers, stream, workspace_.view());
+    auto* const kept = static_cast<float*>(prepared.kept_numbers() > 0 ? kept_.data : nullptr);
+    prepared.run_keeping(inputs_, outputs_, kept, stream, workspace());
     if (gradients_.value.absent()) return;
-    prepared.run_backward_kept(inputs_, output_, log_sum_, numbers, grad_output_, gradients_,
-                               stream, workspace_.view());
+    prepared.run_backward_kept(inputs_, outputs_.output, outputs_.log_sum, kept, grad_output_,
+                               gradients_, stream, workspace());
   }
 
   static std::string op(const AttentionProblem&) { return "attention"; }
@@ -74,12 +71,10 @@ class AttentionTrial {
   }
 
  private:
-  Place place_;
-  ScratchOperand target_, source_, value_, vector_, output_, log_sum_, kept_;
-  ScratchOperand grad_output_, grad_target_, grad_source_, grad_value_, edge_term_;
   AttentionInputs inputs_;
+  AttentionOutputs outputs_;
+  Operand grad_output_, kept_;
   AttentionGradOutputs gradients_;
-  TrialWorkspace workspace_;
 };
 
 }  // namespace tessera::ops

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <vector>
 
 #include "tessera/core/parallel.hpp"
 
-#include "ops/check.hpp"
 #include "ops/edge_softmax/kernel.hpp"
 #include "ops/edge_softmax/rows.hpp"
-#include "ops/row_schedule.hpp"
+#include "ops/plan/check.hpp"
+#include "ops/rows/row_schedule.hpp"
 
 namespace tessera::ops {
 namespace {
-
-template <class T>
-const softmax::Functions<T>& functions_for() {
-  const softmax::Table& table = edge_softmax_rows();
-  if constexpr (std::is_same_v<T, double>) return table.fp64;
-  if constexpr (std::is_same_v<T, float>) return table.fp32;
-  if constexpr (std::is_same_v<T, Bfloat16>) return table.bf16;
-}
 
 /// Memory that each thread keeps between runs, and the sums of a row.
 template <class S>
@@ -35,22 +27,22 @@ struct ThreadScratch : softmax::Scratch<S> {
     this->first = memory.data();
     this->second = this->first + block;
     this->tile = this->second + block;
-    this->head_numbers = this->tile + per_head;
-    this->sums = this->head_numbers + per_head;
-    row_sums = this->sums + per_head;
+    this->scale_tile = this->tile + per_head;
+    this->max_before = this->scale_tile + per_head;
+    row_sums = this->max_before + per_head;
   }
 };
 
 /// Row by row; the pieces of a long row are measured first, then changed.
 template <class T>
 class SoftmaxByRows final : public PreparedEdgeSoftmax {
-  using S = softmax::SumOf<T>;
+  using S = SumOf<T>;
 
  public:
   explicit SoftmaxByRows(const EdgeSoftmaxProblem& problem)
       : graph_(problem.graph),
         heads_(problem.options.heads),
-        functions_(functions_for<T>()),
+        functions_(edge_softmax_rows().of<T>()),
         schedule_(make_row_schedule(graph_.num_rows(), graph_.row_offsets().data())),
         slots_(checked_area(schedule_.num_slots, 2 * heads_)) {}
 
@@ -58,67 +50,60 @@ class SoftmaxByRows final : public PreparedEdgeSoftmax {
     return slots_.size() * static_cast<std::int64_t>(sizeof(S));
   }
 
-  void run(ConstOperand scores, Operand weights, Stream, const WorkspaceView&) const override {
-    const auto from = [&](EdgeOffset edge) { return edges_at<const T>(scores, edge); };
-    const auto to = [&](EdgeOffset edge) {
-      return softmax::Edges<T>{weights.as<T>().row(edge), weights.stride};
-    };
-    for_rows(
-        [&](EdgeOffset edge, std::int64_t count, S* sums, const ThreadScratch<S>& scratch) {
-          functions_.measure(from(edge), count, heads_, sums, scratch);
-        },
-        [&](EdgeOffset edge, std::int64_t count, const S* sums, const ThreadScratch<S>& scratch) {
-          functions_.apply(from(edge), to(edge), count, heads_, sums, scratch);
-        },
-        [&](const S* piece, S* sums) { functions_.merge(piece, heads_, sums); });
+  void run_scaled(ConstOperand scores, double scale, Operand weights, Operand log_sum, Stream,
+                  const WorkspaceView&) const override {
+    go_over_rows(functions_.forward, scores, {}, scale, weights, log_sum);
   }
 
   void run_backward(ConstOperand weights, ConstOperand grad_weights, Operand grad_scores, Stream,
                     const WorkspaceView&) const override {
-    const auto p = [&](EdgeOffset edge) { return edges_at<const T>(weights, edge); };
-    const auto grad = [&](EdgeOffset edge) { return edges_at<const T>(grad_weights, edge); };
-    const auto to = [&](EdgeOffset edge) {
-      return softmax::Edges<T>{grad_scores.as<T>().row(edge), grad_scores.stride};
-    };
-    for_rows(
-        [&](EdgeOffset edge, std::int64_t count, S* sums, const ThreadScratch<S>& scratch) {
-          functions_.measure_backward(p(edge), grad(edge), count, heads_, sums, scratch);
-        },
-        [&](EdgeOffset edge, std::int64_t count, const S* sums, const ThreadScratch<S>& scratch) {
-          functions_.apply_backward(p(edge), grad(edge), to(edge), count, heads_, sums, scratch);
-        },
-        [&](const S* piece, S* sums) {
-          for (std::int64_t i = 0; i < 2 * heads_; ++i) sums[i] += piece[i];
-        });
+    go_over_rows(functions_.backward, weights, grad_weights, 1, grad_scores, {});
   }
 
  private:
-  template <class Element>
-  static softmax::Edges<Element> edges_at(const ConstOperand& operand, EdgeOffset edge) {
+  static softmax::Edges<const T> edges_at(const ConstOperand& operand, EdgeOffset edge) {
     return {operand.as<T>().row(edge), operand.stride};
   }
 
-  template <class Measure, class Apply, class Merge>
-  void for_rows(Measure&& measure, Apply&& apply, Merge&& merge) const {
+  void go_over_rows(const softmax::Pass<T>& pass, const ConstOperand& first,
+                    const ConstOperand& second, double scale, const Operand& results,
+                    const Operand& log_sum) const {
+    const softmax::Shape<S> shape{heads_, static_cast<S>(scale)};
+    const auto measure = [&](EdgeOffset begin, EdgeOffset end, S* sums, const auto& scratch) {
+      pass.measure(shape, edges_at(first, begin), edges_at(second, begin), end - begin, sums,
+                   scratch);
+    };
+    const auto apply = [&](EdgeOffset begin, EdgeOffset end, const S* sums, const auto& scratch) {
+      pass.apply(shape, edges_at(first, begin), edges_at(second, begin),
+                 {results.as<T>().row(begin), results.stride}, end - begin, sums, scratch);
+    };
+    const auto store_log_sum = [&](VertexId row, const S* sums) {
+      if (log_sum.absent()) return;
+      S* const to = log_sum.as<S>().row(row);
+      for (std::int64_t h = 0; h < heads_; ++h) to[h] = sums[h] + std::log(sums[heads_ + h]);
+    };
     const auto num_ranges = static_cast<std::int64_t>(schedule_.ranges.size());
     parallel_tasks(num_ranges, [&](std::int64_t i) {
       const RowRange& range = schedule_.ranges[static_cast<std::size_t>(i)];
       const ThreadScratch<S> scratch(heads_);
       if (range.slot >= 0) {
-        measure(range.edge_begin, range.edge_end - range.edge_begin,
-                slots_.data() + range.slot * 2 * heads_, scratch);
+        measure(range.edge_begin, range.edge_end, slots_.data() + range.slot * 2 * heads_, scratch);
         return;
       }
       for (VertexId row = range.row_begin; row < range.row_end; ++row) {
-        measure(graph_.row_offsets()[row], graph_.degree(row), scratch.row_sums, scratch);
-        apply(graph_.row_offsets()[row], graph_.degree(row), scratch.row_sums, scratch);
+        const EdgeOffset begin = graph_.row_offsets()[row], end = graph_.row_offsets()[row + 1];
+        measure(begin, end, scratch.row_sums, scratch);
+        store_log_sum(row, scratch.row_sums);
+        apply(begin, end, scratch.row_sums, scratch);
       }
     });
     if (schedule_.long_rows.empty()) return;
     // Every piece of a long row then holds the sums of the whole row.
     for (const LongRow& row : schedule_.long_rows) {
       S* const total = slots_.data() + row.first_slot * 2 * heads_;
-      for (std::int64_t i = 1; i < row.num_slots; ++i) merge(total + i * 2 * heads_, total);
+      for (std::int64_t i = 1; i < row.num_slots; ++i)
+        pass.merge(total + i * 2 * heads_, heads_, total);
+      store_log_sum(row.row, total);
       for (std::int64_t i = 1; i < row.num_slots; ++i) {
         std::copy_n(total, 2 * heads_, total + i * 2 * heads_);
       }
@@ -126,8 +111,8 @@ class SoftmaxByRows final : public PreparedEdgeSoftmax {
     parallel_tasks(num_ranges, [&](std::int64_t i) {
       const RowRange& range = schedule_.ranges[static_cast<std::size_t>(i)];
       if (range.slot < 0) return;
-      apply(range.edge_begin, range.edge_end - range.edge_begin,
-            slots_.data() + range.slot * 2 * heads_, ThreadScratch<S>(heads_));
+      apply(range.edge_begin, range.edge_end, slots_.data() + range.slot * 2 * heads_,
+            ThreadScratch<S>(heads_));
     });
   }
 
@@ -149,22 +134,25 @@ double predicted_rows_us(const EdgeSoftmaxProblem& problem) {
 }
 
 std::unique_ptr<const PreparedEdgeSoftmax> prepare_rows(const EdgeSoftmaxProblem& problem) {
-  return visit_precision(problem.options.precision,
-                         [&]<class T>() -> std::unique_ptr<const PreparedEdgeSoftmax> {
-                           return std::make_unique<SoftmaxByRows<T>>(problem);
-                         });
+  return prepare_as<PreparedEdgeSoftmax, SoftmaxByRows>(problem.options.precision, problem);
 }
 
 }  // namespace
 
-std::span<const EdgeSoftmaxKernel> cpu_edge_softmax_kernels() {
-  static const std::array<EdgeSoftmaxKernel, 1> table = {{
-      {{"edge_softmax/cpu/rows", "each row's edges in blocks, all heads in one vector stream",
-        "edge_softmax", DeviceKind::cpu, true},
-       why_not_rows,
-       predicted_rows_us,
-       prepare_rows},
-  }};
+std::span<const EdgeSoftmaxKernel> edge_softmax_kernels() {
+  static const std::vector<EdgeSoftmaxKernel> table = [] {
+    std::vector<EdgeSoftmaxKernel> kernels = {
+        {{"edge_softmax/cpu/rows", "each row's edges in blocks, all heads in one vector stream",
+          "edge_softmax", DeviceKind::cpu, true},
+         why_not_rows,
+         predicted_rows_us,
+         prepare_rows},
+    };
+#ifdef TESSERA_WITH_CUDA
+    append_cuda_edge_softmax_kernels(kernels);
+#endif
+    return kernels;
+  }();
   return table;
 }
 

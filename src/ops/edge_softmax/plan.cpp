@@ -1,33 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
-
 #include <fmt/format.h>
 
-#include "tessera/core/error.hpp"
 #include "tessera/ops/edge_softmax.hpp"
 
-#include "ops/check.hpp"
-#include "ops/check_options.hpp"
 #include "ops/edge_softmax/kernel.hpp"
 #include "ops/edge_softmax/trial.hpp"
-#include "ops/plan_only.hpp"
-#include "ops/plan_record.hpp"
-#include "ops/planning_scope.hpp"
+#include "ops/plan/check.hpp"
+#include "ops/plan/plan_record.hpp"
+#include "ops/plan/planning_scope.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
 
 namespace tessera::ops {
 
 namespace {
 
-/// What a plan of edge_softmax keeps. One kernel has both passes.
-struct EdgeSoftmaxRecord final : PlanRecord {
-  std::int64_t workspace_bytes() const noexcept override {
-    return workspace->bytes() + prepared->own_bytes();
-  }
-
-  EdgeSoftmaxOptions options;
-  std::unique_ptr<const PreparedEdgeSoftmax> prepared;
-  std::optional<PlanWorkspace> workspace;  ///< the last member: see there
-};
+/// One kernel has both passes.
+using EdgeSoftmaxRecord = KernelRecord<EdgeSoftmaxOptions, PreparedEdgeSoftmax>;
 
 Expected edge_numbers(const EdgeSoftmaxPlan& plan) {
   return {storage_of(plan.options().precision), plan.graph().num_edges(), plan.options().heads};
@@ -37,22 +25,17 @@ Expected edge_numbers(const EdgeSoftmaxPlan& plan) {
 
 EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& options) {
   check_plan_options(options, options.precision);
-  if (options.heads < 1) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} heads", options.heads), "heads");
-  }
+  if (options.heads < 1) refuse(fmt::format("{} heads", options.heads), "heads");
   auto record = std::make_shared<EdgeSoftmaxRecord>();
   record->graph = graph;
   record->options = options;
   const PlanningScope planning(graph, options, false);
-  auto choice = make_choice<EdgeSoftmaxTrial>(edge_softmax_kernels(),
-                                              EdgeSoftmaxProblem{graph, options}, options);
-  record->kernel = &choice.kernel->info;
-  record->decision = std::move(choice.decision);
-  record->prepared = std::move(choice.prepared);
+  record->forward = record->take(make_choice<EdgeSoftmaxTrial>(
+      edge_softmax_kernels(), EdgeSoftmaxProblem{graph, options}, options));
   record->has_backward = options.backward;
-  record->workspace.emplace(record->prepared->workspace(), options.place(), options.own_workspace);
   if (options.backward) record->decision.add_child("backward", by_same_kernel(*record));
-  return PlanAccess::make(std::shared_ptr<const EdgeSoftmaxRecord>(std::move(record)));
+  const WorkspaceNeed need = record->forward->workspace();
+  return PlanAccess::finish(std::move(record), need);
 }
 
 void run(const EdgeSoftmaxPlan& plan, ConstOperand scores, Operand weights, Stream stream,
@@ -65,7 +48,7 @@ void run(const EdgeSoftmaxPlan& plan, ConstOperand scores, Operand weights, Stre
   const OnDevice current(plan.options().device);
   const auto& record = PlanAccess::record<EdgeSoftmaxRecord>(plan);
   const WorkspaceUse use(*record.workspace, workspace, stream);
-  record.prepared->run(scores, weights, stream, use.view());
+  record.forward->run(scores, weights, stream, use.view());
 }
 
 void run_backward(const EdgeSoftmaxPlan& plan, ConstOperand weights, ConstOperand grad_weights,
@@ -81,7 +64,7 @@ void run_backward(const EdgeSoftmaxPlan& plan, ConstOperand weights, ConstOperan
   const OnDevice current(plan.options().device);
   const auto& record = PlanAccess::record<EdgeSoftmaxRecord>(plan);
   const WorkspaceUse use(*record.workspace, workspace, stream);
-  record.prepared->run_backward(weights, grad_weights, grad_scores, stream, use.view());
+  record.forward->run_backward(weights, grad_weights, grad_scores, stream, use.view());
 }
 
 }  // namespace tessera::ops

@@ -7,42 +7,33 @@ namespace {
 
 using softmax::Edges;
 using softmax::Scratch;
-
-constexpr double infinity = __builtin_inf();
-
-template <class T, class S>
-void load_numbers(const T* from, std::int64_t count, S* to) {
-  constexpr int n = lanes<S>;
-  std::int64_t i = 0;
-  for (; i + n <= count; i += n) store_full(to + i, load_lanes<n>(from + i));
-  for (; i < count; ++i) to[i] = load_lanes<1>(from + i);
-}
-
-template <class T, class S>
-void store_numbers(const S* from, std::int64_t count, T* to) {
-  constexpr int n = lanes<S>;
-  std::int64_t i = 0;
-  for (; i + n <= count; i += n) store_lanes<n>(to + i, load_full(from + i));
-  for (; i < count; ++i) store_lanes<1>(to + i, from[i]);
-}
+using softmax::Shape;
 
 template <class T, class S>
 void load_block(const Edges<const T>& from, std::int64_t begin, std::int64_t edges,
                 std::int64_t heads, S* to) {
   const T* const data = from.data + begin * from.stride;
-  if (from.stride == heads) return load_numbers(data, edges * heads, to);
+  if (from.stride == heads) return load_row(data, edges * heads, to);
   for (std::int64_t b = 0; b < edges; ++b) {
-    load_numbers(data + b * from.stride, heads, to + b * heads);
+    load_row(data + b * from.stride, heads, to + b * heads);
   }
+}
+
+template <class T, class S>
+void load_scores(const Shape<S>& shape, const Edges<const T>& from, std::int64_t begin,
+                 std::int64_t edges, S* to) {
+  load_block(from, begin, edges, shape.heads, to);
+  if (shape.scale == 1) return;
+  for (std::int64_t k = 0; k < edges * shape.heads; ++k) to[k] *= shape.scale;
 }
 
 template <class T, class S>
 void store_block(const S* from, std::int64_t begin, std::int64_t edges, std::int64_t heads,
                  const Edges<T>& to) {
   T* const data = to.data + begin * to.stride;
-  if (to.stride == heads) return store_numbers(from, edges * heads, data);
+  if (to.stride == heads) return store_row(from, edges * heads, data);
   for (std::int64_t b = 0; b < edges; ++b) {
-    store_numbers(from + b * heads, heads, data + b * to.stride);
+    store_row(from + b * heads, heads, data + b * to.stride);
   }
 }
 
@@ -56,50 +47,35 @@ TESSERA_INLINE void for_blocks_of_edges(std::int64_t edges, std::int64_t heads, 
   }
 }
 
-/// A maximum that can be subtracted: where only -inf was seen, 0 keeps the weights at 0.
-template <class S>
-TESSERA_INLINE S subtractable(S max) {
-  return max > static_cast<S>(-infinity) ? max : S{0};
-}
-
-template <class S>
-void exponentials(S* numbers, std::int64_t edges, std::int64_t heads, const S* max,
-                  const Scratch<S>& scratch) {
-  for (std::int64_t h = 0; h < heads; ++h) scratch.head_numbers[h] = subtractable(max[h]);
-  make_tile(scratch.head_numbers, heads, scratch.tile);
-  pad(numbers, edges * heads, static_cast<S>(-infinity));
-  for_vectors<S>(edges * heads, heads, [&](std::int64_t k, std::int64_t phase) {
-    store_full(numbers + k,
-               exp_lanes<S, lanes<S>>(load_full(numbers + k) - load_full(scratch.tile + phase)));
-  });
-}
-
 template <class T>
-void measure(const Edges<const T>& scores, std::int64_t edges, std::int64_t heads,
-             softmax::SumOf<T>* sums, const Scratch<softmax::SumOf<T>>& scratch) {
-  using S = softmax::SumOf<T>;
+void measure(const Shape<SumOf<T>>& shape, const Edges<const T>& scores, const Edges<const T>&,
+             std::int64_t edges, SumOf<T>* sums, const Scratch<SumOf<T>>& scratch) {
+  using S = SumOf<T>;
+  const std::int64_t heads = shape.heads;
   S* const max = sums;
   S* const sum = sums + heads;
   for (std::int64_t h = 0; h < heads; ++h) {
     max[h] = static_cast<S>(-infinity);
     sum[h] = 0;
   }
+  const S* const block = scratch.first;
   for_blocks_of_edges(edges, heads, [&](std::int64_t begin, std::int64_t count) {
-    load_block(scores, begin, count, heads, scratch.first);
-    pad(scratch.first, count * heads, static_cast<S>(-infinity));
-    for (std::int64_t h = 0; h < heads; ++h) scratch.sums[h] = max[h];
-    reduce_heads<Max>(scratch.first, count, heads, max);
+    load_scores(shape, scores, begin, count, scratch.first);
+    for (std::int64_t h = 0; h < heads; ++h) scratch.max_before[h] = max[h];
+    map_heads<Max>(count, heads, block, max, [=](std::int64_t) TESSERA_INLINED {
+      return [=](std::int64_t k) TESSERA_INLINED { return load_full(block + k); };
+    });
     for (std::int64_t h = 0; h < heads; ++h) {
-      if (max[h] > scratch.sums[h]) sum[h] *= exp_lanes<S, 1>(scratch.sums[h] - max[h]);
+      const S before = scratch.max_before[h];
+      if (max[h] > before) sum[h] *= exp_lanes<S, 1>(before - max[h]);
     }
-    exponentials(scratch.first, count, heads, max, scratch);
-    reduce_heads<Add>(scratch.first, count, heads, sum);
+    exponentials(count, heads, block, max, scratch.tile, scratch.first, sum);
   });
 }
 
 template <class T>
-void merge(const softmax::SumOf<T>* piece, std::int64_t heads, softmax::SumOf<T>* sums) {
-  using S = softmax::SumOf<T>;
+void merge(const SumOf<T>* piece, std::int64_t heads, SumOf<T>* sums) {
+  using S = SumOf<T>;
   const auto lowest = static_cast<S>(-infinity);
   for (std::int64_t h = 0; h < heads; ++h) {
     const S max = piece[h] > sums[h] ? piece[h] : sums[h];
@@ -111,43 +87,58 @@ void merge(const softmax::SumOf<T>* piece, std::int64_t heads, softmax::SumOf<T>
 }
 
 template <class T>
-void apply(const Edges<const T>& scores, const Edges<T>& weights, std::int64_t edges,
-           std::int64_t heads, const softmax::SumOf<T>* sums,
-           const Scratch<softmax::SumOf<T>>& scratch) {
-  using S = softmax::SumOf<T>;
+void apply(const Shape<SumOf<T>>& shape, const Edges<const T>& scores, const Edges<const T>&,
+           const Edges<T>& weights, std::int64_t edges, const SumOf<T>* sums,
+           const Scratch<SumOf<T>>& scratch) {
+  using S = SumOf<T>;
+  const std::int64_t heads = shape.heads;
+  make_max_tile(sums, heads, scratch.tile);
+  make_tile(sums + heads, heads, scratch.scale_tile,
+            []<int N>(Lanes<S, N> sum) { return Lanes<S, N>(S{1} / sum); });
   for_blocks_of_edges(edges, heads, [&](std::int64_t begin, std::int64_t count) {
-    load_block(scores, begin, count, heads, scratch.first);
-    exponentials(scratch.first, count, heads, sums, scratch);
-    for (std::int64_t h = 0; h < heads; ++h) scratch.head_numbers[h] = S{1} / sums[heads + h];
-    make_tile(scratch.head_numbers, heads, scratch.tile);
+    load_scores(shape, scores, begin, count, scratch.first);
     for_vectors<S>(count * heads, heads, [&](std::int64_t k, std::int64_t phase) {
-      store_full(scratch.first + k,
-                 FullVector<S>(load_full(scratch.first + k) * load_full(scratch.tile + phase)));
+      const FullVector<S> weight =
+          exp_lanes<S, lanes<S>>(load_full(scratch.first + k) - load_full(scratch.tile + phase));
+      store_full(scratch.first + k, FullVector<S>(weight * load_full(scratch.scale_tile + phase)));
     });
     store_block(scratch.first, begin, count, heads, weights);
   });
 }
 
 template <class T>
-void measure_backward(const Edges<const T>& weights, const Edges<const T>& grads,
-                      std::int64_t edges, std::int64_t heads, softmax::SumOf<T>* sums,
-                      const Scratch<softmax::SumOf<T>>& scratch) {
-  using S = softmax::SumOf<T>;
+void measure_backward(const Shape<SumOf<T>>& shape, const Edges<const T>& weights,
+                      const Edges<const T>& grads, std::int64_t edges, SumOf<T>* sums,
+                      const Scratch<SumOf<T>>& scratch) {
+  using S = SumOf<T>;
+  const std::int64_t heads = shape.heads;
   for (std::int64_t h = 0; h < 2 * heads; ++h) sums[h] = 0;
+  S* const first = scratch.first;
+  const S* const second = scratch.second;
   for_blocks_of_edges(edges, heads, [&](std::int64_t begin, std::int64_t count) {
     load_block(weights, begin, count, heads, scratch.first);
     load_block(grads, begin, count, heads, scratch.second);
-    for (std::int64_t k = 0; k < count * heads; ++k) scratch.first[k] *= scratch.second[k];
-    pad(scratch.first, count * heads, S{0});
-    reduce_heads<Add>(scratch.first, count, heads, sums + heads);
+    map_heads<Add>(count, heads, first, sums + heads, [=](std::int64_t) TESSERA_INLINED {
+      return [=](std::int64_t k) TESSERA_INLINED {
+        const FullVector<S> product = load_full(first + k) * load_full(second + k);
+        store_full(first + k, product);
+        return product;
+      };
+    });
   });
 }
 
 template <class T>
-void apply_backward(const Edges<const T>& weights, const Edges<const T>& grads,
-                    const Edges<T>& grad_scores, std::int64_t edges, std::int64_t heads,
-                    const softmax::SumOf<T>* sums, const Scratch<softmax::SumOf<T>>& scratch) {
-  using S = softmax::SumOf<T>;
+void merge_backward(const SumOf<T>* piece, std::int64_t heads, SumOf<T>* sums) {
+  for (std::int64_t h = heads; h < 2 * heads; ++h) sums[h] += piece[h];
+}
+
+template <class T>
+void apply_backward(const Shape<SumOf<T>>& shape, const Edges<const T>& weights,
+                    const Edges<const T>& grads, const Edges<T>& grad_scores, std::int64_t edges,
+                    const SumOf<T>* sums, const Scratch<SumOf<T>>& scratch) {
+  using S = SumOf<T>;
+  const std::int64_t heads = shape.heads;
   make_tile(sums + heads, heads, scratch.tile);
   for_blocks_of_edges(edges, heads, [&](std::int64_t begin, std::int64_t count) {
     load_block(weights, begin, count, heads, scratch.first);
@@ -161,15 +152,14 @@ void apply_backward(const Edges<const T>& weights, const Edges<const T>& grads,
 }
 
 template <class T>
-constexpr softmax::Functions<T> functions_of() {
-  return {measure<T>, merge<T>, apply<T>, measure_backward<T>, apply_backward<T>};
-}
+constexpr softmax::Functions<T> functions_of = {
+    {measure<T>, merge<T>, apply<T>}, {measure_backward<T>, merge_backward<T>, apply_backward<T>}};
 
 }  // namespace
 
-const softmax::Table& edge_softmax_rows_table() {
-  static constexpr softmax::Table table = {functions_of<double>(), functions_of<float>(),
-                                           functions_of<Bfloat16>()};
+const ByStorage<softmax::Functions>& edge_softmax_rows_table() {
+  static constexpr ByStorage<softmax::Functions> table = {functions_of<double>, functions_of<float>,
+                                                          functions_of<Bfloat16>};
   return table;
 }
 

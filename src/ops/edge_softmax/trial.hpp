@@ -6,24 +6,23 @@
 #include <fmt/format.h>
 
 #include "ops/edge_softmax/kernel.hpp"
-#include "ops/scratch_operand.hpp"
+#include "ops/plan/trial_operands.hpp"
 
 namespace tessera::ops {
 
 /// What a measuring plan needs of edge_softmax: see spmm/trial.hpp. Both passes count, since
 /// one plan runs them.
-class EdgeSoftmaxTrial {
+class EdgeSoftmaxTrial : public TrialOperands {
  public:
   EdgeSoftmaxTrial(const EdgeSoftmaxProblem& problem, const Place& place)
-      : scores_(of_edges(problem, place)),
-        weights_(of_edges(problem, place)),
-        gradient_(of_edges(problem, place)),
-        workspace_(place) {}
+      : TrialOperands(place),
+        scores_(of_edges(problem)),
+        weights_(of_edges(problem)),
+        gradient_(of_edges(problem)) {}
 
-  void prepare(const PreparedEdgeSoftmax& prepared) { workspace_.prepare(prepared.workspace()); }
   void run(const PreparedEdgeSoftmax& prepared, Stream stream) {
-    prepared.run(scores_, weights_, stream, workspace_.view());
-    prepared.run_backward(weights_, scores_, gradient_, stream, workspace_.view());
+    prepared.run(scores_, weights_, stream, workspace());
+    prepared.run_backward(weights_, scores_, gradient_, stream, workspace());
   }
 
   static std::string op(const EdgeSoftmaxProblem&) { return "edge_softmax"; }
@@ -32,12 +31,11 @@ class EdgeSoftmaxTrial {
   }
 
  private:
-  static ScratchOperand of_edges(const EdgeSoftmaxProblem& problem, const Place& place) {
-    return {problem.options.precision, problem.graph.num_edges(), problem.options.heads, place};
+  Operand of_edges(const EdgeSoftmaxProblem& problem) {
+    return matrix(problem.options.precision, problem.graph.num_edges(), problem.options.heads);
   }
 
-  ScratchOperand scores_, weights_, gradient_;
-  TrialWorkspace workspace_;
+  Operand scores_, weights_, gradient_;
 };
 
 }  // namespace tessera::ops

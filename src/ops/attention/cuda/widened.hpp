@@ -8,7 +8,10 @@
 namespace tessera::ops {
 
 /// The same problem with fp32 operands.
-AttentionProblem in_fp32(AttentionProblem problem);
+inline AttentionProblem in_fp32(AttentionProblem problem) {
+  problem.options.precision = Precision::fp32;
+  return problem;
+}
 
 /// Runs a problem of 16-bit operands by a kernel for the same problem in fp32: copies of the
 /// operands go in, and results are rounded when they come out. The kernel writes weights in any

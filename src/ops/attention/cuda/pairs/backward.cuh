@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
-
-#include "ops/attention/cuda/pairs/ahead/backward.cuh"
-#include "ops/attention/cuda/pairs/launch.hpp"
+#include "ops/attention/cuda/pairs/kernel.cuh"
 #include "ops/attention/cuda/pairs/scores.cuh"
 #include "ops/attention/cuda/pairs/shares.cuh"
 
@@ -42,15 +39,16 @@ __device__ void add_where_greater(float& low, float& high, float number, std::ui
 }
 
 /// `shares`: values are the sources, and by rows they are gathered once.
-template <class T, int width, int part_edges, bool by_rows, bool shares>
+template <class T, int width, bool by_rows, bool shares>
 class PairGradient {
   static_assert(by_rows || !shares);
   using Row = LaneRow<T, width>;
-  using Share = PairShare<width, part_edges>;
-  using Edges = PairEdges<part_edges>;
+  using Share = PairShare<width>;
   static constexpr int held = Share::held;
 
  public:
+  static constexpr int blocks = by_rows ? (width == 32 ? 5 : 4) : (width == 32 ? 4 : 3);
+
   __device__ explicit PairGradient(const RowsAttentionLaunch& launch)
       : launch_(launch),
         scores_(launch.vector, launch.slope),
@@ -58,20 +56,21 @@ class PairGradient {
         met_value_rows_(lane_features<width>(launch.gathered_values)) {}
 
   __device__ void run(unsigned item) {
-    const Edges edges = pair_edges<part_edges>(launch_, item);
+    const PairEdges edges = pair_edges(launch_, item);
     begin(edges);
     for_pairs(edges, [&](const PairVertices& vertices) { step(vertices); });
-    finish(pair_result<part_edges>(launch_, item, Share::part()));
+    finish(pair_result(launch_, item, Share::half()));
   }
 
-  /// This warp's part of the gradient of a.
-  __device__ void store_vector_sums() const {
+  /// Stores this warp's part of the gradient of a.
+  __device__ void end() const {
+    if (launch_.vector_sums == nullptr) return;
     float* const to =
-        launch_.vector_sums + std::int64_t{warp_of_grid()} * launch_.heads * width + share_at();
+        launch_.vector_sums + std::int64_t{warp_of_grid()} * launch_.heads * width + Share::begin();
 #pragma unroll
     for (int i = 0; i < Share::size; ++i) {
-      const float sum = Share::over_parts(vector_sums_[i]);
-      if (Share::part() == 0) to[i] = sum;
+      const float sum = Share::over_halves(vector_sums_[i]);
+      if (Share::half() == 0) to[i] = sum;
     }
   }
 
@@ -81,7 +80,7 @@ class PairGradient {
     float dot = 0;      ///< dO . O
   };
 
-  __device__ void begin(const Edges& edges) {
+  __device__ void begin(const PairEdges& edges) {
     const FeatureRows own_rows = lane_features<width>(launch_.own_scores);
     const FeatureRows own_values = lane_features<width>(launch_.own_values);
     Row own[2];
@@ -99,12 +98,7 @@ class PairGradient {
     scores_.begin(own);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      // Where a half has two rows, columns 0 and 1 of products are of the first, 2 and 3 of the
-      // second, and so on.
-      VertexId row = edges.has_edges(half) ? edges.rows[half] : -1;
-      if constexpr (Edges::parts_of_half == 2) {
-        row = __shfl_sync(~0u, row, WarpLane::group() / 2 % 2 * 16);
-      }
+      const VertexId row = edges.has_edges(half) ? edges.rows[half] : -1;
       Row values;
       values.load(own_values, row, row >= 0);
 #pragma unroll
@@ -116,8 +110,8 @@ class PairGradient {
   }
 
   /// By rows, of all rows; the other sweep will want them.
-  __device__ void find_states(const Edges& edges) {
-    constexpr int lanes = 2 * part_edges;  // of a row
+  __device__ void find_states(const PairEdges& edges) {
+    constexpr int lanes = 16;  // of a row
     static_assert(width / 8 <= lanes);
     const int unit = WarpLane::number() % lanes;
     const VertexId row = Share::half() == 0 ? edges.rows[0] : edges.rows[1];
@@ -144,7 +138,7 @@ class PairGradient {
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int from = half * lanes + (part_edges == 8 ? 0 : WarpLane::number() & 16);
+      const int from = half * lanes;
       states_[half] = {__shfl_sync(~0u, log_sum * log2_of_e, from), __shfl_sync(~0u, dot, from)};
     }
   }
@@ -183,7 +177,7 @@ class PairGradient {
     for (int half = 0; half < 2; ++half) {
       const bool exists = vertices.exist[half];
       const float weight = exists ? power_of_2(scores[half] - states[half].log_sum) : 0.0f;
-      const float product = product_of(products[half]);
+      const float product = products[half].total();
       const float gradient = exists ? weight * (product - states[half].dot) : 0.0f;
       totals_[half] += gradient;
 #pragma unroll
@@ -196,14 +190,6 @@ class PairGradient {
       }
     }
   }
-  /// With the own row of this lane's edge: of two rows of a half, each lane has found one. All
-  /// lanes together.
-  __device__ static float product_of(const EdgeProducts& products) {
-    const float found = products.total();
-    if constexpr (Edges::parts_of_half == 1) return found;
-    const float other = __shfl_xor_sync(~0u, found, 1);
-    return WarpLane::quarter() % 2 == WarpLane::group() / part_edges ? found : other;
-  }
   __device__ static void add_masked(float* sums, float gradient, const uint4& met,
                                     const uint4& minus_own) {
     add_where_greater<T>(sums[0], sums[1], gradient, met.x, minus_own.x);
@@ -213,12 +199,12 @@ class PairGradient {
   }
 
   __device__ void finish(const PairResult& result) {
-    add_over_edges<part_edges>(totals_, result.one_row);
+    add_over_edges(totals_, result.one_row);
     // By rows it is 0 but for rounding; what is not finite makes the row so.
     const float sloped =
         (by_rows ? 0.0f : launch_.slope) * (Share::half() == 0 ? totals_[0] : totals_[1]);
     Share of_scores(score_sums_, result.one_row);
-    const T* const vector = static_cast<const T*>(launch_.vector) + share_at();
+    const T* const vector = static_cast<const T*>(launch_.vector) + Share::begin();
 #pragma unroll
     for (int i = 0; i < Share::size; ++i) {
       const float sum = fmaf(1 - launch_.slope, of_scores.of[i], sloped);
@@ -241,11 +227,9 @@ class PairGradient {
   }
 
   /// A slot holds the gradients of scores of all heads, then those of values.
-  __device__ std::int64_t share_at() const {
-    return std::int64_t{blockIdx.y} * width + Share::first_feature();
-  }
   __device__ float* slot_at(int slot, int matrix) const {
-    return launch_.slots + slot * launch_.slot_size + matrix * launch_.heads * width + share_at();
+    return launch_.slots + slot * launch_.slot_size + matrix * launch_.heads * width +
+           Share::begin();
   }
   __device__ void store(const PairResult& result, Share of_scores, Share of_values) const {
     if (result.is_cut()) {
@@ -264,6 +248,10 @@ class PairGradient {
     put(launch_.score_gradient, result.row, of_scores);
     if constexpr (!by_rows) put(launch_.value_gradient, result.row, of_values);
   }
+  __device__ void put(const AttentionSums& to, VertexId row, const Share& share) const {
+    if (to.data == nullptr) return;
+    share.store(static_cast<T*>(to.data) + row * to.stride + Share::begin());
+  }
   __device__ void join(const RowPiece& piece, int matrix, Share& share) const {
 #pragma unroll
     for (float& sum : share.of) sum = 0;
@@ -272,10 +260,6 @@ class PairGradient {
 #pragma unroll
       for (int i = 0; i < Share::size; ++i) share.of[i] += __ldcg(slot + i);
     }
-  }
-  __device__ void put(const AttentionSums& to, VertexId row, const Share& share) const {
-    if (to.data == nullptr) return;
-    share.template narrowed<T>().store(static_cast<T*>(to.data) + row * to.stride + share_at());
   }
 
   const RowsAttentionLaunch& launch_;
@@ -290,45 +274,11 @@ class PairGradient {
   float vector_sums_[Share::size] = {};
 };
 
-/// Blocks that an SM should hold, as registers allow.
-template <int width, bool by_rows>
-inline constexpr int pair_gradient_blocks = width == 32 ? (by_rows ? 5 : 4)
-                                            : by_rows   ? 4
-                                                        : 3;
-
-template <class T, int width, int part_edges, bool by_rows, bool shares>
-__global__ __launch_bounds__(
-    rows_attention_threads,
-    (pair_gradient_blocks<width, by_rows>)) void differentiate_pairs(const RowsAttentionLaunch
-                                                                         launch) {
-  cuda::begin_overlapped();
-  PairGradient<T, width, part_edges, by_rows, shares> pairs(launch);
-#pragma unroll 1
-  for (unsigned item = warp_of_grid(); item < num_items(launch); item += num_warps()) {
-    pairs.run(item);
-  }
-  if (launch.vector_sums != nullptr) pairs.store_vector_sums();
-}
-
-template <class T, int width, int part_edges, bool by_rows>
-void launch_differentiate_pairs(const RowsAttentionLaunch& launch, Stream stream) {
-  cuda::launch_overlapped(
-      by_rows && shares_rows(launch) ? differentiate_pairs<T, width, part_edges, by_rows, by_rows>
-                                     : differentiate_pairs<T, width, part_edges, by_rows, false>,
-      dim3(launch.num_blocks, launch.shape.num_slices), rows_attention_threads, stream, launch);
-}
-
-template <class T, bool by_rows>
-constexpr PairGradients make_pair_gradients() {
-  return []<std::size_t... i>(std::index_sequence<i...>) {
-    return PairGradients{[](const RowsAttentionLaunch& launch, Stream stream) {
-      constexpr int width = pair_widths[i];
-      static_assert(may_take_four_rows(width));
-      (takes_four_rows(launch) ? ahead::launch_differentiate_pairs<T, width, 4, by_rows>
-                               : launch_differentiate_pairs<T, width, 8, by_rows>)(launch, stream);
-    }...};
-  }
-  (std::make_index_sequence<num_pair_gradients>{});
-}
+template <class T, int width>
+inline constexpr RowsAttentionFunction pair_by_rows =
+    launch_pairs<PairGradient<T, width, true, true>, PairGradient<T, width, true, false>>;
+template <class T, int width>
+inline constexpr RowsAttentionFunction pair_by_columns =
+    launch_pairs<PairGradient<T, width, false, false>>;
 
 }  // namespace tessera::ops

@@ -2,51 +2,29 @@
 #pragma once
 
 #include "cuda/vectors.cuh"
-#include "ops/attention/cuda/rows/walk.cuh"
-#include "ops/attention/cuda/short/step_rows.cuh"
+#include "ops/attention/cuda/row_walk.cuh"
+#include "ops/windows/warp_rows.cuh"
 
-/// Who takes which edges. A matrix instruction has 16 rows, and here they are edges: of two rows of
-/// the graph eight each, or of four rows four each, so that a lane has edges in both halves of
-/// them; a long row takes all 16, its pieces as in rows/walk.cuh. A lane 4 g + q has to do with
-/// edge g of either half and, of every 32 features, with eight from 8 q on.
-///
-///     part_edges 8:   part 0 | part 1            part_edges 4:   part 0, part 1 | part 2, part 3
-///                     half 0 | half 1                            half 0         | half 1
+/// Who takes which edges. A matrix instruction has 16 rows, and here they are edges: eight of each
+/// of two rows of the graph, the halves of a warp's work, or all 16 of a long row, whose pieces are
+/// as in row_walk.cuh. A lane 4 g + q has to do with edge g of either half and, of every 32
+/// features, with eight from 8 q on.
 namespace tessera::ops {
 
-template <int part_edges>
-struct PairEdges {
-  static constexpr int parts_of_half = 8 / part_edges;
-  static constexpr int num_parts = 2 * parts_of_half;
+inline constexpr int half_edges = 8;
 
-  // Of this lane's part of either half.
+struct PairEdges {
+  // Of either half.
   const VertexId* ids[2] = {nullptr, nullptr};  ///< at the other ends of the edges
   VertexId rows[2] = {-1, -1};                  ///< < 0: none
   int left[2] = {0, 0};
-  // The same in all lanes.
-  int turn = part_edges;
+  int turn = half_edges;  ///< edges of a half from one step to the next
   int steps = 0;
 
-  __device__ static int part_of(int half) {
-    return half * parts_of_half + WarpLane::group() / part_edges;
-  }
-  __device__ static int slot() { return WarpLane::group() % part_edges; }
   __device__ bool has_edges(int half) const { return left[half] > 0; }
 };
 
-/// All parts have the same row.
-__device__ inline bool is_piece(const RowsAttentionLaunch& launch, unsigned item) {
-  return item < launch.num_pieces;
-}
-__device__ inline RowPiece piece_of(const RowsAttentionLaunch& launch, unsigned item) {
-  const auto* const raw = reinterpret_cast<const int4*>(launch.pieces + item);
-  const int4 parts[2] = {__ldg(raw), __ldg(raw + 1)};
-  RowPiece piece;
-  memcpy(&piece, parts, sizeof piece);
-  return piece;
-}
-
-/// A short row, or none: below 2^31 + 4.
+/// A short row, or none: below 2^31 + 2.
 struct ShortRow {
   VertexId row = -1;
   EdgeOffset begin = 0;
@@ -62,25 +40,23 @@ struct ShortRow {
   }
 };
 
-template <int part_edges>
-__device__ PairEdges<part_edges> pair_edges(const RowsAttentionLaunch& launch, unsigned item) {
-  using Edges = PairEdges<part_edges>;
-  Edges edges;
+__device__ inline PairEdges pair_edges(const RowsAttentionLaunch& launch, unsigned item) {
+  PairEdges edges;
   if (is_piece(launch, item)) {
     const RowPiece piece = piece_of(launch, item);
-    edges.turn = 2 * 8;
+    edges.turn = 2 * half_edges;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int first = Edges::part_of(half) * part_edges;
+      const int first = half * half_edges;
       edges.ids[half] = launch.indices + piece.begin + first;
       edges.rows[half] = piece.row;
       edges.left[half] = piece.count - first;
     }
   } else {
-    const unsigned first = (item - launch.num_pieces) * Edges::num_parts;
+    const unsigned first = (item - launch.num_pieces) * 2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const ShortRow row(launch, first + static_cast<unsigned>(Edges::part_of(half)));
+      const ShortRow row(launch, first + static_cast<unsigned>(half));
       edges.ids[half] = launch.indices + row.begin;
       edges.rows[half] = row.row;
       edges.left[half] = row.count;
@@ -93,7 +69,7 @@ __device__ PairEdges<part_edges> pair_edges(const RowsAttentionLaunch& launch, u
 
 /// What an item is, after its edges: who kept it meanwhile would lack the registers.
 struct PairResult {
-  VertexId row = -1;  ///< of the part whose sums this lane has; < 0: none, or another stores it
+  VertexId row = -1;  ///< of the half whose sums this lane has; < 0: none, or another stores it
   bool has_edges = false;
   bool one_row = false;
   RowPiece piece;
@@ -101,19 +77,18 @@ struct PairResult {
   __device__ bool is_cut() const { return piece.slot >= 0; }
 };
 
-template <int part_edges>
-__device__ PairResult pair_result(const RowsAttentionLaunch& launch, unsigned item, int part) {
+__device__ inline PairResult pair_result(const RowsAttentionLaunch& launch, unsigned item,
+                                         int half) {
   asm volatile("" : "+r"(item));
   PairResult result;
   if (is_piece(launch, item)) {
     result.one_row = true;
     result.piece = piece_of(launch, item);
     result.has_edges = result.piece.count > 0;
-    if (part == 0) result.row = result.piece.row;
+    if (half == 0) result.row = result.piece.row;
     return result;
   }
-  const ShortRow row(launch, (item - launch.num_pieces) * PairEdges<part_edges>::num_parts +
-                                 static_cast<unsigned>(part));
+  const ShortRow row(launch, (item - launch.num_pieces) * 2 + static_cast<unsigned>(half));
   result.row = row.row;
   result.has_edges = row.count > 0;
   return result;
@@ -125,22 +100,21 @@ struct PairVertices {
   VertexId ids[2] = {0, 0};
   bool exist[2] = {false, false};
 
-  template <int part_edges>
-  __device__ static PairVertices load(const PairEdges<part_edges>& edges) {
+  __device__ static PairVertices load(const PairEdges& edges) {
     PairVertices vertices;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      vertices.exist[half] = edges.slot() < edges.left[half];
-      if (vertices.exist[half]) vertices.ids[half] = __ldg(edges.ids[half] + edges.slot());
+      vertices.exist[half] = WarpLane::group() < edges.left[half];
+      if (vertices.exist[half]) vertices.ids[half] = __ldg(edges.ids[half] + WarpLane::group());
     }
     return vertices;
   }
 };
 
-/// Calls step(vertices) for all edges, `part_edges` of each part at a time. The vertices of the
-/// next are on their way while the features of these are.
-template <int part_edges, class Step>
-__device__ void for_pairs(PairEdges<part_edges> edges, Step&& step) {
+/// Calls step(vertices) for all edges, eight of each half at a time. The vertices of the next step
+/// are loaded while the features of this one are.
+template <class Step>
+__device__ void for_pairs(PairEdges edges, Step&& step) {
   PairVertices next = PairVertices::load(edges);
 #pragma unroll 1
   for (int left = edges.steps; left > 0; --left) {

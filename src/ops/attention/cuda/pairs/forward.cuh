@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
-
 #include "cuda/softmax.cuh"
-#include "ops/attention/cuda/pairs/ahead/forward.cuh"
-#include "ops/attention/cuda/pairs/launch.hpp"
+#include "ops/attention/cuda/pairs/kernel.cuh"
 #include "ops/attention/cuda/pairs/scores.cuh"
 #include "ops/attention/cuda/pairs/shares.cuh"
 
@@ -14,14 +11,16 @@
 namespace tessera::ops {
 
 /// `shares`: values are the sources, and are gathered once.
-template <class T, int width, int part_edges, bool shares>
+template <class T, int width, bool shares>
 class PairForward {
   using Row = LaneRow<T, width>;
-  using Share = PairShare<width, part_edges>;
+  using Share = PairShare<width>;
   static constexpr int held = Share::held;
   static constexpr float slack = 7;  ///< weights may grow to 2^7 before the base follows
 
  public:
+  static constexpr int blocks = width == 128 ? 2 : width == 64 ? 4 : 6;
+
   __device__ explicit PairForward(const RowsAttentionLaunch& launch)
       : launch_(launch),
         scores_(launch.vector, launch.slope),
@@ -30,7 +29,7 @@ class PairForward {
         value_rows_(lane_features<width>(launch.gathered_values)) {}
 
   __device__ void run(unsigned item) {
-    const PairEdges<part_edges> edges = pair_edges<part_edges>(launch_, item);
+    const PairEdges edges = pair_edges(launch_, item);
     Row own[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -47,8 +46,9 @@ class PairForward {
       step(vertices, is_piece(launch_, item));
       begins_ = false;
     });
-    finish(pair_result<part_edges>(launch_, item, Share::part()));
+    finish(pair_result(launch_, item, Share::half()));
   }
+  __device__ void end() const {}
 
  private:
   __device__ void step(const PairVertices& vertices, bool one_row) {
@@ -88,7 +88,7 @@ class PairForward {
   __device__ void set_bases(const float (&scores)[2], bool one_row) {
     base_[0] = scores[0];
     base_[1] = scores[1];
-    largest_over_edges<part_edges>(base_, one_row);
+    largest_over_edges(base_, one_row);
     base_[0] = fmaxf(base_[0], lowest_base);
     base_[1] = fmaxf(base_[1], lowest_base);
   }
@@ -105,7 +105,7 @@ class PairForward {
   /// Until all lanes of a row have the same.
   __device__ void join_bases(bool one_row) {
     float joint[2] = {base_[0], base_[1]};
-    largest_over_edges<part_edges>(joint, one_row);
+    largest_over_edges(joint, one_row);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       rescale(half, power_of_2(base_[half] - joint[half]));
@@ -120,7 +120,7 @@ class PairForward {
 
   __device__ void finish(const PairResult& result) {
     if (raised_) join_bases(result.one_row);
-    add_over_edges<part_edges>(sum_, result.one_row);
+    add_over_edges(sum_, result.one_row);
     Share share(features_, result.one_row);
     float base = Share::half() == 0 ? base_[0] : base_[1];
     float sum = Share::half() == 0 ? sum_[0] : sum_[1];
@@ -136,9 +136,8 @@ class PairForward {
     const float reciprocal = has_edges ? __frcp_rn(sum) : 0.0f;
 #pragma unroll
     for (float& feature : share.of) feature *= reciprocal;
-    T* const to = static_cast<T*>(launch_.output.data) + row * launch_.output.stride +
-                  std::int64_t{blockIdx.y} * width + Share::first_feature();
-    share.template narrowed<T>().store(to);
+    share.store(static_cast<T*>(launch_.output.data) + row * launch_.output.stride +
+                std::int64_t{blockIdx.y} * width + Share::first_feature());
     if (launch_.log_sum == nullptr || Share::first_feature() != 0) return;
     launch_.log_sum[row * launch_.log_sum_stride + blockIdx.y] =
         has_edges ? fmaf(base, ln_of_2, logf(sum)) : -cuda::infinity;
@@ -147,14 +146,11 @@ class PairForward {
   /// A slot holds the features of all heads, then their bases, then their sums.
   __device__ float* slot_at(int slot) const { return launch_.slots + slot * launch_.slot_size; }
   __device__ std::int64_t bases_at() const { return launch_.heads * width + blockIdx.y; }
-  __device__ std::int64_t share_at() const {
-    return std::int64_t{blockIdx.y} * width + Share::first_feature();
-  }
   __device__ void store_piece(const RowPiece& piece, const Share& share, float base,
                               float sum) const {
     float* const slot = slot_at(piece.slot);
 #pragma unroll
-    for (int i = 0; i < Share::size; ++i) slot[share_at() + i] = share.of[i];
+    for (int i = 0; i < Share::size; ++i) slot[Share::begin() + i] = share.of[i];
     if (Share::first_feature() != 0) return;
     slot[bases_at()] = base;
     slot[bases_at() + launch_.heads] = sum;
@@ -174,7 +170,7 @@ class PairForward {
       sum = sum * mine + __ldcg(slot + bases_at() + launch_.heads) * theirs;
 #pragma unroll
       for (int i = 0; i < Share::size; ++i) {
-        share.of[i] = share.of[i] * mine + __ldcg(slot + share_at() + i) * theirs;
+        share.of[i] = share.of[i] * mine + __ldcg(slot + Share::begin() + i) * theirs;
       }
       base = joint;
     }
@@ -189,47 +185,8 @@ class PairForward {
   float features_[2][held];
 };
 
-/// Blocks that an SM should hold, as registers allow.
-template <int width>
-inline constexpr int pair_forward_blocks = width == 128  ? 2
-                                           : width == 64 ? 4
-                                                         : 6;
-
-template <class T, int width, int part_edges, bool shares>
-__global__ __launch_bounds__(
-    rows_attention_threads,
-    (pair_forward_blocks<width>)) void attend_pairs(const RowsAttentionLaunch launch) {
-  cuda::let_next_begin();
-  cuda::wait_for_previous();
-  PairForward<T, width, part_edges, shares> pairs(launch);
-#pragma unroll 1
-  for (unsigned item = warp_of_grid(); item < num_items(launch); item += num_warps()) {
-    pairs.run(item);
-  }
-}
-
-template <class T, int width, int part_edges>
-void launch_attend_pairs(const RowsAttentionLaunch& launch, Stream stream) {
-  cuda::launch_overlapped(shares_rows(launch) ? attend_pairs<T, width, part_edges, true>
-                                              : attend_pairs<T, width, part_edges, false>,
-                          dim3(launch.num_blocks, launch.shape.num_slices), rows_attention_threads,
-                          stream, launch);
-}
-
-template <class T>
-constexpr PairForwards make_pair_forwards() {
-  return []<std::size_t... i>(std::index_sequence<i...>) {
-    return PairForwards{[](const RowsAttentionLaunch& launch, Stream stream) {
-      constexpr int width = pair_widths[i];
-      if constexpr (may_take_four_rows(width)) {
-        takes_four_rows(launch) ? ahead::launch_attend_pairs<T, width, 4>(launch, stream)
-                                : launch_attend_pairs<T, width, 8>(launch, stream);
-      } else {
-        ahead::launch_attend_pairs<T, width, 8>(launch, stream);
-      }
-    }...};
-  }
-  (std::make_index_sequence<pair_widths.size()>{});
-}
+template <class T, int width>
+inline constexpr RowsAttentionFunction pair_forward =
+    launch_pairs<PairForward<T, width, true>, PairForward<T, width, false>>;
 
 }  // namespace tessera::ops

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "ops/attention/cuda/rows/launch.hpp"
+#include "ops/attention/cuda/row_launch.hpp"
 
 /// GATv2 of 16-bit features by pairs of rows, on matrix instructions.
 namespace tessera::ops {
@@ -13,18 +13,6 @@ inline constexpr std::array<int, 3> pair_widths = {32, 64, 128};
 inline constexpr std::size_t num_pair_gradients = pair_widths.size() - 1;
 using PairForwards = std::array<RowsAttentionFunction, pair_widths.size()>;
 using PairGradients = std::array<RowsAttentionFunction, num_pair_gradients>;
-
-/// Whether there are kernels whose warps take four rows at once.
-constexpr bool may_take_four_rows(int width) { return width <= 64; }
-inline bool takes_four_rows(const RowsAttentionLaunch& launch) {
-  return launch.shape.groups() == 4;
-}
-
-/// Whether what a warp reads comes ahead (ahead/feed.cuh): where an item is over after a step or
-/// two, and where registers allow few warps.
-inline bool comes_ahead(std::int64_t width, const LaneShape& shape) {
-  return shape.groups() == 4 || !may_take_four_rows(static_cast<int>(width));
-}
 
 extern const PairForwards pair_forward_bf16, pair_forward_fp16;
 /// Over rows for targets, then over columns.

@@ -4,29 +4,23 @@
 #include <optional>
 
 #include "graph/degrees.hpp"
-#include "ops/attention/cuda/fused/launch.hpp"
+#include "ops/attention/cuda/cost.hpp"
 #include "ops/attention/cuda/kernels.hpp"
-#include "ops/attention/cuda/pairs/cost.hpp"
 #include "ops/attention/cuda/pairs/launch.hpp"
-#include "ops/attention/cuda/rows/cost.hpp"
-#include "ops/attention/cuda/rows/side.hpp"
+#include "ops/attention/cuda/row_side.hpp"
+#include "ops/attention/cuda/total_sums.hpp"
 #include "ops/cuda/boundaries.hpp"
 
 namespace tessera::ops {
 namespace {
 
 bool has_gradient(const AttentionOptions& options) {
-  return *pair_width_index(options) < num_pair_gradients;
+  return *width_index(pair_widths, options) < num_pair_gradients;
 }
 
-/// A head for a block.
-LaneShape shape_of(const AttentionProblem& problem) {
-  const bool four = rows_of_warp(problem) == 4;
-  LaneShape shape;
-  shape.lanes = four ? 8 : 16;
-  shape.log_lanes = four ? 3 : 4;
-  shape.num_slices = static_cast<unsigned>(problem.options.heads);
-  return shape;
+/// A head for a block, two rows for a warp.
+LaneShape shape_of(const AttentionOptions& options) {
+  return {.lanes = 16, .num_slices = static_cast<unsigned>(options.heads), .log_lanes = 4};
 }
 
 AttentionRows rows_of(const ConstOperand& operand) {
@@ -40,8 +34,8 @@ class CudaPairsAttention final : public PreparedAttention {
  public:
   explicit CudaPairsAttention(const AttentionProblem& problem)
       : options_(problem.options),
-        shape_(shape_of(problem)),
-        width_(*pair_width_index(options_)),
+        shape_(shape_of(options_)),
+        width_(*width_index(pair_widths, options_)),
         row_side_(cuda::device_rows(problem.graph, options_.place()), *row_degrees(problem.graph),
                   shape_, options_),
         by_rows_(prepare_rows_attention(problem)) {
@@ -104,11 +98,8 @@ class CudaPairsAttention final : public PreparedAttention {
     if (gradients.source.absent() && gradients.value.absent() && !of_vector) return;
     sweep_columns(inputs, grad_output, gradients, stream, workspace);
     if (!of_vector) return;
-    const AttentionBackwardFunctions& functions =
-        is_bf16() ? attention_backward_bf16 : attention_backward_fp16;
-    functions.store_vector(vector_sums_.in(workspace),
-                           num_warps(row_side_) + num_warps(column_side_), options_.features,
-                           gradients.vector.data, stream);
+    store_vector(vector_sums_.in(workspace), num_warps(row_side_) + num_warps(column_side_),
+                 gradients.vector, stream);
   }
 
   void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights, Stream stream,
@@ -168,8 +159,7 @@ class CudaPairsAttention final : public PreparedAttention {
   /// Items of a warp: what it finds out before its first serves the others, as long as the GPU has
   /// warps enough.
   std::int64_t forward_items() const {
-    constexpr std::int64_t resident_warps = 16;
-    const std::int64_t most = comes_ahead(options_.features / options_.heads, shape_) ? 8 : 4;
+    constexpr std::int64_t resident_warps = 16, most = 4;
     const std::int64_t warps =
         device_traits(options_.device).processors * resident_warps * options_.heads;
     return std::clamp<std::int64_t>(items_of(row_side_) * options_.heads / warps, 1, most);
@@ -217,7 +207,7 @@ std::string why_not(const AttentionProblem& problem) {
   if (options.form != AttentionForm::gatv2) return "GATv2 only";
   if (bytes_per_element(options.precision) != 2) return "16-bit features only";
   if (options.dropout > 0) return "dropout, which asks for the number of every edge";
-  if (!pair_width_index(options)) return "heads of 32, 64 or 128 features only";
+  if (!width_index(pair_widths, options)) return "heads of 32, 64 or 128 features only";
   return {};
 }
 
@@ -232,21 +222,20 @@ double predicted_us(const AttentionProblem& problem) {
 }  // namespace
 
 void append_cuda_pairs_attention(std::vector<AttentionKernel>& table) {
-  AttentionKernel kernel;
-  kernel.info.name = "attention/cuda/pairs";
-  kernel.info.description =
-      "eight edges of two rows, or four of four, at a time on tensor cores; backward of heads of "
-      "128 features by rows, as are operands on no boundaries of 16 bytes";
-  kernel.info.op = "attention";
-  kernel.info.device = DeviceKind::cuda;
-  kernel.info.strict = false;
-  kernel.info.exact_nonfinite = false;
-  kernel.why_not = why_not;
-  kernel.predicted_us = predicted_us;
-  kernel.prepare = [](const AttentionProblem& problem) {
-    return std::unique_ptr<const PreparedAttention>(std::make_unique<CudaPairsAttention>(problem));
-  };
-  table.push_back(std::move(kernel));
+  table.push_back(
+      {.info = {.name = "attention/cuda/pairs",
+                .description =
+                    "eight edges of two rows at a time on tensor cores; backward of heads of 128 "
+                    "features by rows, as are operands on no boundaries of 16 bytes",
+                .op = "attention",
+                .device = DeviceKind::cuda,
+                .strict = false,
+                .exact_nonfinite = false},
+       .why_not = why_not,
+       .predicted_us = predicted_us,
+       .prepare = [](const AttentionProblem& problem) -> std::unique_ptr<const PreparedAttention> {
+         return std::make_unique<CudaPairsAttention>(problem);
+       }});
 }
 
 }  // namespace tessera::ops

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "ops/attention/cuda/pairs/edges.cuh"
-#include "ops/attention/cuda/tall/packed.cuh"
+#include "ops/windows/number_pairs.cuh"
 
-/// Sums over the edges of a part. While edges come, each lane adds up those of its own, of `width /
+/// Sums over the edges of a half. While edges come, each lane adds up those of its own, of `width /
 /// 4` features; in the end the lanes of a quarter exchange these until each has all sums of a
-/// share, some neighbouring features of one part.
+/// share, some neighbouring features of one half.
 namespace tessera::ops {
 
 /// Adds eight features of a chunk, times a weight.
@@ -21,58 +21,49 @@ __device__ void add_weighted_unit(float* sums, float weight, const uint4& unit) 
   }
 }
 
-template <int width, int part_edges>
+template <int width>
 struct PairShare {
   static constexpr int held = width / 4;
-  static constexpr int size = width * 2 / (4 * part_edges);
+  static constexpr int size = width / 16;
   float of[size];
 
-  /// The half that its part is in; of the parts of this half it is the one that the lane has edges
-  /// of.
-  __device__ static int half() { return WarpLane::number() / (2 * part_edges) % 2; }
-  __device__ static int part() { return PairEdges<part_edges>::part_of(half()); }
+  __device__ static int half() { return WarpLane::number() / 16; }
   /// Of the head.
   __device__ static int first_feature() {
-    const int eighth = part_edges == 8 ? (WarpLane::number() & 8) / 8 * (held / 2) : 0;
-    const int place = eighth + (WarpLane::number() & 4) / 4 * size;
+    const int place =
+        (WarpLane::number() & 8) / 8 * (held / 2) + (WarpLane::number() & 4) / 4 * size;
     return place / 8 * 32 + WarpLane::quarter() * 8 + place % 8;
+  }
+  /// Of all heads.
+  __device__ static std::int64_t begin() {
+    return std::int64_t{blockIdx.y} * width + first_feature();
   }
 
   /// All lanes together.
   __device__ PairShare(const float (&sums)[2][held], bool one_row) {
-    float row[held];
-    exchange<held>(2 * part_edges, row,
-                   [&](int i, bool late) { return late ? sums[1][i] : sums[0][i]; });
-    if constexpr (part_edges == 8) {
-      float half[held / 2];
-      exchange<held / 2>(8, half, [&](int i, bool late) { return row[late ? i + held / 2 : i]; });
-      exchange<size>(4, of, [&](int i, bool late) { return half[late ? i + size : i]; });
-    } else {
-      exchange<size>(4, of, [&](int i, bool late) { return row[late ? i + size : i]; });
-    }
+    float row[held], half[held / 2];
+    exchange<held>(16, row, [&](int i, bool late) { return late ? sums[1][i] : sums[0][i]; });
+    exchange<held / 2>(8, half, [&](int i, bool late) { return row[late ? i + held / 2 : i]; });
+    exchange<size>(4, of, [&](int i, bool late) { return half[late ? i + size : i]; });
     if (one_row) {
 #pragma unroll
-      for (float& sum : of) sum = over_parts(sum);
+      for (float& sum : of) sum = over_halves(sum);
     }
   }
 
-  /// Adds up a number of each part, in all lanes that have the same features.
-  __device__ static float over_parts(float number) {
-#pragma unroll
-    for (int distance = 2 * part_edges; distance < 32; distance *= 2) {
-      number += __shfl_xor_sync(~0u, number, distance);
-    }
-    return number;
+  /// Adds up a number of each half, in both lanes that have the same features.
+  __device__ static float over_halves(float number) {
+    return number + __shfl_xor_sync(~0u, number, 16);
   }
 
-  /// As they are stored.
   template <class T>
-  __device__ cuda::Vector<T, 2 * size> narrowed() const {
-    return cuda::Vector<T, 2 * size>::narrowed(of);
+  __device__ void store(T* to) const {
+    cuda::Vector<T, 2 * size>::narrowed(of).store(to);
   }
 
  private:
-  /// Of two parts, this lane keeps one and gets the same of its partner, who keeps the other.
+  /// Of two parts of what it has, this lane keeps one and gets the same of its partner, which keeps
+  /// the other.
   template <int count, class Part>
   __device__ static void exchange(int distance, float (&to)[count], Part&& part) {
     const bool late = (WarpLane::number() & distance) != 0;
@@ -86,32 +77,23 @@ struct PairShare {
   }
 };
 
-/// Over the edges of this lane's part of each half, or of all parts where they are one row: all of
-/// their lanes get the same.
-template <int part_edges, class Join>
+/// Over the edges of each half, or of both where they are one row: all lanes get the same.
+template <class Join>
 __device__ void join_over_edges(float (&numbers)[2], bool one_row, Join&& join) {
 #pragma unroll
   for (float& number : numbers) {
 #pragma unroll
-    for (int distance = 4; distance < 4 * part_edges; distance *= 2) {
+    for (int distance = 4; distance < 32; distance *= 2) {
       number = join(number, __shfl_xor_sync(~0u, number, distance));
     }
   }
-  if (!one_row) return;
-  float joint = join(numbers[0], numbers[1]);
-#pragma unroll
-  for (int distance = 4 * part_edges; distance < 32; distance *= 2) {
-    joint = join(joint, __shfl_xor_sync(~0u, joint, distance));
-  }
-  numbers[0] = numbers[1] = joint;
+  if (one_row) numbers[0] = numbers[1] = join(numbers[0], numbers[1]);
 }
-template <int part_edges>
-__device__ void add_over_edges(float (&numbers)[2], bool one_row) {
-  join_over_edges<part_edges>(numbers, one_row, [](float a, float b) { return a + b; });
+__device__ inline void add_over_edges(float (&numbers)[2], bool one_row) {
+  join_over_edges(numbers, one_row, [](float a, float b) { return a + b; });
 }
-template <int part_edges>
-__device__ void largest_over_edges(float (&numbers)[2], bool one_row) {
-  join_over_edges<part_edges>(numbers, one_row, [](float a, float b) { return fmaxf(a, b); });
+__device__ inline void largest_over_edges(float (&numbers)[2], bool one_row) {
+  join_over_edges(numbers, one_row, [](float a, float b) { return fmaxf(a, b); });
 }
 
 }  // namespace tessera::ops

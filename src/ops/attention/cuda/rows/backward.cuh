@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cuda/precision.cuh"
+#include "ops/attention/cuda/row_walk.cuh"
 #include "ops/attention/cuda/rows/dropped.cuh"
-#include "ops/attention/cuda/rows/tables.cuh"
-#include "ops/attention/cuda/rows/walk.cuh"
+#include "ops/attention/cuda/rows/functions.hpp"
+#include "ops/attention/cuda/rows/scores.cuh"
+#include "ops/windows/exponentials.cuh"
 
 /// The backward pass: one sweep over rows, one over columns. Scores and weights are computed again;
 /// with weight P = exp(S - log_sum), f what dropout multiplied it by, and dP = dO[i] . V[j]:
@@ -62,7 +65,7 @@ class BackwardRow {
     float raw[size];
 #pragma unroll
     for (int u = 0; u < size; ++u) {
-      sums[u] = product(values[u]);
+      sums[u] = Lanes::product(own_values_, values[u]);
       raw[u] = form_.partial(own_, gathered[u]);
       if constexpr (Form::over_features) sums[size + u] = raw[u];
     }
@@ -84,7 +87,7 @@ class BackwardRow {
       if constexpr (by_rows) {
         form_.add_shared(own_, gathered[u], raw[u], gradient, vector_sums_, scale_sum_);
       } else {
-        add_values(weights[u] * kept[u], values[u]);
+        Lanes::add(weights[u] * kept[u], values[u], values_);
       }
     }
   }
@@ -93,8 +96,8 @@ class BackwardRow {
     form_.finish(own_, edges.has_edges() ? edges.row : -1, scores_);
   }
   __device__ void join_groups() {
-    add_over_groups(scores_.sums);
-    if constexpr (!by_rows) add_over_groups(values_);
+    add_over_groups(launch_.shape, scores_.sums);
+    if constexpr (!by_rows) add_over_groups(launch_.shape, values_);
   }
 
   __device__ void store(const GroupEdges& edges) {
@@ -111,12 +114,7 @@ class BackwardRow {
     for (int i = 0; i < Form::Gradient::size; ++i) {
       if (form_.has(i)) slot[form_.column(i)] = scores_.sums[i];
     }
-    if constexpr (!by_rows) {
-#pragma unroll
-      for (int i = 0; i < Lanes::held; ++i) {
-        if (lanes_.exists(i)) slot[score_cols() + lanes_.feature(i)] = values_[i];
-      }
-    }
+    if constexpr (!by_rows) lanes_.store_wide(slot + score_cols(), values_);
   }
 
   /// Every group takes some pieces of the row, then the groups put theirs together.
@@ -143,14 +141,9 @@ class BackwardRow {
   __device__ void store_shared() {
     const unsigned warp = warp_of_grid();
     if (launch_.vector_sums != nullptr) {
-      add_over_groups(vector_sums_);
+      add_over_groups(launch_.shape, vector_sums_);
       float* const to = launch_.vector_sums + std::int64_t{warp} * features();
-      if (group() == 0) {
-#pragma unroll
-        for (int i = 0; i < Lanes::held; ++i) {
-          if (lanes_.exists(i)) to[lanes_.feature(i)] = vector_sums_[i];
-        }
-      }
+      if (group() == 0) lanes_.store_wide(to, vector_sums_);
     }
     if (launch_.scale_sums == nullptr) return;
     for (int distance = 16; distance >= 1; distance /= 2) {
@@ -216,21 +209,6 @@ class BackwardRow {
     return {__uint_as_float(state.raw.x), __uint_as_float(state.raw.y)};
   }
 
-  __device__ float product(const typename Lanes::Loaded& loaded) const {
-    float values[Lanes::held];
-    Lanes::widen(loaded, values);
-    float sum = 0;
-#pragma unroll
-    for (int i = 0; i < Lanes::held; ++i) sum = fmaf(own_values_[i], values[i], sum);
-    return sum;
-  }
-  __device__ void add_values(float weight, const typename Lanes::Loaded& loaded) {
-    float values[Lanes::held];
-    Lanes::widen(loaded, values);
-#pragma unroll
-    for (int i = 0; i < Lanes::held; ++i) values_[i] = fmaf(weight, values[i], values_[i]);
-  }
-
   /// Where scores are made of values: what these get as sources, and what the sweep over rows has
   /// left for them as targets.
   __device__ void add_all_shares(VertexId row) {
@@ -240,14 +218,6 @@ class BackwardRow {
     lanes_.load_widened({to.data, row_bytes}, row, launch_.adds_to_gradient, as_target);
 #pragma unroll
     for (int i = 0; i < Lanes::held; ++i) values_[i] += scores_.sums[i] + as_target[i];
-  }
-
-  template <int size>
-  __device__ void add_over_groups(float (&sums)[size]) const {
-    for (int distance = launch_.shape.lanes; distance < 32; distance *= 2) {
-#pragma unroll
-      for (float& sum : sums) sum += __shfl_xor_sync(~0u, sum, distance);
-    }
   }
 
   __device__ std::int64_t features() const { return launch_.heads * launch_.width; }
@@ -287,7 +257,7 @@ __global__ __launch_bounds__(
     (backward_blocks(form_name, count, vectors, by_rows,
                      may_drop))) void differentiate_rows(const RowsAttentionLaunch launch) {
   using Lanes = VertexLanes<T, count, vectors, loads>;
-  using Form = typename FormOf<form_name, Lanes>::Type;
+  using Form = FormOf<form_name, Lanes>;
   cuda::begin_overlapped();
   const Lanes lanes(launch);
   const Form form(launch, lanes);
@@ -309,16 +279,19 @@ void launch_differentiate_rows(const RowsAttentionLaunch& launch, Stream stream)
 }
 
 template <class T, AttentionForm form, bool by_rows>
-constexpr RowsAttentionByLanes make_rows_sweep() {
-  return for_lane_vectors<T>([](auto i) -> RowsAttentionFunction {
-    constexpr LaneVectors held = lane_vectors_of<T>()[i];
+constexpr ByLanes<RowsAttentionFunction> make_rows_sweep() {
+  return for_lane_vectors([](auto i) -> RowsAttentionFunction {
+    constexpr LaneVectors held = lane_vectors(sizeof(T))[i];
     return launch_differentiate_rows<T, held.count, held.vectors, held.loads, form, by_rows>;
   });
 }
 
-template <class T, AttentionForm form>
-constexpr RowsAttentionBackward make_rows_backward() {
-  return {make_rows_sweep<T, form, true>(), make_rows_sweep<T, form, false>()};
+template <RowsAttentionKey key>
+const RowsAttentionBackward* RowsBackwardKernels<key>::get() {
+  using T = cuda::Stored<key.precision>;
+  static constexpr RowsAttentionBackward functions = {make_rows_sweep<T, key.form, true>(),
+                                                      make_rows_sweep<T, key.form, false>()};
+  return &functions;
 }
 
 }  // namespace tessera::ops

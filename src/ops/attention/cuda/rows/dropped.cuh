@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/attention/cuda/rows/launch.hpp"
+#include "ops/attention/cuda/row_launch.hpp"
 #include "ops/cuda/dropout.cuh"
 
 /// Which weights fall. All lanes of a group have the same edges, and one counter has the numbers of

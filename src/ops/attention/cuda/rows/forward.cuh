@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cuda/precision.cuh"
 #include "cuda/softmax.cuh"
+#include "ops/attention/cuda/row_walk.cuh"
 #include "ops/attention/cuda/rows/dropped.cuh"
-#include "ops/attention/cuda/rows/tables.cuh"
-#include "ops/attention/cuda/rows/walk.cuh"
+#include "ops/attention/cuda/rows/functions.hpp"
+#include "ops/attention/cuda/rows/scores.cuh"
+#include "ops/windows/exponentials.cuh"
 
 /// The forward pass: one sweep over the edges of a row.
 namespace tessera::ops {
@@ -282,12 +285,14 @@ void launch_attend_rows(const RowsAttentionLaunch& launch, Stream stream) {
                           rows_attention_threads, stream, launch);
 }
 
-template <class T, AttentionForm form>
-constexpr RowsAttentionForward make_rows_forward() {
-  return for_lane_vectors<T>([](auto i) -> RowsAttentionFunction {
-    constexpr LaneVectors held = lane_vectors_of<T>()[i];
-    return launch_attend_rows<T, held.count, held.vectors, held.loads, form, false, false>;
+template <RowsAttentionKey key>
+const ByLanes<RowsAttentionFunction>* RowsForwardKernels<key>::get() {
+  using T = cuda::Stored<key.precision>;
+  static constexpr auto functions = for_lane_vectors([](auto i) -> RowsAttentionFunction {
+    constexpr LaneVectors held = lane_vectors(sizeof(T))[i];
+    return launch_attend_rows<T, held.count, held.vectors, held.loads, key.form, false, false>;
   });
+  return &functions;
 }
 
 }  // namespace tessera::ops

@@ -2,27 +2,47 @@
 #pragma once
 
 #include <array>
+#include <type_traits>
+#include <utility>
 
-#include "ops/attention/cuda/rows/launch.hpp"
+#include "ops/attention/cuda/row_launch.hpp"
+#include "tessera/core/dtype.hpp"
 
 /// The kernels by rows, compiled in units of their own (inst/).
 namespace tessera::ops {
 
-/// In the order of the type's list of `LaneVectors`; beyond its end there are none.
-using RowsAttentionByLanes = std::array<RowsAttentionFunction, lane_vectors_16.size()>;
+/// What sets the kernels of a sweep apart.
+struct RowsAttentionKey {
+  Precision precision = Precision::fp32;
+  AttentionForm form = AttentionForm::gat;
 
-using RowsAttentionForward = RowsAttentionByLanes;
-struct RowsAttentionBackward {
-  RowsAttentionByLanes by_rows, by_columns;
+  friend constexpr bool operator==(const RowsAttentionKey&, const RowsAttentionKey&) = default;
 };
 
-/// By type (fp32, bf16, fp16) and form.
-extern const RowsAttentionForward gat_forward_fp32, gat_forward_bf16, gat_forward_fp16,
-    gatv2_forward_fp32, gatv2_forward_bf16, gatv2_forward_fp16, dot_forward_fp32, dot_forward_bf16,
-    dot_forward_fp16, cosine_forward_fp32, cosine_forward_bf16, cosine_forward_fp16;
-extern const RowsAttentionBackward gat_backward_fp32, gat_backward_bf16, gat_backward_fp16,
-    gatv2_backward_fp32, gatv2_backward_bf16, gatv2_backward_fp16, dot_backward_fp32,
-    dot_backward_bf16, dot_backward_fp16, cosine_backward_fp32, cosine_backward_bf16,
-    cosine_backward_fp16;
+/// Something for each of a type's list of `LaneVectors`.
+template <class Function>
+using ByLanes = std::array<Function, std::tuple_size_v<LaneVectorList>>;
+
+/// Calls `make` with the place of each of the `LaneVectors` in its list, as a constant.
+template <class Make>
+constexpr auto for_lane_vectors(Make make) {
+  return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    return std::array{make(std::integral_constant<std::size_t, i>{})...};
+  }
+  (std::make_index_sequence<std::tuple_size_v<LaneVectorList>>{});
+}
+
+template <RowsAttentionKey key>
+struct RowsForwardKernels {
+  static const ByLanes<RowsAttentionFunction>* get();
+};
+
+struct RowsAttentionBackward {
+  ByLanes<RowsAttentionFunction> by_rows, by_columns;
+};
+template <RowsAttentionKey key>
+struct RowsBackwardKernels {
+  static const RowsAttentionBackward* get();
+};
 
 }  // namespace tessera::ops

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
-
 #include "cuda/last_arrival.cuh"
-#include "ops/attention/cuda/rows/four_edges.cuh"
-#include "ops/attention/cuda/rows/mutual.hpp"
-#include "ops/attention/cuda/rows/tables.cuh"
-#include "ops/attention/cuda/rows/walk.cuh"
+#include "cuda/precision.cuh"
+#include "ops/attention/cuda/lane_shape.hpp"
+#include "ops/attention/cuda/row_walk.cuh"
+#include "ops/attention/cuda/rows/cosine.hpp"
+#include "ops/attention/cuda/rows/scores.cuh"
+#include "ops/windows/exponentials.cuh"
 
 /// Where every edge (i, j) has a twin (j, i), one sweep is the whole backward pass of attention by
 /// cosines: both edges have the same score, and what they need of j are the same two rows, V and
@@ -18,6 +18,72 @@
 ///     dV[i] = sum over j of P[j][i] dO[j] + what of du[i] stands at right angles to u[i], over the
 ///             length of V[i]
 namespace tessera::ops {
+
+/// Sums over the lanes of a head, of four edges at once, where a head has four lanes at least: each
+/// exchange halves the edges that a lane has numbers of, so that it ends up with one edge, and does
+/// for this edge alone what follows from the sums.
+///
+///     lanes of a head    0 1 2 3 4 5 6 7
+///     edge               0 0 1 1 2 2 3 3
+class FourEdges {
+ public:
+  __device__ explicit FourEdges(const LaneShape& shape) : head_lanes_(shape.head_lanes) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int place = lane & (head_lanes_ - 1);
+    first_lane_ = lane - place;
+    edge_ = place >> (shape.log_head_lanes - 2);
+    speaks_ = (place & (head_lanes_ / 4 - 1)) == 0;
+  }
+
+  /// This lane's.
+  __device__ int edge() const { return edge_; }
+  /// One lane of each edge.
+  __device__ bool speaks_for_edge() const { return speaks_; }
+
+  template <class T>
+  __device__ T own(const T (&of_edges)[4]) const {
+    const T of_first = edge_ % 2 == 0 ? of_edges[0] : of_edges[1];
+    const T of_second = edge_ % 2 == 0 ? of_edges[2] : of_edges[3];
+    return edge_ < 2 ? of_first : of_second;
+  }
+
+  /// Of each kind, the sum over the head's lanes for this lane's edge. All lanes of a warp must
+  /// call together, as they must for `of`.
+  template <int kinds>
+  __device__ void add_over_head(const float (&numbers)[kinds][4], float (&sums)[kinds]) const {
+#pragma unroll
+    for (int k = 0; k < kinds; ++k) {
+      float pair[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        pair[i] = exchanged(numbers[k][i], numbers[k][2 + i], edge_ < 2, head_lanes_ / 2);
+      }
+      sums[k] = exchanged(pair[0], pair[1], edge_ % 2 == 0, head_lanes_ / 4);
+    }
+    for (int distance = head_lanes_ / 8; distance >= 1; distance /= 2) {
+#pragma unroll
+      for (float& sum : sums) sum += __shfl_xor_sync(~0u, sum, distance);
+    }
+  }
+
+  /// What the lanes of another edge have.
+  __device__ float of(int edge, float number) const {
+    const int place = edge / 2 * (head_lanes_ / 2) + edge % 2 * (head_lanes_ / 4);
+    return __shfl_sync(~0u, number, first_lane_ + place);
+  }
+
+ private:
+  /// One of two numbers, with what another lane has of it; that lane gets the other one.
+  __device__ static float exchanged(float first, float second, bool keeps_first, int distance) {
+    const float given = __shfl_xor_sync(~0u, keeps_first ? second : first, distance);
+    return (keeps_first ? first : second) + given;
+  }
+
+  int head_lanes_;
+  int first_lane_;  ///< of the head
+  int edge_;
+  bool speaks_;
+};
 
 constexpr int mutual_batch(int vectors) { return vectors > 2 ? 1 : 4; }
 
@@ -96,8 +162,8 @@ class MutualRow {
 #pragma unroll
     for (int u = 0; u < size; ++u) {
       if (!whole && u >= num_edges) continue;
-      add(factors[u].of_value, values[u], unit_sums_);
-      add(factors[u].of_gradient, gradients[u], sums_);
+      Lanes::add(factors[u].of_value, values[u], unit_sums_);
+      Lanes::add(factors[u].of_gradient, gradients[u], sums_);
     }
   }
 
@@ -115,23 +181,14 @@ class MutualRow {
     }
   }
 
-  __device__ void join_groups() {
-    for (int distance = launch_.shape.lanes; distance < 32; distance *= 2) {
-#pragma unroll
-      for (float& sum : sums_) sum += __shfl_xor_sync(~0u, sum, distance);
-    }
-  }
+  __device__ void join_groups() { add_over_groups(launch_.shape, sums_); }
 
   __device__ void store(const GroupEdges& edges) const {
     lanes_.store(launch_.value_gradient, edges.row, sums_);
   }
 
   __device__ void store_piece(const RowPiece& piece) const {
-    float* const slot = slot_at(piece.slot);
-#pragma unroll
-    for (int i = 0; i < Lanes::held; ++i) {
-      if (lanes_.exists(i)) slot[lanes_.feature(i)] = sums_[i];
-    }
+    lanes_.store_wide(slot_at(piece.slot), sums_);
   }
 
   /// Every group takes some pieces of the row, then the groups put theirs together.
@@ -188,28 +245,11 @@ class MutualRow {
                            float (&products)[3][batch]) const {
 #pragma unroll
     for (int u = 0; u < batch; ++u) {
-      products[0][u] = product(unit_, values[u]);
-      products[1][u] = product(own_gradient_, values[u]);
-      products[2][u] = product(unit_, gradients[u]);
+      products[0][u] = Lanes::product(unit_, values[u]);
+      products[1][u] = Lanes::product(own_gradient_, values[u]);
+      products[2][u] = Lanes::product(unit_, gradients[u]);
     }
   }
-  __device__ static float product(const float (&own)[Lanes::held],
-                                  const typename Lanes::Loaded& loaded) {
-    float values[Lanes::held];
-    Lanes::widen(loaded, values);
-    float sum = 0;
-#pragma unroll
-    for (int i = 0; i < Lanes::held; ++i) sum = fmaf(own[i], values[i], sum);
-    return sum;
-  }
-  __device__ static void add(float weight, const typename Lanes::Loaded& loaded,
-                             float (&sums)[Lanes::held]) {
-    float values[Lanes::held];
-    Lanes::widen(loaded, values);
-#pragma unroll
-    for (int i = 0; i < Lanes::held; ++i) sums[i] = fmaf(weight, values[i], sums[i]);
-  }
-
   __device__ float* slot_at(int slot) const { return launch_.slots + slot * launch_.slot_size; }
 
   const MutualLaunch& launch_;
@@ -268,21 +308,23 @@ __global__ __launch_bounds__(
   store_factor_gradient<T>(launch, row.scale_sum());
 }
 
-template <class T>
-constexpr MutualFunctions make_mutual_functions() {
-  return []<std::size_t... i>(std::index_sequence<i...>) {
-    return MutualFunctions{[](const MutualLaunch& launch, Stream stream) {
-      constexpr LaneVectors held = lane_vectors_of<T>()[i];
-      constexpr bool may_fold = mutual_folds(held);
-      const auto kernel =
-          may_fold && launch.shape.head_lanes >= 4
-              ? differentiate_mutual_rows<T, held.count, held.vectors, held.loads, may_fold>
-              : differentiate_mutual_rows<T, held.count, held.vectors, held.loads, false>;
-      cuda::launch_overlapped(kernel, dim3(launch.num_blocks), rows_attention_threads, stream,
-                              launch);
-    }...};
-  }
-  (std::make_index_sequence<lane_vectors_of<T>().size()>{});
+template <class T, int count, int vectors, LaneLoads loads>
+void launch_mutual_rows(const MutualLaunch& launch, Stream stream) {
+  constexpr bool may_fold = mutual_folds({count, vectors, loads});
+  const auto kernel = may_fold && launch.shape.head_lanes >= 4
+                          ? differentiate_mutual_rows<T, count, vectors, loads, may_fold>
+                          : differentiate_mutual_rows<T, count, vectors, loads, false>;
+  cuda::launch_overlapped(kernel, dim3(launch.num_blocks), rows_attention_threads, stream, launch);
+}
+
+template <Precision precision>
+const ByLanes<MutualFunction>* MutualKernels<precision>::get() {
+  using T = cuda::Stored<precision>;
+  static constexpr auto functions = for_lane_vectors([](auto i) -> MutualFunction {
+    constexpr LaneVectors held = lane_vectors(sizeof(T))[i];
+    return launch_mutual_rows<T, held.count, held.vectors, held.loads>;
+  });
+  return &functions;
 }
 
 }  // namespace tessera::ops

@@ -1,56 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <initializer_list>
 #include <utility>
 
 #include "cuda/symmetry.hpp"
 #include "graph/degrees.hpp"
-#include "ops/attention/cuda/fused/launch.hpp"
+#include "ops/attention/cuda/cost.hpp"
 #include "ops/attention/cuda/kernels.hpp"
-#include "ops/attention/cuda/lengths.hpp"
-#include "ops/attention/cuda/rows/cost.hpp"
-#include "ops/attention/cuda/rows/functions.hpp"
+#include "ops/attention/cuda/row_side.hpp"
+#include "ops/attention/cuda/rows/cosine.hpp"
 #include "ops/attention/cuda/rows/lane_choice.hpp"
-#include "ops/attention/cuda/rows/mutual.hpp"
-#include "ops/attention/cuda/rows/side.hpp"
+#include "ops/attention/cuda/total_sums.hpp"
 #include "ops/attention/cuda/weights.hpp"
 #include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/kernel_table.hpp"
 
 namespace tessera::ops {
 namespace {
 
-struct Functions {
-  const RowsAttentionForward& forward;
+constexpr auto rows_keys = collect_keys<RowsAttentionKey>([](auto add) {
+  using enum AttentionForm;
+  for (const Precision precision : kernel_precisions) {
+    for (const AttentionForm form : {gat, gatv2, dot, cosine}) add({precision, form});
+  }
+});
+
+/// Of a type and form; `mutual` is for cosines.
+struct RowsKernels {
+  const ByLanes<RowsAttentionFunction>& forward;
   const RowsAttentionBackward& backward;
+  const ByLanes<MutualFunction>& mutual;
 };
 
-Functions functions_of(AttentionForm form, Precision precision) {
-  using Forward = const RowsAttentionForward*;
-  using Backward = const RowsAttentionBackward*;
-  constexpr std::array<std::array<Forward, 3>, 4> forward = {
-      {{&gat_forward_fp32, &gat_forward_bf16, &gat_forward_fp16},
-       {&gatv2_forward_fp32, &gatv2_forward_bf16, &gatv2_forward_fp16},
-       {&dot_forward_fp32, &dot_forward_bf16, &dot_forward_fp16},
-       {&cosine_forward_fp32, &cosine_forward_bf16, &cosine_forward_fp16}}};
-  constexpr std::array<std::array<Backward, 3>, 4> backward = {
-      {{&gat_backward_fp32, &gat_backward_bf16, &gat_backward_fp16},
-       {&gatv2_backward_fp32, &gatv2_backward_bf16, &gatv2_backward_fp16},
-       {&dot_backward_fp32, &dot_backward_bf16, &dot_backward_fp16},
-       {&cosine_backward_fp32, &cosine_backward_bf16, &cosine_backward_fp16}}};
-  const std::size_t type = precision == Precision::bf16 ? 1 : precision == Precision::fp16 ? 2 : 0;
-  const auto which = static_cast<std::size_t>(form);
-  return {*forward[which][type], *backward[which][type]};
-}
-
-const AttentionBackwardFunctions& vector_functions(Precision precision) {
-  if (precision == Precision::bf16) return attention_backward_bf16;
-  return precision == Precision::fp16 ? attention_backward_fp16 : attention_backward_fp32;
-}
-
-const MutualFunctions& mutual_functions(Precision precision) {
-  if (precision == Precision::bf16) return cosine_mutual_bf16;
-  return precision == Precision::fp16 ? cosine_mutual_fp16 : cosine_mutual_fp32;
+RowsKernels kernels_for(const AttentionOptions& options) {
+  const RowsAttentionKey key{stored_as(options.precision), options.form};
+  return {*kernels_of<rows_keys, RowsForwardKernels>(key),
+          *kernels_of<rows_keys, RowsBackwardKernels>(key),
+          *kernels_of<MutualKernels>(key.precision)};
 }
 
 AttentionRows rows_of(const ConstOperand& operand) {
@@ -66,13 +51,11 @@ AttentionSums sums_of(const Operand& operand) { return {operand.data, operand.st
 class CudaRowsAttention final : public PreparedAttention {
  public:
   explicit CudaRowsAttention(const AttentionProblem& problem)
-      : graph_(problem.graph),
-        options_(problem.options),
-        functions_(functions_of(options_.form, options_.precision)),
-        lanes_(problem),
-        width_(options_.features / options_.heads),
+      : problem_(problem),
+        kernels_(kernels_for(options_)),
         score_cols_(options_.form == AttentionForm::gat ? options_.heads : options_.features) {
-    const LaneShape shape = *LaneShape::of(options_.heads, width_, *expected_lane_vectors(problem));
+    const LaneShape shape = LaneShape::of(options_.heads, options_.features / options_.heads,
+                                          expected_lane_vectors(problem));
     const Place place = options_.place();
     row_side_ =
         AttentionSide(cuda::device_rows(graph_, place), *row_degrees(graph_), shape, options_);
@@ -110,8 +93,6 @@ class CudaRowsAttention final : public PreparedAttention {
       compute_inverse_lengths(inputs.value, lengths, stream);
       launch.inverse_lengths = lengths;
     }
-    launch.own_scores = rows_of(target_of(inputs));
-    launch.gathered_scores = rows_of(source_of(inputs));
     launch.gathered_values = rows_of(inputs.value);
     launch.output = sums_of(outputs.output);
     launch.log_sum = static_cast<float*>(outputs.log_sum.data);
@@ -120,8 +101,8 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.slots = slots_.in(workspace);
     launch.slot_size = slot_size(kept != nullptr);
     const std::size_t which =
-        lanes_.choose(AttentionSweep::forward, inputs, {outputs.output}, launch);
-    functions_.forward[which](launch, stream);
+        choose_lanes(problem_, AttentionSweep::forward, inputs, {outputs.output}, launch);
+    kernels_.forward[which](launch, stream);
   }
 
   void run_backward(const AttentionInputs& inputs, ConstOperand output, ConstOperand log_sum,
@@ -134,7 +115,9 @@ class CudaRowsAttention final : public PreparedAttention {
                          const float* kept, ConstOperand grad_output,
                          const AttentionGradOutputs& gradients, Stream stream,
                          const WorkspaceView& workspace) const override {
-    if (is_cosine()) measure_values(inputs, stream, workspace);
+    if (is_cosine() && inputs.inverse_lengths.absent()) {
+      compute_inverse_lengths(inputs.value, inverse_lengths_.in(workspace), stream);
+    }
     if (mutual_ && !gradients.value.absent()) {
       sweep_mutual_rows(inputs, output, log_sum, grad_output, gradients, stream, workspace);
       return;
@@ -142,8 +125,7 @@ class CudaRowsAttention final : public PreparedAttention {
     sweep_rows(inputs, output, log_sum, kept, grad_output, gradients, stream, workspace);
     if (gradients.source.absent() && gradients.value.absent()) return;
     RowsAttentionLaunch launch = launch_of(inputs, column_side_, workspace);
-    launch.own_scores = rows_of(source_of(inputs));
-    launch.gathered_scores = rows_of(target_of(inputs));
+    std::swap(launch.own_scores, launch.gathered_scores);
     launch.own_values = rows_of(inputs.value);
     launch.gathered_values = rows_of(grad_output);
     launch.row_state = row_state_.in(workspace);
@@ -153,20 +135,19 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.slots = gradient_slots_.in(workspace);
     launch.slot_size = score_cols_ + options_.features;
     const std::size_t which =
-        lanes_.choose(AttentionSweep::backward, inputs,
-                      {grad_output, score_features(gradients.source), gradients.value}, launch);
-    functions_.backward.by_columns[which](launch, stream);
+        choose_lanes(problem_, AttentionSweep::backward, inputs,
+                     {grad_output, score_features(gradients.source), gradients.value}, launch);
+    kernels_.backward.by_columns[which](launch, stream);
   }
 
   void weights(const AttentionInputs& inputs, ConstOperand log_sum, Operand weights, Stream stream,
                const WorkspaceView& workspace) const override {
-    if (is_cosine()) measure_values(inputs, stream, workspace);
-    write_attention_weights(*row_side_.rows, options_, inputs, log_sum, weights, stream,
-                            inverse_lengths_.in(workspace));
+    float* const lengths = inverse_lengths_.in(workspace);
+    if (is_cosine()) compute_inverse_lengths(inputs.value, lengths, stream);
+    write_attention_weights(*row_side_.rows, options_, inputs, log_sum, weights, stream, lengths);
   }
 
   WorkspaceNeed workspace() const override { return workspace_; }
-  bool keeps_lengths() const override { return is_cosine(); }
 
  private:
   bool is_cosine() const { return options_.form == AttentionForm::cosine; }
@@ -185,22 +166,10 @@ class CudaRowsAttention final : public PreparedAttention {
   std::int64_t slot_size(bool keeping) const {
     return (options_.features + options_.heads) * (keeping ? 2 : 1) + options_.heads;
   }
-  ConstOperand target_of(const AttentionInputs& inputs) const {
-    return is_cosine() ? inputs.value : inputs.target;
-  }
-  ConstOperand source_of(const AttentionInputs& inputs) const {
-    return is_cosine() ? inputs.value : inputs.source;
-  }
   /// What goes to targets by the sweep over rows.
   Operand target_gradient(const AttentionGradOutputs& gradients) const {
     return is_cosine() ? gradients.value : gradients.target;
   }
-  void measure_values(const AttentionInputs& inputs, Stream stream,
-                      const WorkspaceView& workspace) const {
-    if (!inputs.inverse_lengths.absent()) return;
-    compute_inverse_lengths(inputs.value, inverse_lengths_.in(workspace), stream);
-  }
-
   const float* lengths_of(const AttentionInputs& inputs, const WorkspaceView& workspace) const {
     return inputs.inverse_lengths.absent() ? inverse_lengths_.in(workspace)
                                            : static_cast<const float*>(inputs.inverse_lengths.data);
@@ -233,8 +202,6 @@ class CudaRowsAttention final : public PreparedAttention {
     const bool of_vector = !is_cosine() && !gradients.vector.absent();
     const bool of_scale = of_factor || gradients.scale != nullptr;
     RowsAttentionLaunch launch = launch_of(inputs, row_side_, workspace);
-    launch.own_scores = rows_of(target_of(inputs));
-    launch.gathered_scores = rows_of(source_of(inputs));
     launch.own_values = rows_of(grad_output);
     launch.gathered_values = rows_of(inputs.value);
     launch.outputs = rows_of(output);
@@ -248,16 +215,15 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.slot_size = score_cols_;
     if (of_vector) launch.vector_sums = vector_sums_.in(workspace);
     if (of_scale) launch.scale_sums = scale_sums_.in(workspace);
-    const std::size_t which = lanes_.choose(
-        AttentionSweep::backward, inputs, {output, grad_output, score_features(to_target)}, launch);
+    const std::size_t which =
+        choose_lanes(problem_, AttentionSweep::backward, inputs,
+                     {output, grad_output, score_features(to_target)}, launch);
     if (of_vector || of_scale) launch.num_blocks = std::min(launch.num_blocks, sharing_blocks());
-    functions_.backward.by_rows[which](launch, stream);
+    kernels_.backward.by_rows[which](launch, stream);
     const std::int64_t num_warps = std::int64_t{launch.num_blocks} * rows_attention_warps;
     const std::int64_t num_sums = num_warps * launch.shape.num_slices;
     if (of_vector) {
-      vector_functions(options_.precision)
-          .store_vector(vector_sums_.in(workspace), num_warps, options_.features,
-                        gradients.vector.data, stream);
+      store_vector(vector_sums_.in(workspace), num_warps, gradients.vector, stream);
     }
     if (gradients.scale != nullptr) {
       store_scale(scale_sums_.in(workspace), num_sums, gradients.scale, stream);
@@ -277,8 +243,8 @@ class CudaRowsAttention final : public PreparedAttention {
     launch.value_gradient = sums_of(gradients.value);
     launch.slots = gradient_slots_.in(workspace);
     launch.slot_size = options_.features;
-    const std::size_t which = lanes_.choose(AttentionSweep::backward, inputs,
-                                            {grad_output, ConstOperand(gradients.value)}, launch);
+    const std::size_t which = choose_lanes(problem_, AttentionSweep::backward, inputs,
+                                           {grad_output, ConstOperand(gradients.value)}, launch);
     if (!gradients.vector.absent()) {
       launch.scale_sums = scale_sums_.in(workspace);
       launch.factor_gradient = gradients.vector.data;
@@ -286,7 +252,7 @@ class CudaRowsAttention final : public PreparedAttention {
       // One at least: a graph without rows has a gradient, too.
       launch.num_blocks = std::clamp(launch.num_blocks, 1u, mutual_blocks());
     }
-    mutual_functions(options_.precision)[which](launch, stream);
+    kernels_.mutual[which](launch, stream);
   }
 
   /// Blocks among which sums over all edges are shared: no more than a GPU holds at once. Sums of
@@ -317,6 +283,8 @@ class CudaRowsAttention final : public PreparedAttention {
   RowsAttentionLaunch launch_of(const AttentionInputs& inputs, const AttentionSide& side,
                                 const WorkspaceView& workspace) const {
     RowsAttentionLaunch launch = side.launch(options_, inputs, workspace);
+    launch.own_scores = rows_of(is_cosine() ? inputs.value : inputs.target);
+    launch.gathered_scores = rows_of(is_cosine() ? inputs.value : inputs.source);
     launch.positions = side.rows->positions.data();
     launch.scale = static_cast<float>(inputs.scale);
     launch.inverse_lengths = lengths_of(inputs, workspace);
@@ -332,11 +300,10 @@ class CudaRowsAttention final : public PreparedAttention {
     return options_.form == AttentionForm::gat ? ConstOperand{} : ConstOperand{gradient};
   }
 
-  Graph graph_;
-  AttentionOptions options_;
-  Functions functions_;
-  LaneChoice lanes_;
-  std::int64_t width_;
+  AttentionProblem problem_;
+  const Graph& graph_ = problem_.graph;
+  const AttentionOptions& options_ = problem_.options;
+  RowsKernels kernels_;
   std::int64_t score_cols_;
   AttentionSide row_side_;
   WorkspaceNeed workspace_;
@@ -358,7 +325,7 @@ std::string why_not(const AttentionProblem& problem) {
   if (options.precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (options.features == 0) return "no features";
   // Wherever operands lie: whatever is on no boundary goes to the last kernel of the list.
-  if (!expected_lane_vectors(problem)) return "heads of too many features";
+  if (!taken_by_rows(options)) return "heads of more than 2048 bytes";
   return {};
 }
 

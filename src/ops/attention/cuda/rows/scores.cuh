@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tuple>
 #include <type_traits>
 
 #include "ops/attention/cuda/rows/vertex_lanes.cuh"
@@ -132,25 +133,17 @@ class DotScore : public FeatureScore<Lanes> {
   using typename Base::Own;
 
   __device__ float partial(const Own& own, const Gathered& gathered) const {
-    float values[Lanes::held];
-    Lanes::widen(gathered, values);
-    float sum = 0;
-#pragma unroll
-    for (int i = 0; i < Lanes::held; ++i) sum = fmaf(own.values[i], values[i], sum);
-    return sum;
+    return Lanes::product(own.values, gathered);
   }
   __device__ float value(float raw) const { return this->launch_.scale * raw; }
 
   __device__ void add(const Own&, const Gathered& gathered, float, float gradient,
                       Gradient& to) const {
-    float values[Lanes::held];
-    Lanes::widen(gathered, values);
-    const float scaled = gradient * this->launch_.scale;
-#pragma unroll
-    for (int i = 0; i < Lanes::held; ++i) to.sums[i] = fmaf(scaled, values[i], to.sums[i]);
+    Lanes::add(gradient * this->launch_.scale, gathered, to.sums);
   }
   /// The gradient of the scale.
-  __device__ void add_shared(const Own&, const Gathered&, float raw, float gradient,
+  template <class AnyGathered>
+  __device__ void add_shared(const Own&, const AnyGathered&, float raw, float gradient,
                              float (&)[Lanes::held], double& scale_sum) const {
     if (this->launch_.scale_sums == nullptr || !this->lanes_.speaks_for_head()) return;
     scale_sum += static_cast<double>(gradient) * static_cast<double>(raw);
@@ -158,36 +151,36 @@ class DotScore : public FeatureScore<Lanes> {
   __device__ void finish(const Own&, VertexId, Gradient&) const {}
 };
 
-/// factor * cos(x, y). The own row has unit length, so that products do not overflow.
+/// factor * cos(x, y), of which the factor is what a scale is to dot products. The own row has unit
+/// length, so that products do not overflow.
 template <class Lanes>
-class CosineScore {
+class CosineScore : public DotScore<Lanes> {
+  using Base = DotScore<Lanes>;
+  using Base::launch_, Base::lanes_;
+
  public:
-  static constexpr bool over_features = true;
   static constexpr bool of_values = true;
   static constexpr bool gathers_once = true;
-  using Own = typename FeatureScore<Lanes>::Own;
-  using Gradient = typename FeatureScore<Lanes>::Gradient;
+  using typename Base::Gradient;
+  using typename Base::Own;
   struct Gathered {
     typename Lanes::Loaded features;
     float inverse_length;
   };
 
   __device__ CosineScore(const RowsAttentionLaunch& launch, const Lanes& lanes)
-      : launch_(launch),
-        lanes_(lanes),
-        others_(lanes.features_of(launch.gathered_scores)),
+      : Base(launch, lanes),
         factor_(cuda::widen(*static_cast<const typename Lanes::Type*>(launch.vector))) {}
 
   __device__ Own own(VertexId vertex, bool wanted) const {
-    Own own;
-    lanes_.load_widened(launch_.own_scores, vertex, wanted, own.values);
+    Own own = Base::own(vertex, wanted);
     const float inverse = inverse_length(vertex, wanted);
 #pragma unroll
     for (float& value : own.values) value *= inverse;
     return own;
   }
   __device__ Gathered gathered(VertexId vertex, bool wanted) const {
-    return gathered_with(lanes_.load(others_, vertex, wanted), vertex, wanted);
+    return gathered_with(Base::gathered(vertex, wanted), vertex, wanted);
   }
   __device__ Gathered gathered_with(const typename Lanes::Loaded& values, VertexId vertex,
                                     bool wanted) const {
@@ -195,28 +188,13 @@ class CosineScore {
   }
 
   __device__ float partial(const Own& own, const Gathered& gathered) const {
-    float values[Lanes::held];
-    Lanes::widen(gathered.features, values);
-    float sum = 0;
-#pragma unroll
-    for (int i = 0; i < Lanes::held; ++i) sum = fmaf(own.values[i], values[i], sum);
-    return sum * gathered.inverse_length;
+    return Base::partial(own, gathered.features) * gathered.inverse_length;
   }
   __device__ float value(float raw) const { return factor_ * raw; }
 
   __device__ void add(const Own&, const Gathered& gathered, float, float gradient,
                       Gradient& to) const {
-    float values[Lanes::held];
-    Lanes::widen(gathered.features, values);
-    const float scaled = gradient * factor_ * gathered.inverse_length;
-#pragma unroll
-    for (int i = 0; i < Lanes::held; ++i) to.sums[i] = fmaf(scaled, values[i], to.sums[i]);
-  }
-  /// The gradient of the factor.
-  __device__ void add_shared(const Own&, const Gathered&, float raw, float gradient,
-                             float (&)[Lanes::held], double& scale_sum) const {
-    if (launch_.scale_sums == nullptr || !lanes_.speaks_for_head()) return;
-    scale_sum += static_cast<double>(gradient) * static_cast<double>(raw);
+    Lanes::add(gradient * factor_ * gathered.inverse_length, gathered.features, to.sums);
   }
   /// A row of fixed length changes at right angles alone. Rows that are taken for longer than they
   /// are have their gradients whole.
@@ -234,11 +212,6 @@ class CosineScore {
       gradient.sums[i] = inverse * fmaf(-along[0], own.values[i], gradient.sums[i]);
     }
   }
-  __device__ void store(VertexId row, const Gradient& gradient) const {
-    lanes_.store(launch_.score_gradient, row, gradient.sums);
-  }
-  __device__ int column(int i) const { return lanes_.feature(i); }
-  __device__ bool has(int i) const { return lanes_.exists(i); }
 
  private:
   /// Of a vertex, or of none. The kernel before may have written them: a read-only load could move
@@ -247,9 +220,6 @@ class CosineScore {
     return wanted ? launch_.inverse_lengths[vertex] : 0.0f;
   }
 
-  const RowsAttentionLaunch& launch_;
-  const Lanes& lanes_;
-  typename Lanes::Reader others_;
   float factor_;
 };
 
@@ -326,28 +296,13 @@ class SharedGatV2Score : public GatV2Score<Lanes> {
 };
 
 template <AttentionForm form, class Lanes>
-struct FormOf;
-template <class Lanes>
-struct FormOf<AttentionForm::gat, Lanes> {
-  using Type = GatScore<Lanes>;
-};
-template <class Lanes>
-struct FormOf<AttentionForm::gatv2, Lanes> {
-  using Type = GatV2Score<Lanes>;
-};
-template <class Lanes>
-struct FormOf<AttentionForm::dot, Lanes> {
-  using Type = DotScore<Lanes>;
-};
-template <class Lanes>
-struct FormOf<AttentionForm::cosine, Lanes> {
-  using Type = CosineScore<Lanes>;
-};
+using FormOf = std::tuple_element_t<
+    static_cast<std::size_t>(form),
+    std::tuple<GatScore<Lanes>, GatV2Score<Lanes>, DotScore<Lanes>, CosineScore<Lanes>>>;
 
 /// In the forward pass; `shares`: values are what scores are made of.
 template <AttentionForm form, bool shares, class Lanes>
-using ForwardFormOf =
-    std::conditional_t<shares, SharedGatV2Score<Lanes>, typename FormOf<form, Lanes>::Type>;
+using ForwardFormOf = std::conditional_t<shares, SharedGatV2Score<Lanes>, FormOf<form, Lanes>>;
 
 /// Whether there is a kernel for that.
 constexpr bool may_share(const LaneVectors& held, AttentionForm form) {

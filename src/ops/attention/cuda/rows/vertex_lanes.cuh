@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda/vectors.cuh"
-#include "ops/attention/cuda/rows/launch.hpp"
+#include "ops/attention/cuda/row_launch.hpp"
 
 /// The features of a vertex over the lanes of a warp (lane_shape.hpp): who has which, and sums over
 /// the lanes of a head.
@@ -95,6 +95,23 @@ class VertexLanes {
 #pragma unroll
       for (int i = 0; i < count; ++i) values[k * count + i] = some[i];
     }
+  }
+
+  /// This lane's share of the product of an own row with another.
+  __device__ static float product(const float (&own)[held], const Loaded& loaded) {
+    float values[held];
+    widen(loaded, values);
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < held; ++i) sum = fmaf(own[i], values[i], sum);
+    return sum;
+  }
+  /// Adds a row, weighted.
+  __device__ static void add(float weight, const Loaded& loaded, float (&sums)[held]) {
+    float values[held];
+    widen(loaded, values);
+#pragma unroll
+    for (int i = 0; i < held; ++i) sums[i] = fmaf(weight, values[i], sums[i]);
   }
 
   __device__ void load_widened(const AttentionRows& rows, VertexId vertex, bool wanted,

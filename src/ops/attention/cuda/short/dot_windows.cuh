@@ -62,7 +62,7 @@ class DotWindows {
   static constexpr int bytes = stages * stage_bytes + Feed::bytes;
 
   template <class Pass>
-  __device__ static void walk(Pass& pass, const TallAttentionLaunch& launch, std::int32_t begin,
+  __device__ static void walk(Pass& pass, const WindowsLaunch& launch, std::int32_t begin,
                               std::int32_t end, char* memory) {
     if (begin == end) return;
     FeatureRows sources(launch.source, launch.source_stride, width, Tile::unit_of_lane() * 8);

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "cuda/mma.cuh"
-#include "ops/attention/cuda/short/step_rows.cuh"
-#include "ops/attention/cuda/tall/packed.cuh"
+#include "cuda/softmax.cuh"
+#include "ops/windows/number_pairs.cuh"
+#include "ops/windows/warp_rows.cuh"
 
 /// What a warp holds of 16 rows of a window and the 16 columns of a step. In products of rows with
 /// rows it does not matter in what order features are added, so that 16 bytes of a row are operands
@@ -21,6 +22,20 @@ struct StepCells {
   /// Whether the step has an edge there, by its bits.
   __device__ static bool exists(std::uint32_t bits, int i, int k) {
     return (bits >> (i * 2 + k / 2 + k % 2 * 16) & 1) != 0;
+  }
+
+  /// Cells without an edge become -inf, others are multiplied by `unit`; `top` is the largest of
+  /// what this lane has of either row.
+  __device__ void settle(std::uint32_t bits, float unit, float (&top)[2]) {
+    top[0] = top[1] = -cuda::infinity;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        of[i][k] = exists(bits, i, k) ? of[i][k] * unit : -cuda::infinity;
+        top[k / 2] = fmaxf(top[k / 2], of[i][k]);
+      }
+    }
   }
 
   /// Adds the products of rows of the window with rows of the step: 32 features of rows g and g + 8

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <type_traits>
-#include <utility>
 
+#include "ops/attention/cuda/short/fragments.cuh"
 #include "ops/attention/cuda/short/gat_own_terms.cuh"
-#include "ops/attention/cuda/short/softmax.cuh"
-#include "ops/attention/cuda/short/workers.cuh"
+#include "ops/attention/cuda/short/results.cuh"
+#include "ops/windows/edge_weights.cuh"
 
 /// The forward pass of GAT over windows of 16 rows. A weight is, relative to that of a source of
 /// term 0 with a minus,
@@ -18,35 +18,67 @@
 /// terms so large that weights would lie far apart take a second turn, by an exponential per cell.
 namespace tessera::ops {
 
-/// One piece by an exponential per cell, with nothing on its way meanwhile.
+/// One piece by an exponential per cell, with nothing in flight meanwhile: cells become weights of
+/// the rows of V.
 template <class T, int width>
-class GatExponentials : public ShortSoftmax<T, width> {
-  using Softmax = ShortSoftmax<T, width>;
-  using Softmax::launch_;
-
+class ShortGatExponentials {
  public:
-  __device__ GatExponentials(const TallAttentionLaunch& launch, const GatRows& values)
-      : Softmax(launch), values_(values) {}
+  __device__ ShortGatExponentials(const WindowsLaunch& launch, const GatRows& values)
+      : launch_(launch), values_(values) {}
 
   __device__ void attend(const tiles::Piece& piece) {
     own_.load(launch_, piece);
-    Softmax::clear();
+    clear();
     for (int i = 0; i < piece.num_steps; ++i) {
       const VertexId* const columns =
           launch_.columns + (std::int64_t{piece.first_step} + i) * tiles::step_columns;
       const std::uint32_t word =
           launch_.words[(std::int64_t{piece.first_tile} + i / 4) * 32 + WarpLane::number()];
-      add_rows_now(this->sums_, weights_of(columns, word >> (4 * (i % 4))), values_, columns);
+      add_rows_now(sums_, weights_of(columns, word >> (4 * (i % 4))), values_, columns);
     }
-    Softmax::finish(piece);
+    finish(piece);
   }
 
  private:
+  __device__ void clear() {
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      base_[row] = lowest_base;
+      sum_[row] = 0;
+    }
+    sums_.clear();
+  }
+
+  __device__ void finish(const tiles::Piece& piece) const {
+    const ShortResults<T, width> results(launch_, piece);
+    float factors[2];
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      float total = sum_[row] + __shfl_xor_sync(~0u, sum_[row], 1);
+      total += __shfl_xor_sync(~0u, total, 2);
+      factors[row] =
+          results.settle(WarpLane::group() + 8 * row, base_[row], total, WarpLane::quarter() == 0);
+    }
+    float of_sums[2][2];
+    to_sums(factors, of_sums);
+#pragma unroll
+    for (int i = 0; i < FeatureSums<T, width>::chunks * 4; ++i) {
+      const int chunk = i / 4;
+      const int half = i / 2 % 2;
+      const int odd = i % 2;
+      float features[8];
+      sums_.row(chunk, half, odd, features);
+      results.store(8 * half + 2 * WarpLane::quarter() + odd, chunk * 64 + WarpLane::group() * 8,
+                    features, of_sums[half][odd]);
+    }
+    results.finish();
+  }
+
   __device__ StepOperands<T> weights_of(const VertexId* columns, std::uint32_t bits) {
     StepCells cells;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const VertexId column = columns[2 * WarpLane::quarter() + i % 2 + i / 2 * 8];
+      const VertexId column = columns[column_of_cell(i)];
       const float r =
           cuda::widen(gat_term<T>(launch_.source, launch_.source_stride, column)) * log2_of_e;
 #pragma unroll
@@ -55,60 +87,97 @@ class GatExponentials : public ShortSoftmax<T, width> {
         cells.of[i / 2][2 * row + i % 2] = sum > 0 ? sum : launch_.slope * sum;
       }
     }
-    Softmax::settle(cells, bits);
+    settle(cells, bits);
     return StepOperands<T>(cells);
   }
-
-  const GatRows& values_;
-  OwnGatTerms<T> own_;
-};
-
-template <class T, int width>
-class ShortGat {
-  /// Factors 2^r and 2^(slope r) of columns, over 2^8, where lanes leave them for each other.
-  using Exchange = float2[tiles::step_columns];
-
- public:
-  static constexpr int shared_bytes =
-      GatWindows<width>::bytes + 2 * static_cast<int>(sizeof(Exchange));
-
-  __device__ ShortGat(const TallAttentionLaunch& launch, char* memory)
-      : launch_(launch),
-        memory_(memory),
-        values_(launch.value, launch.value_stride, width, WarpLane::group() * 8),
-        sources_(launch.source, launch.source_stride, 1, 0),
-        unit_(WarpLane::number() < 16 ? log2_of_e : log2_of_e * launch.slope) {}
-
-  __device__ void run(std::int32_t begin, std::int32_t end) {
-    std::int32_t left = GatWindows<width>::walk(*this, launch_, values_, begin, end,
-                                                memory_ + 2 * sizeof(Exchange));
-    for (; left < end; ++left) {
-      const tiles::Piece piece = launch_.pieces[left];
-      if (!factors_serve<T>(launch_, piece))
-        GatExponentials<T, width>(launch_, values_).attend(piece);
+  /// Scores of a step, in powers of two, become weights, of which cells without an edge have none;
+  /// bases make room for the largest score of each row.
+  __device__ void settle(StepCells& cells, std::uint32_t bits) {
+    float top[2];
+    cells.settle(bits, 1, top);
+    if (__any_sync(~0u, must_rise(0, top[0]) || must_rise(1, top[1])) != 0) raise(top);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        float& cell = cells.of[i][k];
+        cell = power_of_2(cell - base_[k / 2]);
+        sum_[k / 2] += cell;
+      }
     }
   }
 
-  __device__ void load_own(const tiles::Piece& piece) { next_own_.load(launch_, piece); }
+  __device__ bool must_rise(int row, float top) const {
+    return WeightBase<T>::must_rise(base_[row], top);
+  }
+  /// `top` of what this lane has of its rows.
+  __device__ void raise(float (&top)[2]) {
+#pragma unroll
+    for (float& of_row : top) {
+      of_row = fmaxf(of_row, __shfl_xor_sync(~0u, of_row, 1));
+      of_row = fmaxf(of_row, __shfl_xor_sync(~0u, of_row, 2));
+    }
+    float factors[2];
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const float base = must_rise(row, top[row]) ? WeightBase<T>::under(top[row]) : base_[row];
+      factors[row] = power_of_2(base_[row] - base);
+      base_[row] = base;
+      sum_[row] *= factors[row];
+    }
+    float of_sums[2][2];
+    to_sums(factors, of_sums);
+    sums_.scale(of_sums);
+  }
+  /// A number of each row from the lanes that have its cells to those that have its sums.
+  __device__ static void to_sums(const float (&of_cells)[2], float (&of_sums)[2][2]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int odd = 0; odd < 2; ++odd) {
+        of_sums[half][odd] = __shfl_sync(~0u, of_cells[half], 4 * (2 * WarpLane::quarter() + odd));
+      }
+    }
+  }
+
+  const WindowsLaunch& launch_;
+  const GatRows& values_;
+  OwnGatTerms<T> own_;
+  FeatureSums<T, width> sums_;
+  float base_[2], sum_[2];  ///< of rows g and g + 8, the sums over this lane's columns
+};
+
+/// Factors 2^r and 2^(slope r) of columns, over 2^8.
+struct GatFactors {
+  float of[2 * tiles::step_columns];
+};
+
+template <class T, int width>
+class ShortGat : public GatForward<ShortGat<T, width>, WindowsLaunch, T, width, GatFactors> {
+  using Forward = GatForward<ShortGat, WindowsLaunch, T, width, GatFactors>;
+  using Forward::launch_, Forward::own_;
+
+ public:
+  static constexpr int blocks = width == 64 ? 16 : 12;
+  using Forward::Forward;
+
+  __device__ void attend_by_exponentials(const tiles::Piece& piece) const {
+    ShortGatExponentials<T, width>(launch_, this->values_).attend(piece);
+  }
+
   __device__ void begin_piece(const tiles::Piece&) {
-    own_ = next_own_;
     sums_.clear();
 #pragma unroll
     for (int i = 0; i < 8; ++i) weight_sums_[i / 4][i % 4] = 0;
 #pragma unroll
-    for (int row = 0; row < 2; ++row) factor_[row] = power_of_2((1 - launch_.slope) * own_.l(row));
-    largest_ = FactoredTerms::serve(launch_, own_) ? 0.0f : cuda::infinity;
-  }
-
-  __device__ void bring(VertexId column) {
-    term_ = __ldg(reinterpret_cast<const T*>(sources_.at(column)));
+    for (int row = 0; row < 2; ++row) {
+      factor_[row] = power_of_2((1 - launch_.slope) * this->next_own_.l(row));
+    }
+    this->take_own();
   }
   __device__ void share() {
-    shared_term_ = cuda::widen(term_);
-    const float factor = power_of_2(fmaf(shared_term_, unit_, -FactoredTerms::base));
-    turn_ ^= sizeof(Exchange);
-    reinterpret_cast<float*>(memory_ + turn_)[2 * brought_column() + WarpLane::number() / 16] =
-        factor;
+    float* const factors = this->next_exchange().of;
+    factors[2 * brought_column() + WarpLane::number() / 16] = this->shared_factor();
   }
 
   template <class Weigh>
@@ -124,8 +193,6 @@ class ShortGat {
       cuda::multiply_16x8<T>(weight_sums_[half], ones, weights.high[half]);
     }
   }
-
-  __device__ bool fits() const { return __all_sync(~0u, FactoredTerms::serve(largest_)) != 0; }
 
   __device__ void finish(const tiles::Piece& piece, bool) const {
     const ShortResults<T, width> results(launch_, piece);
@@ -152,9 +219,8 @@ class ShortGat {
 
  private:
   __device__ StepOperands<T> weights_of(const TilePattern& pattern) {
-    largest_ = fmaxf(largest_, fabsf(shared_term_));
     const float4* const pairs =
-        reinterpret_cast<const float4*>(memory_ + turn_) + WarpLane::quarter();
+        reinterpret_cast<const float4*>(&this->exchange()) + WarpLane::quarter();
     StepOperands<T> weights;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -171,39 +237,9 @@ class ShortGat {
     return weights;
   }
 
-  const TallAttentionLaunch& launch_;
-  char* memory_;
-  GatRows values_;
-  GatRows sources_;
-  float unit_;               ///< of the exponent that this lane finds
-  T term_;                   ///< of the column that it brings
-  float shared_term_ = 0;    ///< of the column whose factor it left for others
-  OwnGatTerms<T> own_;       ///< of this piece
-  OwnGatTerms<T> next_own_;  ///< of the next
   float factor_[2];          ///< of rows g and g + 8
-  float largest_ = 0;        ///< of terms of columns that this lane brought
-  unsigned turn_ = 0;        ///< which of two exchanges was filled last
   float weight_sums_[2][4];  ///< of rows 2q and 2q + 1, then of those 8 further on
   FeatureSums<T, width> sums_;
 };
-
-/// Warps that an SM should hold, as registers allow.
-template <int width>
-inline constexpr int short_gat_blocks = width == 64 ? 16 : 12;
-
-template <class T, int width>
-__global__ __launch_bounds__(32, (short_gat_blocks<width>)) void attend_short_gat(
-    const TallAttentionLaunch launch) {
-  run_short_windows<ShortGat<T, width>>(launch);
-}
-
-template <class T>
-constexpr ShortAttentionFunctions make_short_gats() {
-  return []<std::size_t... i>(std::index_sequence<i...>) {
-    return ShortAttentionFunctions{short_function<ShortGat<T, short_head_widths[i]>,
-                                                  attend_short_gat<T, short_head_widths[i]>>()...};
-  }
-  (std::make_index_sequence<short_head_widths.size()>{});
-}
 
 }  // namespace tessera::ops

@@ -4,12 +4,13 @@
 #include "ops/attention/cuda/short/gat_gradient_results.cuh"
 #include "ops/attention/cuda/short/gat_second_turn.cuh"
 #include "ops/attention/cuda/short/gat_sums.cuh"
+#include "ops/attention/cuda/short/workers.cuh"
 
 namespace tessera::ops {
 
 /// The sweep over windows of sources: dr and dV.
 template <int width>
-class ShortGatByColumns {
+class ShortGatByColumns : public ShortPass {
   /// What lanes leave for each other of two neighbouring columns: factors of either side in two
   /// parts, terms with a minus, and D in two parts.
   struct alignas(16) Pair {
@@ -20,10 +21,11 @@ class ShortGatByColumns {
   using Own = GatOwn<GatPart, false>;
 
  public:
+  static constexpr int blocks = width == 64 ? 12 : 8;
   static constexpr int shared_bytes =
       GatWindows<width>::bytes + 2 * static_cast<int>(sizeof(Exchange)) + OwnSumRows<width>::bytes;
 
-  __device__ ShortGatByColumns(const TallAttentionLaunch& launch, char* memory)
+  __device__ ShortGatByColumns(const WindowsLaunch& launch, char* memory)
       : launch_(launch),
         memory_(memory),
         own_values_(memory + 2 * sizeof(Exchange), launch.own_values, launch.own_values_stride),
@@ -38,22 +40,14 @@ class ShortGatByColumns {
 
   __device__ void load_own(const tiles::Piece& piece) {
 #pragma unroll
-    for (int row = 0; row < 2; ++row) {
-      const int place = WarpLane::group() + 8 * row;
-      next_term_[row] = cuda::narrow<GatPart>(0.0f);
-      if (place < piece.num_rows) {
-        next_term_[row] =
-            gat_term<GatPart>(launch_.target, launch_.target_stride, piece.first_row + place);
-      }
-    }
+    for (int row = 0; row < 2; ++row) next_term_[row] = own_term(launch_, piece, row);
   }
   __device__ void begin_piece(const tiles::Piece& piece) {
     own_values_.start(piece);
     bool fails = false;
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const __nv_bfloat162 twice = {next_term_[row], next_term_[row]};
-      own_[row] = {reinterpret_cast<const std::uint32_t&>(twice)};
+      own_[row] = {twice(next_term_[row])};
       fails = fails || own_[row].fails(launch_.slope);
     }
     range_.distance = fails ? cuda::infinity : 0.0f;
@@ -188,7 +182,7 @@ class ShortGatByColumns {
     return WarpLane::group() == 0 ? high : WarpLane::group() == 1 ? low : 0u;
   }
 
-  const TallAttentionLaunch& launch_;
+  const WindowsLaunch& launch_;
   char* memory_;
   OwnSumRows<width> own_values_;
   GatRows gradients_;

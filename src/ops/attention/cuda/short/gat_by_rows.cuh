@@ -4,12 +4,17 @@
 #include "ops/attention/cuda/short/gat_gradient_results.cuh"
 #include "ops/attention/cuda/short/gat_second_turn.cuh"
 #include "ops/attention/cuda/short/gat_sums.cuh"
+#include "ops/attention/cuda/short/workers.cuh"
 
+/// The backward pass of GAT over windows of 16 rows in bf16, by the formulas of
+/// tall/factored_gradient.cuh: gathered rows are summed with the factors of their columns, the
+/// edges of either sign apart, and the factors of the own vertices come out of the sums. Pieces
+/// with extreme factors take a second turn, by an exponential per cell.
 namespace tessera::ops {
 
 /// The sweep over windows of targets: dl, and the states of targets for the other sweep.
 template <int width>
-class ShortGatByRows {
+class ShortGatByRows : public ShortPass {
   /// What lanes leave for each other of two neighbouring columns: their factors in two parts, and
   /// their terms with a minus.
   struct alignas(16) Pair {
@@ -19,11 +24,12 @@ class ShortGatByRows {
   using Own = GatOwn<GatPart, true>;
 
  public:
+  static constexpr int blocks = width == 64 ? 16 : 8;
   static constexpr int shared_bytes = GatWindows<width>::bytes +
                                       2 * static_cast<int>(sizeof(Exchange)) +
                                       2 * OwnSumRows<width>::bytes;
 
-  __device__ ShortGatByRows(const TallAttentionLaunch& launch, char* memory)
+  __device__ ShortGatByRows(const WindowsLaunch& launch, char* memory)
       : launch_(launch),
         memory_(memory),
         gradients_(memory + 2 * sizeof(Exchange), launch.own_values, launch.own_values_stride),
@@ -42,12 +48,7 @@ class ShortGatByRows {
   __device__ void load_own(const tiles::Piece& piece) {
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const int place = WarpLane::group() + 8 * row;
-      next_term_[row] = cuda::narrow<GatPart>(0.0f);
-      if (place < piece.num_rows) {
-        next_term_[row] =
-            gat_term<GatPart>(launch_.target, launch_.target_stride, piece.first_row + place);
-      }
+      next_term_[row] = own_term(launch_, piece, row);
       next_log_sum_[row] = own_log_sum(launch_, piece, row);
     }
   }
@@ -57,8 +58,7 @@ class ShortGatByRows {
     bool fails = false;
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      const __nv_bfloat162 twice = {next_term_[row], next_term_[row]};
-      own_[row] = {reinterpret_cast<const std::uint32_t&>(twice), next_log_sum_[row] * log2_of_e};
+      own_[row] = {twice(next_term_[row]), next_log_sum_[row] * log2_of_e};
       fails = fails || own_[row].fails(launch_.slope);
     }
     range_.distance = fails ? cuda::infinity : 0.0f;
@@ -97,7 +97,7 @@ class ShortGatByRows {
         mask_factors(weights, row, i, pair.x, pair.y, pattern.mask(2 * i + row) & plus);
       }
     }
-    add_weighted(weigh, weights);
+    sums_.add(weigh, weights);
   }
 
   /// One step by an exponential per cell, with the factors of both vertices.
@@ -115,7 +115,7 @@ class ShortGatByRows {
         cells.of[i / 2][2 * row + i % 2] = counts ? power_of_2(own_[row].shift() + r) : 0.0f;
       }
     }
-    add_weighted(weigh, StepOperands<GatPart>(cells));
+    sums_.add(weigh, StepOperands<GatPart>(cells));
   }
   /// Whether factors serve for the columns of a step.
   __device__ void look_at(VertexId column) {
@@ -163,14 +163,7 @@ class ShortGatByRows {
   }
 
  private:
-  template <class Weigh>
-  __device__ void add_weighted(Weigh&& weigh, const StepOperands<GatPart>& weights) {
-    constexpr std::uint32_t one = 0x3f803f80u;
-    const std::uint32_t ones[2] = {one, one};
-    sums_.add(weigh, weights, ones);
-  }
-
-  const TallAttentionLaunch& launch_;
+  const WindowsLaunch& launch_;
   char* memory_;
   OwnSumRows<width> gradients_, outputs_;
   GatRows values_, sources_;

@@ -5,16 +5,15 @@
 
 namespace tessera::ops {
 
-/// Gradients of the 16 rows of a window in bf16, of one number each and, `with_features`, of the
-/// head's features: to their matrices, or to a slot where the window is cut; the warp that fills
-/// the last slot of a window adds them up in order. A matrix may be absent.
+/// Gradients of the rows of a window in bf16, of one number each and, `with_features`, of the
+/// head's features. Those of a cut window are added up in order. A matrix may be absent. A row of a
+/// slot has features of all heads, then their numbers.
 template <int width, bool with_features>
-class GatGradientResults {
+class GatGradientResults : public ShortPieceResults<> {
   using T = __nv_bfloat16;
 
  public:
-  __device__ GatGradientResults(const TallAttentionLaunch& launch, const tiles::Piece& piece)
-      : launch_(launch), piece_(piece) {}
+  using ShortPieceResults<>::ShortPieceResults;
 
   /// Of the row at `place`; all eight lanes of a row call it.
   __device__ void store_number(int place, float number) const {
@@ -36,8 +35,7 @@ class GatGradientResults {
 
   /// After all rows of a piece.
   __device__ void finish() const {
-    finish_short_piece(launch_, piece_, blockIdx.y,
-                       [&](const tiles::CutWindow& window) { join(window); });
+    finish_piece(blockIdx.y, [&](const tiles::CutWindow& window) { join(window); });
   }
 
  private:
@@ -73,16 +71,9 @@ class GatGradientResults {
     return static_cast<T*>(launch_.output) + row * launch_.output_stride + first_feature();
   }
   __device__ static std::int64_t first_feature() { return std::int64_t{blockIdx.y} * width; }
-  /// A row of a slot: features of all heads, then their numbers.
-  __device__ float* slot_row(int slot, int place) const {
-    return short_slot_row(launch_, slot, place);
-  }
   __device__ std::int64_t number_at() const {
     return (with_features ? launch_.heads * width : 0) + blockIdx.y;
   }
-
-  const TallAttentionLaunch& launch_;
-  const tiles::Piece& piece_;
 };
 
 }  // namespace tessera::ops

@@ -4,7 +4,6 @@
 #include "ops/attention/cuda/short/gat_keeping_results.cuh"
 #include "ops/attention/cuda/short/gat_own_terms.cuh"
 #include "ops/attention/cuda/short/gat_sums.cuh"
-#include "ops/attention/cuda/short/workers.cuh"
 
 /// The forward pass of GAT over windows of 16 rows in bf16 that keeps what spares the backward pass
 /// its sweep over rows. With l and r in powers of two, F = 2^((1 - slope) l) and sums over either
@@ -17,65 +16,41 @@
 /// would lie far apart take a second turn, by an exponential per cell.
 namespace tessera::ops {
 
+/// Of each column its factors with a plus and with a minus, in two parts, and its term with a
+/// minus.
+struct alignas(16) KeptFactors {
+  std::uint32_t factors[tiles::step_columns][2];
+  std::uint16_t minus_terms[tiles::step_columns];
+};
+
 template <int width>
-class ShortGatKeeping {
-  /// What lanes leave for each other: of each column its factors with a plus and with a minus, in
-  /// two parts, and its term with a minus.
-  struct alignas(16) Exchange {
-    std::uint32_t factors[tiles::step_columns][2];
-    std::uint16_t minus_terms[tiles::step_columns];
-  };
-  static_assert(sizeof(Exchange) % 16 == 0);
+class ShortGatKeeping
+    : public GatForward<ShortGatKeeping<width>, KeepingLaunch, GatPart, width, KeptFactors> {
+  using Forward = GatForward<ShortGatKeeping, KeepingLaunch, GatPart, width, KeptFactors>;
+  using Forward::launch_, Forward::own_;
 
  public:
-  static constexpr int shared_bytes =
-      GatWindows<width>::bytes + 2 * static_cast<int>(sizeof(Exchange));
+  static constexpr int blocks = 12;
+  using Forward::Forward;
 
-  __device__ ShortGatKeeping(const KeepingLaunch& launch, char* memory)
-      : launch_(launch),
-        memory_(memory),
-        values_(launch.value, launch.value_stride, width, WarpLane::group() * 8),
-        sources_(launch.source, launch.source_stride, 1, 0),
-        unit_(WarpLane::number() < 16 ? log2_of_e : log2_of_e * launch.slope) {}
-
-  __device__ void run(std::int32_t begin, std::int32_t end) {
-    std::int32_t left = GatWindows<width>::walk(*this, launch_, values_, begin, end,
-                                                memory_ + 2 * sizeof(Exchange));
-    for (; left < end; ++left) {
-      const tiles::Piece piece = launch_.pieces[left];
-      if (!factors_serve<GatPart>(launch_, piece)) attend_by_exponentials(piece);
-    }
-  }
-
-  __device__ void load_own(const tiles::Piece& piece) { next_own_.load(launch_, piece); }
   __device__ void begin_piece(const tiles::Piece&) {
-    own_ = next_own_;
+    this->take_own();
 #pragma unroll
     for (GatSideSums<width>& side : sides_) side.clear();
-    largest_ = FactoredTerms::serve(launch_, own_) ? 0.0f : cuda::infinity;
   }
-
-  __device__ void bring(VertexId column) {
-    term_ = __ldg(reinterpret_cast<const GatPart*>(sources_.at(column)));
-  }
-  /// Half of the lanes find factors of either side.
   __device__ void share() {
-    shared_term_ = cuda::widen(term_);
-    turn_ ^= sizeof(Exchange);
-    Exchange& exchange = *reinterpret_cast<Exchange*>(memory_ + turn_);
+    KeptFactors& exchange = this->next_exchange();
     const int side = WarpLane::number() / 16;
-    exchange.factors[brought_column()][side] =
-        two_parts(power_of_2(fmaf(shared_term_, unit_, -FactoredTerms::base)));
+    exchange.factors[brought_column()][side] = two_parts(this->shared_factor());
     if (side == 0) {
       exchange.minus_terms[brought_column()] =
-          __bfloat16_as_ushort(cuda::narrow<GatPart>(-shared_term_));
+          __bfloat16_as_ushort(cuda::narrow<GatPart>(-this->shared_term_));
     }
   }
 
   template <class Weigh>
   __device__ void add(std::uint32_t bits, Weigh&& weigh) {
-    largest_ = fmaxf(largest_, fabsf(shared_term_));
-    const Exchange& exchange = *reinterpret_cast<const Exchange*>(memory_ + turn_);
+    const KeptFactors& exchange = this->exchange();
     const TilePattern pattern{bits};
     StepOperands<GatPart> plus, minus;
 #pragma unroll
@@ -92,15 +67,13 @@ class ShortGatKeeping {
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
         const std::uint32_t edges = pattern.mask(2 * i + row);
-        const std::uint32_t above = SideTerms<GatPart>::plus(own_side(row), minus_terms);
+        const std::uint32_t above = SideTerms<GatPart>::plus(twice(own_.raw[row]), minus_terms);
         mask_factors(plus, row, i, high[0], low[0], edges & above);
         mask_factors(minus, row, i, high[1], low[1], edges & ~above);
       }
     }
     add_weighted(weigh, plus, minus);
   }
-
-  __device__ bool fits() const { return __all_sync(~0u, FactoredTerms::serve(largest_)) != 0; }
 
   __device__ void finish(const tiles::Piece& piece, bool) const {
     float factors[2], bases[2];
@@ -112,19 +85,44 @@ class ShortGatKeeping {
     store(piece, factors, bases);
   }
 
- private:
-  __device__ std::uint32_t own_side(int row) const {
-    const __nv_bfloat162 twice = {own_.raw[row], own_.raw[row]};
-    return reinterpret_cast<const std::uint32_t&>(twice);
+  /// With nothing on its way meanwhile: the largest score of each row first, then the weights.
+  __device__ void attend_by_exponentials(const tiles::Piece& piece) {
+    this->load_own(piece);
+    begin_piece(piece);
+    float tops[2] = {lowest_base, lowest_base};
+    each_cell_of_steps(
+        piece, [&](float score, bool, int row, int, int) { tops[row] = fmaxf(tops[row], score); },
+        [](const VertexId*) {});
+#pragma unroll
+    for (float& top : tops) {
+      top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
+      top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
+    }
+    StepCells plus, minus;
+    each_cell_of_steps(
+        piece,
+        [&](float score, bool above, int row, int i, int k) {
+          const float weight = power_of_2(score - tops[row]);
+          plus.of[i][k] = above ? weight : 0.0f;
+          minus.of[i][k] = above ? 0.0f : weight;
+        },
+        [&](const VertexId* columns) {
+          add_weighted(
+              [&](auto& sums, const auto& weights) {
+                add_rows_now(sums, weights, this->values_, columns);
+              },
+              StepOperands<GatPart>(plus), StepOperands<GatPart>(minus));
+        });
+    const float ones[2] = {1, 1};
+    store(piece, ones, tops);
   }
 
+ private:
   template <class Weigh>
   __device__ void add_weighted(Weigh&& weigh, const StepOperands<GatPart>& plus,
                                const StepOperands<GatPart>& minus) {
-    constexpr std::uint32_t one = 0x3f803f80u;
-    const std::uint32_t ones[2] = {one, one};
-    sides_[0].add(weigh, plus, ones);
-    sides_[1].add(weigh, minus, ones);
+    sides_[0].add(weigh, plus);
+    sides_[1].add(weigh, minus);
   }
 
   /// `factors` of the sums with a plus and `bases` are of rows g and g + 8.
@@ -159,35 +157,6 @@ class ShortGatKeeping {
     results.finish();
   }
 
-  /// With nothing on its way meanwhile: the largest score of each row first, then the weights.
-  __device__ void attend_by_exponentials(const tiles::Piece& piece) {
-    load_own(piece);
-    begin_piece(piece);
-    float tops[2] = {lowest_base, lowest_base};
-    each_cell_of_steps(
-        piece, [&](float score, bool, int row, int, int) { tops[row] = fmaxf(tops[row], score); },
-        [](const VertexId*) {});
-#pragma unroll
-    for (float& top : tops) {
-      top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
-      top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
-    }
-    StepCells plus, minus;
-    each_cell_of_steps(
-        piece,
-        [&](float score, bool above, int row, int i, int k) {
-          const float weight = power_of_2(score - tops[row]);
-          plus.of[i][k] = above ? weight : 0.0f;
-          minus.of[i][k] = above ? 0.0f : weight;
-        },
-        [&](const VertexId* columns) {
-          add_weighted([&](auto& sums,
-                           const auto& weights) { add_rows_now(sums, weights, values_, columns); },
-                       StepOperands<GatPart>(plus), StepOperands<GatPart>(minus));
-        });
-    const float ones[2] = {1, 1};
-    store(piece, ones, tops);
-  }
   /// Calls `visit(score, above, row, i, k)` for each of this lane's cells of[i][k] of a step, of
   /// scores in powers of two and -inf where there is no edge, then `after(columns)`.
   template <class Visit, class After>
@@ -216,32 +185,7 @@ class ShortGatKeeping {
     }
   }
 
-  const KeepingLaunch& launch_;
-  char* memory_;
-  GatRows values_;
-  GatRows sources_;
-  float unit_;                     ///< of the exponent that this lane finds
-  GatPart term_;                   ///< of the column that it brings
-  float shared_term_ = 0;          ///< of the column whose factor it left for others
-  OwnGatTerms<GatPart> own_;       ///< of this piece
-  OwnGatTerms<GatPart> next_own_;  ///< of the next
-  float largest_ = 0;              ///< of terms of columns that this lane brought
-  unsigned turn_ = 0;              ///< which of two exchanges was filled last
-  GatSideSums<width> sides_[2];    ///< with a plus, with a minus
+  GatSideSums<width> sides_[2];  ///< with a plus, with a minus
 };
-
-/// Warps that an SM should hold, as registers allow.
-inline constexpr int short_gat_keeping_blocks = 12;
-
-template <int width>
-__global__ __launch_bounds__(32, short_gat_keeping_blocks) void attend_short_gat_keeping(
-    const KeepingLaunch launch) {
-  extern __shared__ __align__(128) char shared[];
-  cuda::let_next_begin();
-  const std::int32_t begin = launch.worker_offsets[blockIdx.x];
-  const std::int32_t end = launch.worker_offsets[blockIdx.x + 1];
-  cuda::wait_for_previous();
-  ShortGatKeeping<width>(launch, shared).run(begin, end);
-}
 
 }  // namespace tessera::ops

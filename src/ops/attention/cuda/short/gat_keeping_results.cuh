@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ops/attention/cuda/short/results.cuh"
-#include "ops/attention/cuda/tall/keeping.hpp"
+#include "ops/attention/cuda/window_functions.hpp"
 
 namespace tessera::ops {
 
@@ -17,12 +17,13 @@ struct KeptWeights {
 /// The output of the 16 rows of a window in bf16, with sums over the edges above 0 beside those
 /// over all. Of one head, blockIdx.y.
 template <int width>
-class KeepingResults {
+class KeepingResults : public ShortPieceResults<KeepingLaunch> {
+  using Base = ShortPieceResults<KeepingLaunch>;
+  using Base::launch_, Base::piece_, Base::slot_row;
   using T = __nv_bfloat16;
 
  public:
-  __device__ KeepingResults(const KeepingLaunch& launch, const tiles::Piece& piece)
-      : launch_(launch), piece_(piece) {}
+  using Base::Base;
 
   /// Of the row at `place`; `speaks` in one lane. Returns what its features are to be multiplied
   /// by.
@@ -33,7 +34,7 @@ class KeepingResults {
     }
     if (place >= piece_.num_rows) return 0;
     const std::int64_t vertex = std::int64_t{piece_.first_row} + place;
-    const float factor = factor_of(vertex, weights.sum);
+    const float factor = Base::factor_of(vertex, weights.sum);
     if (speaks) store_weights(vertex, weights, factor);
     return factor;
   }
@@ -53,7 +54,7 @@ class KeepingResults {
 
   /// After all rows of a piece.
   __device__ void finish() const {
-    finish_short_piece(launch_, piece_, blockIdx.y, [&](const tiles::CutWindow& window) {
+    Base::finish_piece(blockIdx.y, [&](const tiles::CutWindow& window) {
       for (int place = 0; place < window.num_rows; place += rows_at_once) join_rows(window, place);
     });
   }
@@ -61,7 +62,7 @@ class KeepingResults {
  private:
   /// Some neighbouring rows, all of them on their way at once: each in the order of the pieces.
   static constexpr int rows_at_once = 4;
-  static_assert(short_attention_height % rows_at_once == 0);
+  static_assert(short_window_height % rows_at_once == 0);
 
   __device__ void join_rows(const tiles::CutWindow& window, int first) const {
     // Of both kinds: a lane has neighbouring features.
@@ -99,7 +100,7 @@ class KeepingResults {
     for (int i = 0; i < rows_at_once; ++i) {
       if (first + i >= window.num_rows) break;
       const std::int64_t vertex = std::int64_t{window.first_row} + first + i;
-      const float factor = factor_of(vertex, joined[i].sum);
+      const float factor = Base::factor_of(vertex, joined[i].sum);
       if (lane == 0) store_weights(vertex, joined[i], factor);
       T* const to = lane < 16 ? output_at(vertex) : above_at(vertex);
       reinterpret_cast<uint2*>(to)[lane % 16] = {
@@ -111,12 +112,7 @@ class KeepingResults {
   __device__ void store_weights(std::int64_t vertex, const KeptWeights& weights,
                                 float factor) const {
     launch_.above.weights[vertex * launch_.heads + blockIdx.y] = weights.above * factor;
-    if (launch_.log_sum == nullptr) return;
-    launch_.log_sum[vertex * launch_.log_sum_stride + blockIdx.y] =
-        log_of_sum(weights.base, weights.sum);
-  }
-  __device__ float factor_of(std::int64_t vertex, float sum) const {
-    return short_row_factor(launch_.offsets, vertex, sum);
+    Base::store_log_sum(vertex, blockIdx.y, weights.base, weights.sum);
   }
 
   __device__ T* output_at(std::int64_t vertex) const {
@@ -124,10 +120,6 @@ class KeepingResults {
   }
   __device__ T* above_at(std::int64_t vertex) const {
     return static_cast<T*>(launch_.above.features) + (vertex * launch_.heads + blockIdx.y) * width;
-  }
-  /// `kept_slot_row` numbers.
-  __device__ float* slot_row(int slot, int place) const {
-    return short_slot_row(launch_, slot, place);
   }
   template <class Number>
   __device__ static Number* features_in(Number* row) {
@@ -142,9 +134,6 @@ class KeepingResults {
   __device__ static float4 as_vector(const KeptWeights& weights) {
     return {weights.base, weights.sum, weights.above, 0};
   }
-
-  const KeepingLaunch& launch_;
-  const tiles::Piece& piece_;
 };
 
 }  // namespace tessera::ops

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ops/attention/cuda/short/gat_windows.cuh"
-#include "ops/attention/cuda/tall/gat_vertices.cuh"
+#include "ops/windows/vertex_terms.cuh"
 
 /// Which pieces the factors of the backward pass of GAT serve for, and how the others are computed.
 namespace tessera::ops {
@@ -20,8 +20,8 @@ struct FactorRange {
 
 /// Pieces from `left` on for which factors do not serve, with nothing on its way meanwhile.
 template <int width, class Pass>
-__device__ void take_second_turn(Pass& pass, const TallAttentionLaunch& launch,
-                                 const GatRows& gathered, std::int32_t left, std::int32_t end) {
+__device__ void take_second_turn(Pass& pass, const WindowsLaunch& launch, const GatRows& gathered,
+                                 std::int32_t left, std::int32_t end) {
   for (; left < end; ++left) {
     const tiles::Piece piece = launch.pieces[left];
     const VertexId* columns = launch.columns + std::int64_t{piece.first_step} * tiles::step_columns;

@@ -10,6 +10,22 @@ namespace tessera::ops {
 
 using GatPart = __nv_bfloat16;
 
+/// A term in both halves of a word.
+__device__ inline std::uint32_t twice(GatPart term) {
+  const __nv_bfloat162 both = {term, term};
+  return reinterpret_cast<const std::uint32_t&>(both);
+}
+/// That of row g + 8 `row` of the window, 0 where it has no such row.
+__device__ inline GatPart own_term(const WindowsLaunch& launch, const tiles::Piece& piece,
+                                   int row) {
+  const int place = WarpLane::group() + 8 * row;
+  GatPart term = cuda::narrow<GatPart>(0.0f);
+  if (place < piece.num_rows) {
+    term = gat_term<GatPart>(launch.target, launch.target_stride, piece.first_row + place);
+  }
+  return term;
+}
+
 /// The sums over the edges of one side.
 template <int width>
 struct GatSideSums {
@@ -21,6 +37,12 @@ struct GatSideSums {
     rows.clear();
 #pragma unroll
     for (float& sum : numbers) sum = 0;
+  }
+  /// `numbers` of ones.
+  template <class Weigh>
+  __device__ void add(Weigh&& weigh, const StepOperands<GatPart>& weights) {
+    constexpr std::uint32_t one = 0x3f803f80u;
+    add(weigh, weights, {one, one});
   }
   /// `of_columns` are operands of 8 rows that the first and the second half of the window meet.
   template <class Weigh>
@@ -43,9 +65,6 @@ __device__ inline void mask_factors(StepOperands<GatPart>& weights, int row, int
   weights.high[row][i] = high & cells;
   weights.low[row][i] = low & cells;
 }
-
-/// Which of the columns of a step the i-th of this lane's cells of a row belongs to.
-__device__ inline int column_of_cell(int i) { return 2 * WarpLane::quarter() + i % 2 + i / 2 * 8; }
 
 /// Rows of the window itself, 16 bytes of rows 2q, 2q + 1, 2q + 8 and 2q + 9 for each lane as it
 /// has sums of them: copied by each lane for itself.

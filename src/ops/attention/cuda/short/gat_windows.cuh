@@ -1,31 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/attention/cuda/exponentials.cuh"
 #include "ops/attention/cuda/short/fragments.cuh"
 #include "ops/attention/cuda/short/piece_feed.cuh"
-#include "ops/attention/cuda/tall/window.cuh"
+#include "ops/windows/edge_weights.cuh"
+#include "ops/windows/exponentials.cuh"
 
 /// What the passes of GAT over windows of 16 rows share: a warp takes a window by itself, 16
 /// columns at a time. Rows come to shared memory, 16 bytes of four columns for each lane. What
 /// else a column brings one lane finds for all, and lanes exchange it.
 namespace tessera::ops {
 
-/// Of a matrix, from `first` of the head blockIdx.y on; its first address stays in registers.
-class GatRows {
- public:
+/// Rows of a matrix whose first address stays in registers.
+struct GatRows : FeatureRows {
   __device__ GatRows(const void* matrix, std::int64_t stride, int width, int first)
-      : data_(static_cast<const char*>(matrix) + (std::int64_t{blockIdx.y} * width + first) * 2),
-        row_bytes_(static_cast<std::uint32_t>(stride * 2)) {
-    asm volatile("" : "+l"(data_));
+      : FeatureRows(matrix, stride, width, first) {
+    hold();
   }
-  __device__ const char* at(VertexId row) const {
-    return data_ + static_cast<std::uint64_t>(static_cast<std::uint32_t>(row)) * row_bytes_;
-  }
-
- private:
-  const char* data_;
-  std::uint32_t row_bytes_;
 };
 
 /// 16 bytes through the L1 cache, as other windows may need them, too.
@@ -83,6 +74,9 @@ class GatStepRows {
   char* memory_;
 };
 
+/// Which of the columns of a step the i-th of this lane's cells of a row belongs to.
+__device__ inline int column_of_cell(int i) { return 2 * WarpLane::quarter() + i % 2 + i / 2 * 8; }
+
 /// The rows of one step of which nobody asked for ahead.
 template <class T, int width>
 __device__ void add_rows_now(FeatureSums<T, width>& sums, const StepOperands<T>& weights,
@@ -92,8 +86,8 @@ __device__ void add_rows_now(FeatureSums<T, width>& sums, const StepOperands<T>&
     uint4 rows[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const VertexId column = columns[2 * WarpLane::quarter() + i % 2 + i / 2 * 8];
-      rows[i] = __ldg(reinterpret_cast<const uint4*>(matrix.at(column) + chunk * 128));
+      const char* const row = matrix.at(columns[column_of_cell(i)]);
+      rows[i] = __ldg(reinterpret_cast<const uint4*>(row + chunk * 128));
     }
     sums.add(weights, chunk, rows);
   }
@@ -135,7 +129,7 @@ class GatWindows {
   static constexpr int bytes = Feed::bytes + Rows::bytes;
 
   template <class Pass>
-  __device__ static std::int32_t walk(Pass& pass, const TallAttentionLaunch& launch,
+  __device__ static std::int32_t walk(Pass& pass, const WindowsLaunch& launch,
                                       const GatRows& gathered, std::int32_t begin, std::int32_t end,
                                       char* memory) {
     if (begin == end) return end;

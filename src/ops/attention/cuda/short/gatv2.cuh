@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
-
 #include "ops/attention/cuda/short/gatv2_scores.cuh"
 #include "ops/attention/cuda/short/results.cuh"
 #include "ops/attention/cuda/short/step_feed.cuh"
@@ -13,14 +11,15 @@
 namespace tessera::ops {
 
 template <class T, int width>
-class ShortGatV2 {
+class ShortGatV2 : public ShortPass {
   using Own = OwnRows<width>;
   using Ring = StepRing<width>;
 
  public:
+  static constexpr int blocks = width == 128 ? 8 : 16;
   static constexpr int shared_bytes = Own::bytes + Ring::bytes;
 
-  __device__ ShortGatV2(const TallAttentionLaunch& launch, char* memory)
+  __device__ ShortGatV2(const WindowsLaunch& launch, char* memory)
       : launch_(launch),
         memory_(memory),
         own_(memory + Ring::bytes, launch.target, launch.target_stride),
@@ -36,7 +35,7 @@ class ShortGatV2 {
     ask(ring);
     for (std::int32_t i = begin; i < end; ++i) {
       Ring::settle();
-      scores_.begin(own_, 0);
+      scores_.begin(own_);
       sums_ = {};
       const int num_steps = launch_.pieces[i].num_steps;
 #pragma unroll 1
@@ -55,7 +54,7 @@ class ShortGatV2 {
 
  private:
   __device__ void start_own(std::int32_t i, std::int32_t end) const {
-    if (i < end) own_.start(launch_.pieces[i], 0);
+    if (i < end) own_.start(launch_.pieces[i]);
   }
   __device__ static void ask(Ring& ring) {
     ring.ask([](const VertexId*, int) {});
@@ -72,30 +71,12 @@ class ShortGatV2 {
   /// Scores become weights, of which cells without an edge have none; bases make room for the
   /// largest score of each row.
   __device__ StepWeights<T> settle(StepCells& cells, std::uint32_t bits) {
-    float top[2] = {-cuda::infinity, -cuda::infinity};
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        float& cell = cells.of[i][k];
-        cell = StepCells::exists(bits, i, k) ? cell : -cuda::infinity;
-        top[k / 2] = fmaxf(top[k / 2], cell);
-      }
-    }
+    float top[2];
+    cells.settle(bits, 1, top);
     if (__any_sync(~0u, sums_.must_rise(0, top[0]) || sums_.must_rise(1, top[1])) != 0) {
       sums_.make_room(top);
     }
-    StepWeights<T> weights;
-#pragma unroll
-    for (int place = 0; place < 4; ++place) {
-      const int row = place % 2;
-      const float* const pair = cells.of[place / 2] + 2 * row;
-      const float even = power_of_2(pair[0] - sums_.base[row]);
-      const float odd = power_of_2(pair[1] - sums_.base[row]);
-      sums_.sum[row] += even + odd;
-      weights.set(place, even, odd);
-    }
-    return weights;
+    return weights_of_scores(cells, sums_);
   }
 
   __device__ void finish(const tiles::Piece piece) const {
@@ -114,30 +95,11 @@ class ShortGatV2 {
     results.finish();
   }
 
-  const TallAttentionLaunch& launch_;
+  const WindowsLaunch& launch_;
   char* memory_;
   Own own_;
   GatV2Scores<T, width> scores_;
   HeadSums<T, width> sums_;
 };
-
-/// Warps that an SM should hold, as registers allow.
-template <int width>
-inline constexpr int short_gatv2_blocks = width == 128 ? 8 : 16;
-
-template <class T, int width>
-__global__ __launch_bounds__(32, (short_gatv2_blocks<width>)) void attend_short_gatv2(
-    const TallAttentionLaunch launch) {
-  run_short_windows<ShortGatV2<T, width>>(launch);
-}
-
-template <class T>
-constexpr ShortGatV2Functions make_short_gatv2() {
-  return []<std::size_t... i>(std::index_sequence<i...>) {
-    return ShortGatV2Functions{short_function<ShortGatV2<T, short_gatv2_widths[i]>,
-                                              attend_short_gatv2<T, short_gatv2_widths[i]>>()...};
-  }
-  (std::make_index_sequence<short_gatv2_widths.size()>{});
-}
 
 }  // namespace tessera::ops

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
-
 #include "ops/attention/cuda/short/gatv2_masks.cuh"
 #include "ops/attention/cuda/short/gatv2_scores.cuh"
 #include "ops/attention/cuda/short/gradient_results.cuh"
@@ -25,7 +23,7 @@
 namespace tessera::ops {
 
 template <class T, int width, bool by_rows>
-class ShortGatV2Gradient {
+class ShortGatV2Gradient : public ShortPass {
   static constexpr int num_matrices = by_rows ? 1 : 2;
   using Ring = StepRing<width>;
   using Masks = GatV2Masks<T, width>;
@@ -42,9 +40,10 @@ class ShortGatV2Gradient {
       by_rows ? Own::bytes : 2 * tiles::step_columns * static_cast<int>(sizeof(float2));
 
  public:
+  static constexpr int blocks = 12;
   static constexpr int shared_bytes = last_at + last_bytes;
 
-  __device__ ShortGatV2Gradient(const TallAttentionLaunch& launch, char* memory)
+  __device__ ShortGatV2Gradient(const WindowsLaunch& launch, char* memory)
       : launch_(launch),
         memory_(memory),
         scores_(launch),
@@ -99,27 +98,27 @@ class ShortGatV2Gradient {
 
   /// Asks for what belongs to the rows of a window.
   __device__ void start_piece(const tiles::Piece piece) {
-    own_scores_.start(piece, 0);
-    own_values_.start(piece, 0);
+    own_scores_.start(piece);
+    own_values_.start(piece);
     if constexpr (by_rows) {
-      own_outputs_.start(piece, 0);
+      own_outputs_.start(piece);
 #pragma unroll
       for (int row = 0; row < 2; ++row) log_sums_[row] = own_log_sum(launch_, piece, row);
     }
   }
   __device__ void begin_piece(const tiles::Piece piece) {
-    scores_.begin(own_scores_, 0);
+    scores_.begin(own_scores_);
     masks_.clear();
     masks_.begin(
-        [&](int row, int unit, int half) { return own_scores_.load_half(row, unit, half, 0); });
+        [&](int row, int unit, int half) { return own_scores_.load_half(row, unit, half); });
     if constexpr (by_rows) {
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
         float dot = 0;
 #pragma unroll
         for (int chunk = 0; chunk < Own::chunks; ++chunk) {
-          dot = add_unit_product<T>(own_values_.load(chunk, row, 0),
-                                    own_outputs_.load(chunk, row, 0), dot);
+          dot =
+              add_unit_product<T>(own_values_.load(chunk, row), own_outputs_.load(chunk, row), dot);
         }
         row_states_[row] = make_row_state(launch_, piece, row, log_sums_[row], dot);
       }
@@ -138,7 +137,7 @@ class ShortGatV2Gradient {
       const int unit = chunk * 4 + WarpLane::quarter();
       const uint4 met[2] = {values.unit(WarpLane::group(), unit),
                             values.unit(WarpLane::group() + 8, unit)};
-      products.add_products<T>(own_values_.load(chunk, 0, 0), own_values_.load(chunk, 1, 0), met);
+      products.add_products<T>(own_values_.load(chunk, 0), own_values_.load(chunk, 1), met);
     }
     weigh_cells(scores, products, 1, bits, [&](int i, int k) {
       return by_rows
@@ -157,13 +156,7 @@ class ShortGatV2Gradient {
       totals_[row] += gradients.of[0][2 * row] + gradients.of[0][2 * row + 1] +
                       gradients.of[1][2 * row] + gradients.of[1][2 * row + 1];
     }
-    StepWeights<T> weights;
-#pragma unroll
-    for (int place = 0; place < 4; ++place) {
-      const float* const pair = cells.of[place / 2] + place % 2 * 2;
-      weights.set(place, pair[0], pair[1]);
-    }
-    add_weighted(value_sums_, weights, rows);
+    add_weighted(value_sums_, operands_of<T>(cells), rows);
   }
 
   __device__ void finish(const tiles::Piece piece) {
@@ -198,7 +191,7 @@ class ShortGatV2Gradient {
     results.finish();
   }
 
-  const TallAttentionLaunch& launch_;
+  const WindowsLaunch& launch_;
   char* memory_;
   GatV2Scores<T, width> scores_;
   Masks masks_;
@@ -211,21 +204,5 @@ class ShortGatV2Gradient {
   HeadSums<T, width> value_sums_;  ///< by columns: dV
   float totals_[2];                ///< by columns: of dS, over this lane's columns
 };
-
-template <class T, int width, bool by_rows>
-__global__ __launch_bounds__(32,
-                             12) void differentiate_short_gatv2(const TallAttentionLaunch launch) {
-  run_short_windows<ShortGatV2Gradient<T, width, by_rows>>(launch);
-}
-
-template <class T, bool by_rows>
-constexpr ShortGatV2Gradients make_short_gatv2_gradients() {
-  return []<std::size_t... i>(std::index_sequence<i...>) {
-    return ShortGatV2Gradients{
-        short_function<ShortGatV2Gradient<T, short_gatv2_widths[i], by_rows>,
-                       differentiate_short_gatv2<T, short_gatv2_widths[i], by_rows>>()...};
-  }
-  (std::make_index_sequence<num_short_gatv2_gradients>{});
-}
 
 }  // namespace tessera::ops

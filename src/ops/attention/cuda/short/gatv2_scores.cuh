@@ -4,9 +4,9 @@
 #include <cstring>
 #include <type_traits>
 
-#include "ops/attention/cuda/exponentials.cuh"
-#include "ops/attention/cuda/short/own_rows.cuh"
+#include "ops/attention/cuda/short/fragments.cuh"
 #include "ops/attention/cuda/short/step_tile.cuh"
+#include "ops/windows/exponentials.cuh"
 
 /// Scores a . leaky_relu(x + y) of the rows of a window, x, with the columns of a step, y.
 /// leaky_relu(z) is s z + (1 - s) max(0, z), and max(0, x + y) is x + max(-x, y), so that
@@ -20,6 +20,54 @@
 /// What a lane gets of a column is the same for all quarters, of which one keeps it.
 namespace tessera::ops {
 
+/// The rows of the window itself as operands of products with gathered rows: those of each lane lie
+/// in shared memory for itself, since registers are scarcer.
+template <int width>
+class OwnRows {
+ public:
+  static constexpr int chunks = width / 32;
+  static constexpr int bytes = 16 * width * 2;
+
+  __device__ OwnRows(char* memory, const void* matrix, std::int64_t stride)
+      : memory_(memory + WarpLane::number() * 16),
+        rows_(matrix, stride, width, WarpLane::quarter() * 8) {}
+
+  /// Asks for the rows of a window, zeros for those that it does not have.
+  __device__ void start(const tiles::Piece& piece) const {
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      const int place = WarpLane::group() + 8 * row;
+      const bool exists = place < piece.num_rows && piece.num_steps > 0;
+      const char* const from = rows_.at(piece.first_row + (exists ? place : 0));
+#pragma unroll
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        const std::uint32_t to = cuda::shared_address(at(chunk, row));
+        if (exists) {
+          cuda::copy_16_async(to, from + chunk * 64);
+        } else {
+          cuda::zero_16_async(to, from);
+        }
+      }
+    }
+  }
+
+  __device__ uint4 load(int chunk, int row) const {
+    return *reinterpret_cast<const uint4*>(at(chunk, row));
+  }
+  /// Four features of any row, which another lane may have asked for: half a unit of eight.
+  __device__ uint2 load_half(int row, int unit, int half) const {
+    const int lane = row % 8 * 4 + unit % 4;
+    return *reinterpret_cast<const uint2*>(at(unit / 4, row / 8) +
+                                           (lane - WarpLane::number()) * 16 + half * 8);
+  }
+
+ private:
+  __device__ char* at(int chunk, int row) const { return memory_ + (2 * chunk + row) * 512; }
+
+  char* memory_;
+  FeatureRows rows_;
+};
+
 template <class T, int width>
 class GatV2Scores {
   using Tile = StepTile<width>;
@@ -28,7 +76,7 @@ class GatV2Scores {
  public:
   static constexpr int chunks = width / 32;  ///< units of eight features per lane and row
 
-  __device__ explicit GatV2Scores(const TallAttentionLaunch& launch)
+  __device__ explicit GatV2Scores(const WindowsLaunch& launch)
       : factor_((1 - launch.slope) * log2_of_e), column_factor_(launch.slope * log2_of_e) {
     const T* const vector = static_cast<const T*>(launch.vector) + std::int64_t{blockIdx.y} * width;
 #pragma unroll
@@ -48,12 +96,12 @@ class GatV2Scores {
   }
 
   /// Takes the rows of a window, which this lane has asked for, and keeps them negative.
-  __device__ void begin(const Own& own, int turn) {
+  __device__ void begin(const Own& own) {
     float sums[4] = {};
 #pragma unroll
     for (int chunk = 0; chunk < chunks; ++chunk) {
 #pragma unroll
-      for (int row = 0; row < 2; ++row) own_[chunk][row] = negative(own.load(chunk, row, turn));
+      for (int row = 0; row < 2; ++row) own_[chunk][row] = negative(own.load(chunk, row));
       add_products(sums, own_[chunk], vector_[chunk]);
     }
     linear_[0] = -log2_of_e * sums[0];

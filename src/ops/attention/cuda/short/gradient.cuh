@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
-
 #include "ops/attention/cuda/short/dot_windows.cuh"
 #include "ops/attention/cuda/short/gradient_results.cuh"
 #include "ops/attention/cuda/short/row_states.cuh"
@@ -17,7 +15,7 @@
 namespace tessera::ops {
 
 template <class T, int width, bool by_rows>
-class ShortGradient {
+class ShortGradient : public ShortPass {
   using Windows = DotWindows<width>;
   using Tile = StepTile<width>;
   static constexpr int num_own = by_rows ? 3 : 2;
@@ -29,9 +27,11 @@ class ShortGradient {
               : Windows::stages * tiles::step_columns * static_cast<int>(sizeof(float2));
 
  public:
+  static constexpr int blocks = width == 64 ? 12 : by_rows ? 7 : 8;
+  static constexpr bool starts_alone = true;
   static constexpr int shared_bytes = states_at + states_bytes + Windows::bytes;
 
-  __device__ ShortGradient(const TallAttentionLaunch& launch, char* memory)
+  __device__ ShortGradient(const WindowsLaunch& launch, char* memory)
       : launch_(launch), memory_(memory), unit_(launch.scale * log2_of_e) {}
 
   /// Pieces [begin, end), be they of one window or another.
@@ -76,8 +76,8 @@ class ShortGradient {
     own_scores_.template multiply<T>(met_scores, scores);
     own_values_.template multiply<T>(met_values, products);
     weigh(stage, bits, scores, products);
-    add_weighted(sums_[0], operands(scores), met_scores);
-    if constexpr (!by_rows) add_weighted(sums_[1], operands(products), met_values);
+    add_weighted(sums_[0], operands_of<T>(scores), met_scores);
+    if constexpr (!by_rows) add_weighted(sums_[1], operands_of<T>(products), met_values);
   }
 
   __device__ void finish(const tiles::Piece& piece) {
@@ -140,15 +140,6 @@ class ShortGradient {
       });
     }
   }
-  __device__ static StepWeights<T> operands(const StepCells& cells) {
-    StepWeights<T> operands;
-#pragma unroll
-    for (int place = 0; place < 4; ++place) {
-      const float* const pair = cells.of[place / 2] + place % 2 * 2;
-      operands.set(place, pair[0], pair[1]);
-    }
-    return operands;
-  }
 
   /// The gradient of the scale is the sum of Q times dQ / scale. A row without edges adds nothing,
   /// whatever it is.
@@ -175,7 +166,7 @@ class ShortGradient {
     if (WarpLane::number() == 0) launch_.scale_sums[worker] = scale_sum_;
   }
 
-  const TallAttentionLaunch& launch_;
+  const WindowsLaunch& launch_;
   char* memory_;
   float unit_;  ///< of scores, in powers of two
   double scale_sum_ = 0;
@@ -183,28 +174,5 @@ class ShortGradient {
   HeldRows<width> own_scores_, own_values_;
   RowSums<T, width> sums_[num_matrices];
 };
-
-/// Warps that an SM should hold, as registers or, where heads are wide, shared memory allow.
-template <int width, bool by_rows>
-inline constexpr int short_gradient_blocks = width == 64 ? 12
-                                             : by_rows   ? 7
-                                                         : 8;
-
-template <class T, int width, bool by_rows>
-__global__
-__launch_bounds__(32, (short_gradient_blocks<width, by_rows>)) void differentiate_short_windows(
-    const TallAttentionLaunch launch) {
-  run_short_windows<ShortGradient<T, width, by_rows>>(launch);
-}
-
-template <class T, bool by_rows>
-constexpr ShortAttentionFunctions make_short_gradients() {
-  return []<std::size_t... i>(std::index_sequence<i...>) {
-    return ShortAttentionFunctions{
-        short_function<ShortGradient<T, short_head_widths[i], by_rows>,
-                       differentiate_short_windows<T, short_head_widths[i], by_rows>, true>()...};
-  }
-  (std::make_index_sequence<short_head_widths.size()>{});
-}
 
 }  // namespace tessera::ops

@@ -6,10 +6,10 @@
 
 namespace tessera::ops {
 
-/// Gradients of the 16 rows of a window: to their matrices, or to a slot where the window is cut;
-/// the warp that fills the last slot of a window adds them up in order. A matrix may be absent.
+/// Gradients of the rows of a window. Those of a cut window are added up in order. A matrix may be
+/// absent. A row of a slot has the features of all heads of one matrix after another.
 template <class T, int width, int num_matrices>
-class ShortGradientResults {
+class ShortGradientResults : public ShortPieceResults<> {
  public:
   struct Matrix {
     void* data;
@@ -21,21 +21,11 @@ class ShortGradientResults {
     }
   };
 
-  __device__ ShortGradientResults(const TallAttentionLaunch& launch, const tiles::Piece& piece,
+  __device__ ShortGradientResults(const WindowsLaunch& launch, const tiles::Piece& piece,
                                   const Matrix (&matrices)[num_matrices])
-      : launch_(launch), piece_(piece) {
+      : ShortPieceResults<>(launch, piece) {
 #pragma unroll
     for (int m = 0; m < num_matrices; ++m) matrices_[m] = matrices[m];
-  }
-
-  /// Eight features of the row at `place`, from `feature` of the head on.
-  __device__ void store(int m, int place, int feature, const float (&features)[8]) const {
-    if (piece_.slot >= 0) {
-      store_eight(slot_row(piece_.slot, place, m) + feature, features);
-    } else if (place < piece_.num_rows && matrices_[m].data != nullptr) {
-      store_eight<T>(matrices_[m].at(std::int64_t{piece_.first_row} + place) + feature, features,
-                     matrices_[m].factor);
-    }
   }
 
   /// Two neighbouring features.
@@ -95,7 +85,7 @@ class ShortGradientResults {
 
   /// After all rows of a piece.
   __device__ void finish() const {
-    finish_short_piece(launch_, piece_, blockIdx.y, [&](const tiles::CutWindow& window) {
+    finish_piece(blockIdx.y, [&](const tiles::CutWindow& window) {
 #pragma unroll
       for (int m = 0; m < num_matrices; ++m) {
         if (matrices_[m].data != nullptr) join(window, m);
@@ -108,7 +98,7 @@ class ShortGradientResults {
   /// as many or not.
   __device__ void join(const tiles::CutWindow& window, int m) const {
     constexpr int at_once = 4;
-    static_assert(short_attention_height * width % (32 * at_once) == 0);
+    static_assert(short_window_height * width % (32 * at_once) == 0);
     const int count = window.num_rows * width;
     for (int i = static_cast<int>(threadIdx.x) % 32; i < count; i += 32 * at_once) {
       float sums[at_once] = {};
@@ -129,14 +119,11 @@ class ShortGradientResults {
     }
   }
 
-  /// A row of a slot: the features of all heads of one matrix after another.
   __device__ float* slot_row(int slot, int place, int m) const {
-    const std::int64_t row = std::int64_t{slot} * short_attention_height + place;
+    const std::int64_t row = std::int64_t{slot} * short_window_height + place;
     return launch_.slots + row * launch_.slot_row + (m * launch_.heads + blockIdx.y) * width;
   }
 
-  const TallAttentionLaunch& launch_;
-  const tiles::Piece& piece_;
   Matrix matrices_[num_matrices];
 };
 

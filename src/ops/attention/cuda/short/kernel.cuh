@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
-
 #include "ops/attention/cuda/short/dot_windows.cuh"
 #include "ops/attention/cuda/short/results.cuh"
 #include "ops/attention/cuda/short/weighted_tiles.cuh"
@@ -12,14 +10,15 @@
 namespace tessera::ops {
 
 template <class T, int width>
-class ShortDot {
+class ShortDot : public ShortPass {
   using Windows = DotWindows<width>;
   using Tile = StepTile<width>;
 
  public:
+  static constexpr int blocks = width == 64 ? 16 : 9;
   static constexpr int shared_bytes = Tile::bytes + Windows::bytes;
 
-  __device__ ShortDot(const TallAttentionLaunch& launch, char* memory)
+  __device__ ShortDot(const WindowsLaunch& launch, char* memory)
       : launch_(launch),
         memory_(memory),
         query_rows_(launch.target, launch.target_stride, width, Tile::unit_of_lane() * 8),
@@ -60,28 +59,10 @@ class ShortDot {
  private:
   /// Cells without an edge have no weight; bases make room for the largest score of each row.
   __device__ StepWeights<T> weights_of(StepCells& cells, std::uint32_t bits) {
-    float top[2] = {-cuda::infinity, -cuda::infinity};
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        float& cell = cells.of[i][k];
-        cell = StepCells::exists(bits, i, k) ? cell * unit_ : -cuda::infinity;
-        top[k / 2] = fmaxf(top[k / 2], cell);
-      }
-    }
+    float top[2];
+    cells.settle(bits, unit_, top);
     make_room(top);
-    StepWeights<T> weights;
-#pragma unroll
-    for (int place = 0; place < 4; ++place) {
-      const int row = place % 2;
-      const float* const pair = cells.of[place / 2] + 2 * row;
-      const float even = power_of_2(pair[0] - sums_.base[row]);
-      const float odd = power_of_2(pair[1] - sums_.base[row]);
-      sums_.sum[row] += even + odd;
-      weights.set(place, even, odd);
-    }
-    return weights;
+    return weights_of_scores(cells, sums_);
   }
 
   /// For the largest scores of this lane's rows and columns.
@@ -102,7 +83,7 @@ class ShortDot {
     }
   }
 
-  const TallAttentionLaunch& launch_;
+  const WindowsLaunch& launch_;
   char* memory_;
   FeatureRows query_rows_;
   float unit_;  ///< of scores, in powers of two
@@ -110,25 +91,5 @@ class ShortDot {
   HeadSums<T, width> sums_;
   bool first_step_ = true;  ///< of a piece
 };
-
-/// Warps that an SM should hold, as registers or, where heads are wide, shared memory allow.
-template <int width>
-inline constexpr int short_attention_blocks = width == 64 ? 16 : 9;
-
-template <class T, int width>
-__global__ __launch_bounds__(32, (short_attention_blocks<width>)) void attend_short_windows(
-    const TallAttentionLaunch launch) {
-  run_short_windows<ShortDot<T, width>>(launch);
-}
-
-template <class T>
-constexpr ShortAttentionFunctions make_short_dots() {
-  return []<std::size_t... i>(std::index_sequence<i...>) {
-    return ShortAttentionFunctions{
-        short_function<ShortDot<T, short_head_widths[i]>,
-                       attend_short_windows<T, short_head_widths[i]>>()...};
-  }
-  (std::make_index_sequence<short_head_widths.size()>{});
-}
 
 }  // namespace tessera::ops

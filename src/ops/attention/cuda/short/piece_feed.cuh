@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ops/attention/cuda/short/step_rows.cuh"
+#include "ops/attention/cuda/short/launch.hpp"
+#include "ops/windows/warp_rows.cuh"
 
 namespace tessera::ops {
 
@@ -28,7 +29,7 @@ class PieceFeed {
       pieces_at + 2 * static_cast<int>(chunk) * static_cast<int>(sizeof(tiles::Piece));
 
   /// Of pieces [begin, end) of the launch. Waits for the first of them and of their tiles.
-  __device__ PieceFeed(const TallAttentionLaunch& launch, std::int32_t begin, std::int32_t end,
+  __device__ PieceFeed(const WindowsLaunch& launch, std::int32_t begin, std::int32_t end,
                        char* memory)
       : launch_(launch), first_(launch.pieces + begin), count_(end - begin), memory_(memory) {
     start_pieces(0);
@@ -121,7 +122,7 @@ class PieceFeed {
     return steps_ > 0 ? tiles_ahead - 1 : asked_at_ / tile_bytes;
   }
 
-  const TallAttentionLaunch& launch_;
+  const WindowsLaunch& launch_;
   const tiles::Piece* first_;
   int count_;
   char* memory_;

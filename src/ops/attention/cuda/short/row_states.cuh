@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cuda/vectors.cuh"
-#include "ops/attention/cuda/exponentials.cuh"
 #include "ops/attention/cuda/short/fragments.cuh"
+#include "ops/windows/exponentials.cuh"
 
 /// What the backward passes over windows of 16 rows share. With P the weights, which come again
 /// from the scores and `log_sum`, and D = dO . O of a target,
@@ -14,12 +14,12 @@
 /// windows of sources.
 namespace tessera::ops {
 
-__device__ inline float2* row_state_at(const TallAttentionLaunch& launch, std::int64_t row) {
+__device__ inline float2* row_state_at(const WindowsLaunch& launch, std::int64_t row) {
   return static_cast<float2*>(launch.row_state) + row * launch.heads + blockIdx.y;
 }
 
 /// log_sum of row g + 8 `row` of the window as it lies in memory: who multiplied it would wait.
-__device__ inline float own_log_sum(const TallAttentionLaunch& launch, const tiles::Piece& piece,
+__device__ inline float own_log_sum(const WindowsLaunch& launch, const tiles::Piece& piece,
                                     int row) {
   const int place = WarpLane::group() + 8 * row;
   if (place >= piece.num_rows) return 0;
@@ -36,7 +36,7 @@ class HeldLogSums {
   __device__ explicit HeldLogSums(char* memory)
       : memory_(reinterpret_cast<float*>(memory) + 2 * WarpLane::number()) {}
 
-  __device__ void start(const TallAttentionLaunch& launch, const tiles::Piece& piece) const {
+  __device__ void start(const WindowsLaunch& launch, const tiles::Piece& piece) const {
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
       const int place = WarpLane::group() + 8 * row;
@@ -62,9 +62,8 @@ class HeldLogSums {
 };
 
 /// The state of that row, of whose D this lane has found a part; leaves it for the other sweep.
-__device__ inline float2 make_row_state(const TallAttentionLaunch& launch,
-                                        const tiles::Piece& piece, int row, float log_sum,
-                                        float dot) {
+__device__ inline float2 make_row_state(const WindowsLaunch& launch, const tiles::Piece& piece,
+                                        int row, float log_sum, float dot) {
   dot += __shfl_xor_sync(~0u, dot, 1);
   dot += __shfl_xor_sync(~0u, dot, 2);
   const float2 state = {log_sum * log2_of_e, dot};

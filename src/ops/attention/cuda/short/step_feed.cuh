@@ -17,7 +17,7 @@ class StepFeed {
   static constexpr int bytes = 2 * slot_bytes;
 
   /// Asks for the first tile.
-  __device__ StepFeed(const TallAttentionLaunch& launch, std::int32_t begin, std::int32_t end,
+  __device__ StepFeed(const WindowsLaunch& launch, std::int32_t begin, std::int32_t end,
                       char* memory)
       : launch_(launch), memory_(memory), next_(begin), end_(end) {
     ask_tile();
@@ -75,7 +75,7 @@ class StepFeed {
   }
   __device__ const char* slot() const { return memory_ + slot_ * slot_bytes; }
 
-  const TallAttentionLaunch& launch_;
+  const WindowsLaunch& launch_;
   char* memory_;
   std::int32_t next_;
   std::int32_t end_;
@@ -100,7 +100,7 @@ class StepRing {
   using Tile = StepTile<width>;
   static constexpr int bytes = 4 * Tile::bytes + StepFeed::bytes;
 
-  __device__ StepRing(const TallAttentionLaunch& launch, std::int32_t begin, std::int32_t end,
+  __device__ StepRing(const WindowsLaunch& launch, std::int32_t begin, std::int32_t end,
                       char* memory)
       : memory_(memory),
         feed_(launch, begin, end, memory + 4 * Tile::bytes),

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "cuda/blocks_8x8.cuh"
-#include "ops/attention/cuda/short/step_rows.cuh"
+#include "ops/attention/cuda/short/launch.hpp"
+#include "ops/windows/warp_rows.cuh"
 
 namespace tessera::ops {
 

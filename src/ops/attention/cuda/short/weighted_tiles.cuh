@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ops/attention/cuda/short/fragments.cuh"
 #include "ops/attention/cuda/short/step_tile.cuh"
-#include "ops/attention/cuda/tall/window.cuh"
+#include "ops/windows/edge_weights.cuh"
 
 namespace tessera::ops {
 
@@ -18,6 +19,33 @@ struct RowSums {
     cuda::multiply_16x8<T>(features[group], weights.high, b);
   }
 };
+
+/// Cells of a step as operands.
+template <class T>
+__device__ StepWeights<T> operands_of(const StepCells& cells) {
+  StepWeights<T> operands;
+#pragma unroll
+  for (int place = 0; place < 4; ++place) {
+    const float* const pair = cells.of[place / 2] + place % 2 * 2;
+    operands.set(place, pair[0], pair[1]);
+  }
+  return operands;
+}
+/// The weights of scores in powers of two, relative to the bases of their rows.
+template <class T, int width>
+__device__ StepWeights<T> weights_of_scores(const StepCells& scores, HeadSums<T, width>& sums) {
+  StepWeights<T> weights;
+#pragma unroll
+  for (int place = 0; place < 4; ++place) {
+    const int row = place % 2;
+    const float* const pair = scores.of[place / 2] + 2 * row;
+    const float even = power_of_2(pair[0] - sums.base[row]);
+    const float odd = power_of_2(pair[1] - sums.base[row]);
+    sums.sum[row] += even + odd;
+    weights.set(place, even, odd);
+  }
+  return weights;
+}
 
 /// Adds the rows of a step, weighted, to the features of the 16 rows of a window.
 template <template <class, int> class Sums, class T, int width>

@@ -3,8 +3,7 @@
 
 #include "ops/attention/cuda/tall/gathered_windows.cuh"
 #include "ops/attention/cuda/tall/gradient_results.cuh"
-#include "ops/attention/cuda/tall/group_dots.cuh"
-#include "ops/attention/cuda/tall/tile_products.cuh"
+#include "ops/windows/tile_products.cuh"
 
 /// The backward pass of dot products over windows of 64 rows, of bf16 or, in two parts, fp32. With
 /// P the weights, which come again from the scores and `log_sum`, and D = dO . O of a target,
@@ -14,8 +13,7 @@
 /// One sweep over windows of targets gives dQ, and leaves log_sum and D for the other, over windows
 /// of sources, which gives dK and dV. The two rows of each vertex of a window lie in shared memory;
 /// of the vertices it is joined to, two rows each are gathered. Both products of a cell are matrix
-/// products, and so is what it adds to the gradients, its weight in two parts. With heads of 64 or
-/// 128 features of 16 bits groups of four warps multiply at once.
+/// products, and so is what it adds to the gradients, its weight in two parts.
 namespace tessera::ops {
 
 /// Of targets, where they are the columns of a tile: log_sum in powers of two, and D.
@@ -23,33 +21,21 @@ template <int width, bool by_rows>
 using DotColumns =
     std::conditional_t<by_rows, NoColumns, StateColumns<float2, tall_block_heads(width)>>;
 
-/// Groups of warps that have one matrix of sums leave registers for a block more, and shared memory
-/// if one tile less is on its way.
 template <class T, int width, bool by_rows>
-inline constexpr int dot_gradient_stages = by_rows&& width == 64 ? 2 : gathered_stages<T, width>;
-
-template <class T, int width, bool by_rows>
-class DotGradient
-    : public GatheredWindows<DotGradient<T, width, by_rows>, T, width, 2, 2,
-                             DotColumns<width, by_rows>, dot_gradient_stages<T, width, by_rows>> {
-  using Windows = GatheredWindows<DotGradient, T, width, 2, 2, DotColumns<width, by_rows>,
-                                  dot_gradient_stages<T, width, by_rows>>;
+class DotGradient : public GatheredWindows<DotGradient<T, width, by_rows>, T, width, 2, 2,
+                                           DotColumns<width, by_rows>> {
+  using Windows = GatheredWindows<DotGradient, T, width, 2, 2, DotColumns<width, by_rows>>;
 
  public:
+  static constexpr int blocks = width == 64 ? 2 : 3;
   using Windows::heads;
-  static constexpr bool by_groups = sizeof(T) == 2 && MatrixRows<T, width>::by_groups;
 
-  __device__ DotGradient(const TallAttentionLaunch& launch, char* shared)
+  __device__ DotGradient(const WindowsLaunch& launch, char* shared)
       : Windows(launch, shared), unit_(launch.scale * log2_of_e) {}
 
   /// Each warp brings its own 16 rows, and by rows what belongs to them.
   __device__ void begin_piece(const tiles::Piece& piece) {
-    if constexpr (by_groups) {
-      // Whoever is behind still reads the rows of the last window.
-      __syncthreads();
-    } else {
-      __syncwarp();
-    }
+    __syncwarp();
     bring_own(0, piece, launch_.target, launch_.target_stride);
     bring_own(1, piece, launch_.own_values, launch_.own_values_stride);
 #pragma unroll
@@ -63,17 +49,27 @@ class DotGradient
 
   __device__ void expect(const WindowRows& rows) const {
     this->expect_rows(launch_.target, launch_.target_stride, rows);
-    this->expect_rows(launch_.own_values, launch_.own_values_stride, rows);
-    if constexpr (by_rows) {
-      this->expect_rows(launch_.own_output, launch_.own_output_stride, rows);
-    }
+    this->template expect_gradients<by_rows>(rows);
   }
 
   __device__ void add(int turn, const TilePattern& pattern, int num_steps) {
-    if constexpr (by_groups) {
-      with_constant_steps(num_steps, [&](auto steps) { add_tile<steps>(turn, pattern); });
-    } else {
-      add_steps(turn, pattern, num_steps);
+#pragma unroll 1
+    for (int step = 0; step < num_steps; step += 2) {
+      const StepPattern cells[2] = {StepPattern(pattern, step), StepPattern(pattern, step + 1)};
+      if (!cells[0].has_edges() && !cells[1].has_edges()) continue;
+      // Rows that the tile does not have are no numbers to multiply by 0.
+      const int count = step + 1 < num_steps ? 2 : 1;
+#pragma unroll
+      for (int h = 0; h < heads; ++h) {
+        float scores[4][4], value_products[4][4];
+        products(scores, 0, turn, h, step);
+        products(value_products, 1, turn, h, step);
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+          if (k >= count) break;
+          add_step(turn, h, step + k, cells[k], scores + 2 * k, value_products + 2 * k);
+        }
+      }
     }
   }
 
@@ -106,19 +102,9 @@ class DotGradient
  private:
   using typename Windows::Part;
   using Products = TileProducts<T, width>;
-  using GroupProducts = MatrixRows<T, width>;
-  using Windows::all_features;
-  using Windows::bring_own;
-  using Windows::columns_of;
-  using Windows::features;
-  using Windows::first_feature;
-  using Windows::first_head;
-  using Windows::first_row;
-  using Windows::lane;
-  using Windows::launch_;
-  using Windows::own_memory;
-  using Windows::rows_of;
-  using Windows::units;
+  using Windows::all_features, Windows::bring_own, Windows::columns_of, Windows::features,
+      Windows::first_feature, Windows::first_head, Windows::first_row, Windows::lane,
+      Windows::launch_, Windows::own_memory, Windows::rows_of, Windows::units;
   static constexpr int num_matrices = by_rows ? 1 : 2;
 
   template <class Results>
@@ -131,7 +117,7 @@ class DotGradient
 #pragma unroll
       for (int unit = 0; unit < heads * units; ++unit) {
         const float* const pair = sums_[m][unit / units].features[unit % units] + 2 * row;
-        results.store(piece, m, place, unit * 8 + lane() % 4 * 2, pair[0], pair[1]);
+        results.row(piece, m, place).store(unit * 8 + lane() % 4 * 2, pair[0], pair[1]);
       }
     }
   }
@@ -176,9 +162,7 @@ class DotGradient
         state.x =
             __ldg(launch_.log_sum + row * launch_.log_sum_stride + first_head() + h) * log2_of_e;
       }
-      dot += __shfl_xor_sync(~0u, dot, 1);
-      dot += __shfl_xor_sync(~0u, dot, 2);
-      state.y = dot;
+      state.y = over_lanes(dot);
       if (exists && lane() % 4 == 0) {
         static_cast<float2*>(launch_.row_state)[row * launch_.heads + first_head() + h] = state;
       }
@@ -195,62 +179,6 @@ class DotGradient
     }
     Products::add_dots(cells, cuda::shared_address(own_memory(matrix)), first_row(),
                        rows_of(turn, matrix), h, step);
-  }
-
-  __device__ void add_steps(int turn, const TilePattern& pattern, int num_steps) {
-#pragma unroll 1
-    for (int step = 0; step < num_steps; step += 2) {
-      const StepPattern cells[2] = {StepPattern(pattern, step), StepPattern(pattern, step + 1)};
-      if (!cells[0].has_edges() && !cells[1].has_edges()) continue;
-      // Rows that the tile does not have are no numbers to multiply by 0.
-      const int count = step + 1 < num_steps ? 2 : 1;
-#pragma unroll
-      for (int h = 0; h < heads; ++h) {
-        float scores[4][4], value_products[4][4];
-        products(scores, 0, turn, h, step);
-        products(value_products, 1, turn, h, step);
-#pragma unroll
-        for (int k = 0; k < 2; ++k) {
-          if (k >= count) break;
-          add_step(turn, h, step + k, cells[k], scores + 2 * k, value_products + 2 * k);
-        }
-      }
-    }
-  }
-
-  /// By groups, two steps at a time: while what one pair adds to the gradients is under way, the
-  /// cells of the next are asked for.
-  template <int steps>
-  __device__ void add_tile(int turn, const TilePattern& pattern) {
-    using Dots = GroupDots<T, width>;
-#pragma unroll
-    for (int m = 0; m < num_matrices; ++m) GroupProducts::begin(group_sums(m));
-#pragma unroll
-    for (int step = 0; step < steps; step += 2) {
-      const auto first = static_cast<std::uint32_t>(step * tiles::step_columns * Dots::row_bytes);
-      TileCells<2> scores, value_products;
-      Dots::ask(scores, cuda::shared_address(own_memory(0)), rows_of(turn, 0) + first);
-      Dots::ask(value_products, cuda::shared_address(own_memory(1)), rows_of(turn, 1) + first);
-      Dots::wait(scores);
-      Dots::wait(value_products);
-#pragma unroll
-      for (int k = 0; k < (step + 1 < steps ? 2 : 1); ++k) {
-        StepWeights<Part> of_step[num_matrices];
-        find_step(of_step, turn, 0, step + k, StepPattern(pattern, step + k), scores.of + 2 * k,
-                  value_products.of + 2 * k);
-        GroupProducts::begin_step(of_step);
-#pragma unroll
-        for (int m = 0; m < num_matrices; ++m) {
-          GroupProducts::add(group_sums(m), of_step[m], rows_of(turn, m), 0, step + k);
-        }
-        GroupProducts::commit();
-      }
-    }
-#pragma unroll
-    for (int m = 0; m < num_matrices; ++m) GroupProducts::wait(group_sums(m));
-  }
-  __device__ auto& group_sums(int matrix) {
-    return reinterpret_cast<typename GroupProducts::Sums&>(sums_[matrix][0].features);
   }
 
   /// One step of one head.
@@ -323,30 +251,5 @@ class DotGradient
   float2 states_[heads][2];  ///< by rows: of the two rows of this lane
   HeadSums<Part, width> sums_[num_matrices][heads];
 };
-
-/// Blocks that an SM should hold, as their registers and shared memory allow.
-template <class T, int width, bool by_rows>
-inline constexpr int dot_gradient_blocks = width == 128 || (width == 64 && sizeof(T) == 4) ? 2
-                                           : width == 64 && by_rows                        ? 4
-                                                                                           : 3;
-
-template <class T, int width, bool by_rows>
-__global__ __launch_bounds__(
-    tall_attention_threads,
-    (dot_gradient_blocks<T, width, by_rows>)) void differentiate_dots(const TallAttentionLaunch
-                                                                          launch) {
-  run_gathered_windows<DotGradient<T, width, by_rows>>(launch);
-}
-
-/// Of the first `count` of `tall_head_widths`.
-template <class T, bool by_rows, std::size_t count>
-constexpr std::array<TallAttentionFunction, count> make_dot_gradients() {
-  return []<std::size_t... i>(std::index_sequence<i...>) {
-    return std::array<TallAttentionFunction, count>{
-        gathered_function<DotGradient<T, tall_head_widths[i], by_rows>,
-                          differentiate_dots<T, tall_head_widths[i], by_rows>>()...};
-  }
-  (std::make_index_sequence<count>{});
-}
 
 }  // namespace tessera::ops

@@ -4,12 +4,11 @@
 #include <type_traits>
 #include <utility>
 
-#include "cuda/launch_alone.cuh"
-#include "cuda/occupancy.cuh"
 #include "cuda/wgmma.cuh"
-#include "ops/attention/cuda/tall/plane_rows.cuh"
 #include "ops/attention/cuda/tall/tile_walk.cuh"
-#include "ops/attention/cuda/tall/window.cuh"
+#include "ops/attention/cuda/window_kernels.cuh"
+#include "ops/windows/edge_weights.cuh"
+#include "ops/windows/plane_rows.cuh"
 
 /// How passes over windows of 64 rows get their tiles: a row of each column, or two, of the matrix
 /// that scores are of and of another one. The next tiles are under way while one is computed, be
@@ -42,15 +41,12 @@ concept BringWithRows = requires {
 };
 
 /// Where a block has one head, half of the threads have no column to bring anything of. With the
-/// first tile of a piece they may bring the terms of its own rows, or these and their log_sums, so
-/// that nobody waits for them when the piece begins.
+/// first tile of a piece they may bring the terms of its own rows, and log_sums that the columns
+/// want, so that nothing has to be waited for when the piece begins.
 template <class Columns>
 concept BringOwnTerms = requires(Columns& columns) {
-  columns.put_own(0, 0.0f, 0.0f);  // which row, its term in powers of two, the slope
-};
-template <class Columns>
-concept BringOwnLogSums = requires(Columns& columns) {
-  columns.put_own(0, 0.0f, 0.0f, 0.0f);  // the log_sum before the slope, in powers of two
+  columns.put_own(0, 0.0f, 0.0f, 0.0f);  // which row, its term and log_sum in powers of two, slope
+  Columns::wants_log_sums;
 };
 
 /// Tiles that are there or on their way.
@@ -67,6 +63,15 @@ template <class Pass, class T, int width, int gathered, int own_matrices, class 
           int num_stages = gathered_stages<T, width>, int block_heads = tall_block_heads(width)>
 class GatheredWindows {
  public:
+  // As a kernel (window_kernels.cuh); how many blocks an SM should hold is for the pass to say.
+  using Launch = WindowsLaunch;
+  static constexpr int threads = tall_window_threads;
+  static constexpr int alignment = tile_alignment;
+  static constexpr bool starts_alone = true;
+  static unsigned num_slices(const WindowsLaunch& launch) {
+    return cuda::num_blocks(launch.heads, block_heads);
+  }
+
   static constexpr int heads = block_heads;
   static constexpr int features = width * heads;
   using Planes = PlaneRows<T, features>;
@@ -76,14 +81,14 @@ class GatheredWindows {
   static constexpr bool by_groups = false;
   static constexpr bool has_columns =
       BringStates<Columns> || BringTerms<Columns> || BringWithRows<Columns>;
-  static constexpr bool has_own_terms = BringOwnTerms<Columns> || BringOwnLogSums<Columns>;
+  static constexpr bool has_own_terms = BringOwnTerms<Columns>;
   static_assert(!has_own_terms || heads == 1);
   static constexpr int columns_at = (num_stages * gathered + own_matrices) * Rows::bytes;
   static constexpr int words_at =
       columns_at + (has_columns ? num_stages * static_cast<int>(sizeof(Columns)) : 0);
-  static constexpr int shared_bytes = words_at + num_stages * tall_attention_threads * 4;
+  static constexpr int shared_bytes = words_at + num_stages * tall_window_threads * 4;
 
-  __device__ GatheredWindows(const TallAttentionLaunch& launch, char* shared)
+  __device__ GatheredWindows(const WindowsLaunch& launch, char* shared)
       : launch_(launch),
         shared_(shared),
         partners_{copy_of(launch.source, launch.source_stride),
@@ -138,7 +143,7 @@ class GatheredWindows {
   static constexpr int tile_steps = tiles::tile_columns / tiles::step_columns;
   static constexpr int units = width / 8;
   /// Heads of which a thread brings what belongs to a column.
-  static constexpr int column_threads = tall_attention_threads / tiles::tile_columns;
+  static constexpr int column_threads = tall_window_threads / tiles::tile_columns;
   static constexpr int column_heads = (heads + column_threads - 1) / column_threads;
   __device__ static int head_of_thread(int i) {
     return static_cast<int>(threadIdx.x / unsigned{tiles::tile_columns}) + i * column_threads;
@@ -150,6 +155,8 @@ class GatheredWindows {
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
   __device__ static int first_row() { return static_cast<int>(threadIdx.x / 32 * 16); }
+  /// Where the two rows of this lane lie in the window.
+  __device__ static int place_of(int row) { return first_row() + lane() / 4 + 8 * row; }
   __device__ static int first_head() { return static_cast<int>(blockIdx.y) * heads; }
   __device__ static int first_feature() { return static_cast<int>(blockIdx.y) * features; }
   __device__ int all_features() const { return static_cast<int>(launch_.heads) * width; }
@@ -163,9 +170,16 @@ class GatheredWindows {
 
   __device__ Pass& pass() { return static_cast<Pass&>(*this); }
 
-  /// What the pass will read of a window's own rows should be near by then: each warp asks for its
-  /// 16 rows of the block's features.
+  // What the pass will read of a window's own rows should be near by then: each warp asks for its
+  // 16 rows of the block's features.
+
   __device__ void expect(const WindowRows&) const {}
+  /// Those that every backward pass reads.
+  template <bool by_rows>
+  __device__ void expect_gradients(const WindowRows& rows) const {
+    expect_rows(launch_.own_values, launch_.own_values_stride, rows);
+    if constexpr (by_rows) expect_rows(launch_.own_output, launch_.own_output_stride, rows);
+  }
   __device__ void expect_rows(const void* matrix, std::int64_t stride,
                               const WindowRows& rows) const {
     constexpr int line_features = 128 / static_cast<int>(sizeof(T));
@@ -236,7 +250,7 @@ class GatheredWindows {
   /// This thread's bits of a tile.
   __device__ std::uint32_t& word_of(int turn) const {
     return reinterpret_cast<std::uint32_t*>(shared_ +
-                                            words_at)[turn * tall_attention_threads + threadIdx.x];
+                                            words_at)[turn * tall_window_threads + threadIdx.x];
   }
 
   __device__ static void copy_word_async(std::uint32_t to, const std::uint32_t* from) {
@@ -260,7 +274,7 @@ class GatheredWindows {
     if (walk.begins) pass().expect(rows);
     tile.num_columns = walk.num_columns();
     copy_word_async(cuda::shared_address(&word_of(turn)),
-                    launch_.words + std::int64_t{walk.tile} * tall_attention_threads + threadIdx.x);
+                    launch_.words + std::int64_t{walk.tile} * tall_window_threads + threadIdx.x);
     const VertexId* const columns = launch_.columns + std::int64_t{walk.step} * tiles::step_columns;
     Planes::load_ids(tile.rows, columns, tile.num_columns);
     if constexpr (has_columns && !BringWithRows<Columns>) {
@@ -280,7 +294,7 @@ class GatheredWindows {
     }
     partners_[1].start(rows_of(turn, gathered - 1), tile.rows, tile.num_columns);
     if (brings_own_term()) {
-      ask_for_own(tile.vertex);
+      if constexpr (has_own_terms) ask_for_own(tile.vertex);
     } else if constexpr (BringWithRows<Columns>) {
       pass().ask_with_rows(turn, tile.rows, tile.num_columns);
     } else if constexpr (has_columns) {
@@ -321,7 +335,7 @@ class GatheredWindows {
     if (vertex == none) return;
     terms_[0] = static_cast<const T*>(
         launch_.target)[std::int64_t{vertex} * launch_.target_stride + first_head()];
-    if constexpr (BringOwnLogSums<Columns>) {
+    if constexpr (Columns::wants_log_sums) {
       own_log_sum_ = launch_.log_sum[std::int64_t{vertex} * launch_.log_sum_stride + first_head()];
     }
   }
@@ -330,11 +344,9 @@ class GatheredWindows {
   __device__ void put_terms(int turn) {
     const int column = column_of_thread();
     if (brings_own_term()) {
-      const float term = cuda::widen(terms_[0]) * log2_of_e;
-      if constexpr (BringOwnLogSums<Columns>) {
-        columns_of(turn).put_own(column, term, own_log_sum_ * log2_of_e, launch_.slope);
-      } else if constexpr (BringOwnTerms<Columns>) {
-        columns_of(turn).put_own(column, term, launch_.slope);
+      if constexpr (has_own_terms) {
+        columns_of(turn).put_own(column, cuda::widen(terms_[0]) * log2_of_e,
+                                 own_log_sum_ * log2_of_e, launch_.slope);
       }
     } else if constexpr (BringWithRows<Columns>) {
       pass().put_with_rows(turn);
@@ -348,38 +360,11 @@ class GatheredWindows {
     }
   }
 
-  const TallAttentionLaunch& launch_;
+  const WindowsLaunch& launch_;
   char* shared_;
   Copy partners_[2];
   T terms_[column_heads];
   float own_log_sum_;
 };
-
-/// The pieces of this block.
-template <class Pass>
-__device__ void run_gathered_windows(const TallAttentionLaunch& launch) {
-  extern __shared__ __align__(tile_alignment) char shared[];
-  cuda::let_next_begin();
-  const std::int32_t begin = launch.worker_offsets[blockIdx.x];
-  const std::int32_t end = launch.worker_offsets[blockIdx.x + 1];
-  cuda::wait_for_previous();
-  Pass pass(launch, shared);
-  pass.run(begin, end);
-}
-
-/// The launcher of a kernel that does so, and the blocks of it that a GPU holds.
-template <class Pass, auto kernel>
-constexpr TallAttentionFunction gathered_function() {
-  return {[](const TallAttentionLaunch& launch, Stream stream) {
-            const dim3 grid(static_cast<unsigned>(launch.num_workers),
-                            cuda::num_blocks(launch.heads, Pass::heads));
-            cuda::launch_alone(kernel, grid, tall_attention_threads,
-                               std::size_t{Pass::shared_bytes}, stream, launch);
-          },
-          [] {
-            return cuda::resident_blocks(kernel, tall_attention_threads, Pass::shared_bytes,
-                                         Pass::shared_bytes);
-          }};
-}
 
 }  // namespace tessera::ops

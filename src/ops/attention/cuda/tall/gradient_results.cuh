@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda/last_arrival.cuh"
 #include "cuda/vectors.cuh"
-#include "ops/attention/cuda/tall/launch.hpp"
-#include "ops/attention/cuda/tall/packed.cuh"
-#include "ops/attention/cuda/tall/quad_rows.cuh"
+#include "ops/attention/cuda/tall/tile_walk.cuh"
+#include "ops/windows/number_pairs.cuh"
+#include "ops/windows/quad_rows.cuh"
 
 namespace tessera::ops {
 
@@ -33,7 +32,7 @@ struct GradientMatrix {
 template <class T, int num_matrices>
 class GradientResults {
  public:
-  __device__ GradientResults(const TallAttentionLaunch& launch,
+  __device__ GradientResults(const WindowsLaunch& launch,
                              const GradientMatrix (&matrices)[num_matrices])
       : launch_(launch) {
 #pragma unroll
@@ -81,12 +80,6 @@ class GradientResults {
     }
     return row;
   }
-
-  /// Two neighbouring numbers of the row at `place`, from column `column` of the block on.
-  __device__ void store(const tiles::Piece& piece, int m, int place, int column, float low,
-                        float high) const {
-    row(piece, m, place).store(column, low, high);
-  }
   /// All numbers of the block in the row at `place`, which four lanes have together
   /// (quad_rows.cuh).
   template <int groups>
@@ -100,30 +93,21 @@ class GradientResults {
                      features, row, to.factor);
     }
   }
-  /// One number of the row, in column `column` of the block.
-  __device__ void store(const tiles::Piece& piece, int m, int place, int column,
-                        float number) const {
-    row(piece, m, place).store(column, number);
-  }
 
   /// After all rows of a piece.
   __device__ void finish(const tiles::Piece& piece) const {
-    if (piece.slot < 0) return;
-    const tiles::CutWindow window = launch_.slot_windows[piece.slot];
-    unsigned* const counter =
-        launch_.arrivals + std::int64_t{blockIdx.y} * launch_.num_slots + window.first_slot;
-    if (!cuda::is_last_block(counter, static_cast<unsigned>(window.num_slots))) return;
+    finish_tall_piece(launch_, piece, [&](const tiles::CutWindow& window) {
 #pragma unroll
-    for (int m = 0; m < num_matrices; ++m) {
-      if (matrices_[m].data != nullptr) join(window, matrices_[m]);
-    }
+      for (int m = 0; m < num_matrices; ++m) {
+        if (matrices_[m].data != nullptr) join(window, matrices_[m]);
+      }
+    });
   }
 
  private:
   /// The block's numbers of a row.
   __device__ float* slot_numbers(int slot, int place, const GradientMatrix& of) const {
-    return launch_.slots + (std::int64_t{slot} * tall_attention_height + place) * launch_.slot_row +
-           of.slot_at + of.columns.first;
+    return slot_row_of(launch_, slot, place) + of.slot_at + of.columns.first;
   }
   __device__ static T* numbers(std::int64_t row, const GradientMatrix& of) {
     return static_cast<T*>(of.data) + row * of.stride + of.columns.first;
@@ -131,7 +115,7 @@ class GradientResults {
 
   __device__ void join(const tiles::CutWindow& window, const GradientMatrix& to) const {
     for (int i = static_cast<int>(threadIdx.x); i < window.num_rows * to.columns.count;
-         i += tall_attention_threads) {
+         i += tall_window_threads) {
       const int place = i / to.columns.count;
       const int column = i % to.columns.count;
       float sum = 0;
@@ -143,7 +127,7 @@ class GradientResults {
     }
   }
 
-  const TallAttentionLaunch& launch_;
+  const WindowsLaunch& launch_;
   GradientMatrix matrices_[num_matrices];
 };
 

@@ -2,95 +2,53 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
+#include <optional>
 
-#include "cuda/rows.hpp"
+#include "ops/attention/cuda/window_functions.hpp"
 #include "tessera/ops/attention.hpp"
-#include "tiles/pieces.hpp"
 
-/// What the kernels of attention on tall windows take.
+/// The kernels of attention on tall windows.
 namespace tessera::ops {
 
-inline constexpr int tall_attention_height = 64;
-inline constexpr int tall_attention_threads = 2 * tall_attention_height;
-
-/// Widths of heads that there are kernels for. Narrow heads share the 32 features of a block.
+/// Widths of heads that there are kernels for.
 inline constexpr std::array<int, 5> tall_head_widths = {8, 16, 32, 64, 128};
-constexpr int tall_block_heads(int width) { return width < 32 ? 32 / width : 1; }
 
-/// Everything a launch needs; passed to the GPU by value.
-struct TallAttentionLaunch {
-  // Work.
-  const tiles::Piece* pieces = nullptr;
-  const std::int32_t* worker_offsets = nullptr;  ///< a block's pieces
-  std::int32_t num_workers = 0;
+/// Dot products take the first of `tall_head_widths`, in fp32 one more: wider heads of 16 bits are
+/// better off on short windows.
+inline constexpr std::array<int, 3> tall_dot_widths = {8, 16, 32};
+inline constexpr std::array<int, 4> plane_dot_widths = {8, 16, 32, 64};
+template <std::size_t bytes>
+constexpr const auto& dot_widths() {
+  if constexpr (bytes == 4) return plane_dot_widths;
+  if constexpr (bytes == 2) return tall_dot_widths;
+}
+extern const FunctionsOf<tall_dot_widths> tall_dot_bf16, tall_dot_fp16;
+extern const FunctionsOf<plane_dot_widths> tall_dot_fp32;
+extern const SweepsOf<tall_dot_widths> tall_dot_gradient_bf16;
+extern const SweepsOf<plane_dot_widths> tall_dot_gradient_fp32;
 
-  // Matrix.
-  VertexId num_rows = 0;
-  const VertexId* columns = nullptr;
-  const std::uint32_t* words = nullptr;
-  cuda::Offsets offsets;
+// GAT has three kinds of kernels. *Scaled rows*, in fp32 and fp16: gathered rows are scaled by
+// factors of their vertices. *Packed weights*, of narrow heads in bf16: weights are fp16. *Factored
+// weights*, of other heads in bf16: weights in two parts are products of factors.
 
-  // Features. Strides are in elements.
-  std::int64_t heads = 1;
-  const void* target = nullptr;
-  std::int64_t target_stride = 0;
-  const void* source = nullptr;
-  std::int64_t source_stride = 0;
-  const void* value = nullptr;
-  std::int64_t value_stride = 0;
-  const void* vector = nullptr;  ///< gatv2
-  float slope = 0;
-  float scale = 1;
+/// The first of `tall_head_widths` are narrow: a block has several heads.
+inline constexpr std::array<int, 2> narrow_head_widths = {8, 16};
+inline constexpr std::array<int, 3> wide_head_widths = {32, 64, 128};
+extern const FunctionsOf<wide_head_widths> factored_gat_bf16;
+extern const SweepsOf<wide_head_widths> factored_gradient_bf16, factored_gradient_fp32;
 
-  void* output = nullptr;
-  std::int64_t output_stride = 0;
-  float* log_sum = nullptr;
-  std::int64_t log_sum_stride = 0;
+/// Features of a block of scaled rows; wider heads are shared by several.
+constexpr int scaled_block_features(int width) { return width < 64 ? 32 : 64; }
+extern const FunctionsOf<tall_head_widths> scaled_gat_fp32, scaled_gat_fp16;
+extern const SweepsOf<narrow_head_widths> scaled_gradient_fp32, scaled_gradient_fp16;
 
-  // Backward: `value` is gathered, V or dO; of the own vertex, dO or V. Gradients may be null.
-  const void* own_values = nullptr;
-  std::int64_t own_values_stride = 0;
-  const void* own_output = nullptr;  ///< O, where D is taken from it
-  std::int64_t own_output_stride = 0;
-  void* score_gradient = nullptr;
-  std::int64_t score_gradient_stride = 0;
-  /// Per row of A and head what the sweep over rows leaves for that over columns.
-  void* row_state = nullptr;
-  /// The sizes of the largest feature of dO, in bits of bf16, and of the largest D, in bits of
-  /// fp32: found by rows and used by columns, where gradients are fp16.
-  std::uint32_t* largest = nullptr;
-  double* scale_sums = nullptr;  ///< per warp of the grid: its part of the gradient of the scale
-  float* vector_sums = nullptr;  ///< gatv2: a row of features per warp of the grid
-
-  /// What pieces of cut windows found, 64 rows per slot: features, then bases, then sums of the
-  /// heads of every slice.
-  float* slots = nullptr;
-  std::int64_t slot_row = 0;     ///< numbers per row
-  unsigned* arrivals = nullptr;  ///< per slice and slot, at the window's first; 0 between runs
-  const tiles::CutWindow* slot_windows = nullptr;
-  std::int32_t num_slots = 0;
-};
-
-struct TallAttentionFunction {
-  void (*launch)(const TallAttentionLaunch& launch, Stream stream) = nullptr;
-  int (*resident_blocks)() = nullptr;
-};
-using TallAttentionFunctions = std::array<TallAttentionFunction, tall_head_widths.size()>;
-
-extern const TallAttentionFunctions tall_gat_bf16, tall_gat_fp16, tall_dot_bf16, tall_dot_fp16;
-
-/// Dot products in fp32 take all but the widest of `tall_head_widths`.
-inline constexpr std::size_t num_plane_widths = tall_head_widths.size() - 1;
-using PlaneDotFunctions = std::array<TallAttentionFunction, num_plane_widths>;
-extern const PlaneDotFunctions tall_dot_fp32;
-
-/// The backward pass of dot products: over rows for targets, then over columns.
-extern const TallAttentionFunctions tall_dot_by_rows_bf16, tall_dot_by_columns_bf16;
-extern const PlaneDotFunctions tall_dot_by_rows_fp32, tall_dot_by_columns_fp32;
-
-/// That of GAT.
-extern const TallAttentionFunctions tall_gat_by_rows_bf16, tall_gat_by_columns_bf16;
-extern const TallAttentionFunctions tall_gat_by_rows_fp32, tall_gat_by_columns_fp32;
+/// A block of packed weights has so many features of whole heads: with more of them what all heads
+/// need is done for more at once.
+inline constexpr std::array<int, 2> packed_block_features = {32, 64};
+extern const std::array<FunctionsOf<packed_block_features>, narrow_head_widths.size()>
+    packed_gat_bf16;
+/// The same of the backward pass.
+inline constexpr int packed_gradient_features = 64;
+extern const SweepsOf<narrow_head_widths> packed_gradient_bf16;
 
 }  // namespace tessera::ops

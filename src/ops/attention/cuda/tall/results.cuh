@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cuda/last_arrival.cuh"
 #include "cuda/softmax.cuh"
 #include "cuda/vectors.cuh"
-#include "ops/attention/cuda/exponentials.cuh"
-#include "ops/attention/cuda/tall/launch.hpp"
-#include "ops/attention/cuda/tall/packed.cuh"
+#include "ops/attention/cuda/tall/tile_walk.cuh"
+#include "ops/windows/edge_weights.cuh"
 
 /// What a block found of a window goes to the output, or to a slot where the window is cut; the
 /// block that fills the last slot of a window puts all of them together.
@@ -19,7 +17,7 @@ class WindowResults {
  public:
   static constexpr int heads = width < block_features ? block_features / width : 1;
 
-  __device__ explicit WindowResults(const TallAttentionLaunch& launch)
+  __device__ explicit WindowResults(const WindowsLaunch& launch)
       : launch_(launch),
         first_feature_(static_cast<int>(blockIdx.y) * block_features),
         all_features_(static_cast<int>(launch.heads) * width) {}
@@ -68,11 +66,7 @@ class WindowResults {
 
   /// After all rows of a piece: where the window is cut and this was its last piece, its results.
   __device__ void finish(const tiles::Piece& piece) const {
-    if (piece.slot < 0) return;
-    const tiles::CutWindow window = launch_.slot_windows[piece.slot];
-    unsigned* const counter =
-        launch_.arrivals + std::int64_t{blockIdx.y} * launch_.num_slots + window.first_slot;
-    if (cuda::is_last_block(counter, static_cast<unsigned>(window.num_slots))) join(window);
+    finish_tall_piece(launch_, piece, [&](const tiles::CutWindow& window) { join(window); });
   }
 
  private:
@@ -93,7 +87,7 @@ class WindowResults {
   }
 
   __device__ float* slot_row(int slot, int place) const {
-    return launch_.slots + (std::int64_t{slot} * tall_attention_height + place) * launch_.slot_row;
+    return slot_row_of(launch_, slot, place);
   }
   /// In a row of a slot, for head h of the block.
   __device__ int base_at(int h) const {
@@ -108,7 +102,7 @@ class WindowResults {
     const int num_features = left < block_features ? left : block_features;
     const int num_heads = width < num_features ? num_features / width : 1;
     for (int i = static_cast<int>(threadIdx.x); i < window.num_rows * num_heads;
-         i += tall_attention_threads) {
+         i += tall_window_threads) {
       join_bases(window, i / num_heads, i % num_heads);
     }
     __threadfence_block();
@@ -116,7 +110,7 @@ class WindowResults {
     constexpr int chunk = 8;  // features of a thread
     const int of_row = num_features / chunk;
     for (int i = static_cast<int>(threadIdx.x); i < window.num_rows * of_row;
-         i += tall_attention_threads) {
+         i += tall_window_threads) {
       const int place = i / of_row;
       const int feature = i % of_row * chunk;
       float totals[chunk] = {};
@@ -157,9 +151,33 @@ class WindowResults {
     store_log_sum(vertex, head_of(h * width), base, sum);
   }
 
-  const TallAttentionLaunch& launch_;
+  const WindowsLaunch& launch_;
   int first_feature_;
   int all_features_;
 };
+
+/// What a warp has summed up of a piece goes where it belongs, as `Output`.
+template <class Output, int features, class T, int width, int heads>
+__device__ void finish_piece(const WindowsLaunch& launch, const tiles::Piece& piece,
+                             const HeadSums<T, width> (&sums)[heads]) {
+  const WindowResults<Output, width, features> results(launch);
+  const int first =
+      static_cast<int>(threadIdx.x / 32) * 16 + static_cast<int>(threadIdx.x % 32) / 4;
+#pragma unroll
+  for (int row = 0; row < 2; ++row) {
+#pragma unroll
+    for (int h = 0; h < heads; ++h) {
+      const HeadSums<T, width>& head = sums[h];
+      float pairs[width / 8][2];
+#pragma unroll
+      for (int group = 0; group < width / 8; ++group) {
+        pairs[group][0] = head.features[group][2 * row];
+        pairs[group][1] = head.features[group][2 * row + 1];
+      }
+      results.store(piece, first + 8 * row, h * width, pairs, head.base[row], head.total(row));
+    }
+  }
+  results.finish(piece);
+}
 
 }  // namespace tessera::ops

@@ -2,12 +2,12 @@
 #include "ops/edge_softmax/cuda/rows/cost.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 
 #include "graph/degrees.hpp"
-#include "ops/tuning.hpp"
+#include "ops/plan/cost_formula.hpp"
+#include "ops/plan/tuning.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -30,29 +30,24 @@ struct SoftmaxCoefficients {
   double cut_batch_us;
   double slot_us;  ///< of a part of the longest row, of which each part reads all others
 
-  SoftmaxCoefficients scaled(DeviceRatio ratio) const {
-    SoftmaxCoefficients scaled = *this;
-    scaled.moved_bytes_per_us *= ratio.memory;
-    return scaled;
-  }
+  void scale(DeviceRatio ratio) { moved_bytes_per_us *= ratio.memory; }
 };
 
-constexpr std::array<Fitted<SoftmaxCoefficients>, 1> coefficients = {
-    {{fitted_on_h200(
-          "2026-11-17",
-          "all sizes of teams, 1 and 8 heads, nine graphs of even and skewed degrees; 16 bits "
-          "by whole warps on 2026-11-18, 30 graphs"),
-      {.launch_us = 3,
-       .moved_bytes_per_us = 3.8e6,
-       .batch_us = 0.0457,
-       .half_warp = 1.25,
-       .four_lanes = 0.8,
-       .alone_us = 0.8,
-       .resident_warps = 48,
-       .power = 3,
-       .cut_us = 8.3,
-       .cut_batch_us = 0.1,
-       .slot_us = 0.1}}}};
+constexpr Fitted<SoftmaxCoefficients> coefficients = {
+    fitted_on_h200("2026-11-17",
+                   "all sizes of teams, 1 and 8 heads, nine graphs of even and skewed degrees; 16 "
+                   "bits by whole warps on 2026-11-18, 30 graphs"),
+    {.launch_us = 3,
+     .moved_bytes_per_us = 3.8e6,
+     .batch_us = 0.0457,
+     .half_warp = 1.25,
+     .four_lanes = 0.8,
+     .alone_us = 0.8,
+     .resident_warps = 48,
+     .power = 3,
+     .cut_us = 8.3,
+     .cut_batch_us = 0.1,
+     .slot_us = 0.1}};
 
 /// What warps of several rows go through.
 struct RowBatches {
@@ -99,23 +94,22 @@ EdgeOffset longest_softmax_row(const EdgeSoftmaxProblem& problem, int team) {
 /// Numbers move at the bandwidth of memory, or warps take them at the pace of their instructions,
 /// or the longest row waits for one batch after the other.
 double predict_softmax_us(const EdgeSoftmaxProblem& problem, int team, const DeviceTraits& traits) {
-  const SoftmaxCoefficients fit = coefficients_for(coefficients, traits);
+  const SoftmaxCoefficients fit = coefficients.on(traits);
   const Graph& graph = problem.graph;
   const auto heads = static_cast<double>(padded_heads(problem));
-  const double head_blocks = std::ceil(static_cast<double>(problem.options.heads) / 32);
+  const PassSizes sizes(graph, tiles::Side::forward, problem.options.heads,
+                        problem.options.precision);
+  const double head_blocks = std::ceil(sizes.features / 32);
   const RowBatches batches = row_batches(*row_degrees(graph), longest_softmax_row(problem, team),
                                          heads, team, 32.0 / team);
-  const double warps = static_cast<double>(graph.num_rows()) * team / 32;
-  const bool half = bytes_per_element(problem.options.precision) == 2;
-  const double of_team = half && team == 32 ? fit.half_warp : team == 4 ? fit.four_lanes : 1;
+  const double warps = sizes.targets * team / 32;
+  const double of_team = sizes.half() && team == 32 ? fit.half_warp
+                         : team == 4                ? fit.four_lanes
+                                                    : 1;
   const double batch_us = fit.batch_us * of_team;
   const double working = (warps * batches.of_warp * batch_us + batches.cut * fit.cut_batch_us) *
                          head_blocks / traits.processors;
-  const double numbers =
-      static_cast<double>(graph.num_edges()) * static_cast<double>(problem.options.heads);
-  const double moving = 2 * numbers *
-                        static_cast<double>(bytes_per_element(problem.options.precision)) /
-                        fit.moved_bytes_per_us;
+  const double moving = 2 * sizes.edges * sizes.row_bytes / fit.moved_bytes_per_us;
   // Between two batches of a warp come those of all others on its processor.
   const double others = std::min(fit.resident_warps, warps / traits.processors);
   const double waiting = std::min(batches.longest * std::max(fit.alone_us, others * fit.batch_us),
@@ -126,9 +120,7 @@ double predict_softmax_us(const EdgeSoftmaxProblem& problem, int team, const Dev
                          static_cast<double>(longest_softmax_row(problem, team));
     joining = fit.cut_us + std::ceil(parts) * fit.slot_us;
   }
-  const double sum =
-      std::pow(working, fit.power) + std::pow(moving, fit.power) + std::pow(waiting, fit.power);
-  return fit.launch_us + joining + std::pow(sum, 1 / fit.power);
+  return fit.launch_us + joining + side_by_side({working, moving, waiting}, fit.power);
 }
 
 }  // namespace tessera::ops

@@ -49,7 +49,7 @@ struct SoftmaxKey {
 /// (inst/).
 template <SoftmaxKey key>
 struct SoftmaxKernels {
-  static std::span<const SoftmaxFunction> all();
+  static std::span<const SoftmaxFunction> get();
 };
 
 }  // namespace tessera::ops

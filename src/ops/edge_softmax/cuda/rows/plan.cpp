@@ -1,31 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/edge_softmax/cuda/rows/launch.hpp"
 
-#include <utility>
+#include <limits>
 
-#include <fmt/format.h>
-
+#include "ops/cuda/cuda_kernel.hpp"
 #include "ops/cuda/kernel_table.hpp"
-#include "ops/edge_softmax/cuda/kernels.hpp"
 #include "ops/edge_softmax/cuda/rows/cost.hpp"
+#include "ops/edge_softmax/kernel.hpp"
 
 namespace tessera::ops {
 namespace {
 
-constexpr auto softmax_keys = collect_keys<SoftmaxKey>([](auto add) {
-  for (const Precision precision : kernel_precisions) {
-    for (const bool backward : {false, true}) add(SoftmaxKey{precision, backward});
-  }
-});
-
 SoftmaxFunction function_of(Precision precision, bool backward, std::size_t team) {
   const SoftmaxKey key = {stored_as(precision), backward};
-  return kernels_of<softmax_keys>(key,
-                                  []<SoftmaxKey k>() { return SoftmaxKernels<k>::all(); })[team];
+  return kernels_of<flagged_keys<SoftmaxKey>, SoftmaxKernels>(key)[team];
 }
 
-class CudaSoftmaxRows final : public PreparedCudaSoftmax {
+struct ChosenTeam {
+  std::size_t index = 0;
+  double us = std::numeric_limits<double>::infinity();
+};
+
+/// The fastest of those that hold all heads of an edge, or 32 of them.
+ChosenTeam chosen_team(const EdgeSoftmaxProblem& problem) {
+  ChosenTeam chosen;
+  for (std::size_t i = 0; i < softmax_teams.size(); ++i) {
+    if (padded_heads(problem) > softmax_teams[i]) continue;
+    const double us =
+        predict_softmax_us(problem, softmax_teams[i], device_traits(problem.options.device));
+    if (us < chosen.us) chosen = {i, us};
+  }
+  return chosen;
+}
+
+class CudaSoftmaxRows final : public PreparedEdgeSoftmax {
  public:
+  explicit CudaSoftmaxRows(const EdgeSoftmaxProblem& problem)
+      : CudaSoftmaxRows(problem, chosen_team(problem).index) {}
   CudaSoftmaxRows(const EdgeSoftmaxProblem& problem, std::size_t team)
       : options_(problem.options),
         forward_(function_of(options_.precision, false, team)),
@@ -36,16 +47,11 @@ class CudaSoftmaxRows final : public PreparedCudaSoftmax {
                                   options_.place())),
         slots_(workspace_.add<float>(checked_area(cuts_.num_slots, 2 * options_.heads))) {}
 
-  void run(ConstOperand scores, Operand weights, Stream stream,
-           const WorkspaceView& workspace) const override {
-    run_scaled(scores, 1, weights, {}, stream, workspace);
-  }
-
-  void run_scaled(ConstOperand scores, float scale, Operand weights, Operand log_sum, Stream stream,
-                  const WorkspaceView& workspace) const override {
+  void run_scaled(ConstOperand scores, double scale, Operand weights, Operand log_sum,
+                  Stream stream, const WorkspaceView& workspace) const override {
     SoftmaxLaunch launch = launch_into(weights, workspace);
     launch.first = {scores.data, scores.stride};
-    launch.scale = scale;
+    launch.scale = static_cast<float>(scale);
     launch.log_sum = static_cast<float*>(log_sum.data);
     launch.log_sum_stride = log_sum.stride;
     forward_(launch, stream);
@@ -81,37 +87,19 @@ class CudaSoftmaxRows final : public PreparedCudaSoftmax {
   WorkspacePart<float> slots_;
 };
 
-std::string why_not(const EdgeSoftmaxProblem& problem, int team) {
-  if (problem.options.precision == Precision::fp64) return "fp64 exists on the CPU only";
-  if (padded_heads(problem) > team) {
-    return fmt::format("{} heads do not fit its teams of {} lanes", problem.options.heads, team);
-  }
-  return {};
-}
-
-double predicted_us(const EdgeSoftmaxProblem& problem, int team) {
-  return predict_softmax_us(problem, team, device_traits(problem.options.device));
-}
-
-template <std::size_t index>
-EdgeSoftmaxKernel kernel_of_team() {
-  constexpr int team = softmax_teams[index];
-  return {
-      {fmt::format("edge_softmax/cuda/rows_{}", team),
-       fmt::format("a team of {} lanes per row, all heads side by side; long rows in pieces", team),
-       "edge_softmax", DeviceKind::cuda, true},
-      [](const EdgeSoftmaxProblem& problem) { return why_not(problem, softmax_teams[index]); },
-      [](const EdgeSoftmaxProblem& problem) { return predicted_us(problem, softmax_teams[index]); },
-      [](const EdgeSoftmaxProblem& problem) -> std::unique_ptr<const PreparedEdgeSoftmax> {
-        return std::make_unique<CudaSoftmaxRows>(problem, index);
-      }};
+std::string why_not(const EdgeSoftmaxProblem& problem) {
+  return problem.options.precision == Precision::fp64 ? "fp64 exists on the CPU only" : "";
 }
 
 }  // namespace
 
 void append_cuda_edge_softmax_kernels(std::vector<EdgeSoftmaxKernel>& table) {
-  [&]<std::size_t... i>(std::index_sequence<i...>) { (table.push_back(kernel_of_team<i>()), ...); }
-  (std::make_index_sequence<softmax_teams.size()>{});
+  constexpr auto predict = [](const EdgeSoftmaxProblem& problem, const DeviceTraits&) {
+    return chosen_team(problem).us;
+  };
+  table.push_back(cuda_kernel<EdgeSoftmaxKernel, why_not, predict, prepared<CudaSoftmaxRows>>(
+      cuda_info("edge_softmax", "rows",
+                "4 to 32 lanes per row, all heads side by side; long rows in pieces")));
 }
 
 }  // namespace tessera::ops

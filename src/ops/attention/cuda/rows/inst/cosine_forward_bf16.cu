@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Also for: fp32 fp16
 #include "ops/attention/cuda/rows/forward.cuh"
 
 namespace tessera::ops {
 
-const RowsAttentionForward cosine_forward_bf16 =
-    make_rows_forward<__nv_bfloat16, AttentionForm::cosine>();
+template struct RowsForwardKernels<RowsAttentionKey{Precision::bf16, AttentionForm::cosine}>;
 
 }  // namespace tessera::ops

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Also for: fp32 fp16
 #include "ops/attention/cuda/rows/mutual.cuh"
 
 namespace tessera::ops {
 
-const MutualFunctions cosine_mutual_bf16 = make_mutual_functions<__nv_bfloat16>();
+template struct MutualKernels<Precision::bf16>;
 
 }  // namespace tessera::ops

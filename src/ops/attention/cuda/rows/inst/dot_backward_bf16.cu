@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Also for: fp32 fp16
 #include "ops/attention/cuda/rows/backward.cuh"
 
 namespace tessera::ops {
 
-const RowsAttentionBackward dot_backward_bf16 =
-    make_rows_backward<__nv_bfloat16, AttentionForm::dot>();
+template struct RowsBackwardKernels<RowsAttentionKey{Precision::bf16, AttentionForm::dot}>;
 
 }  // namespace tessera::ops

@@ -3,6 +3,7 @@
 
 namespace tessera::ops {
 
-const ShortAttentionFunctions short_gat_bf16 = make_short_gats<__nv_bfloat16>();
+const FunctionsOf<short_head_widths> short_gat_bf16 = windows_functions<short_head_widths>(
+    [](auto width) { return windows_function<ShortGat<__nv_bfloat16, width>>; });
 
 }  // namespace tessera::ops

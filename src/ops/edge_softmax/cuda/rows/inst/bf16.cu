@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Also for: fp32 fp16
 #include "ops/edge_softmax/cuda/rows/kernel.cuh"
 
 namespace tessera::ops {

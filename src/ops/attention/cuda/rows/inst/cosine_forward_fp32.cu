@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/attention/cuda/rows/forward.cuh"
-
-namespace tessera::ops {
-
-const RowsAttentionForward cosine_forward_fp32 = make_rows_forward<float, AttentionForm::cosine>();
-
-}  // namespace tessera::ops

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/attention/cuda/rows/mutual.cuh"
-
-namespace tessera::ops {
-
-const MutualFunctions cosine_mutual_fp16 = make_mutual_functions<__half>();
-
-}  // namespace tessera::ops

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/attention/cuda/rows/backward.cuh"
-
-namespace tessera::ops {
-
-const RowsAttentionBackward gat_backward_fp16 = make_rows_backward<__half, AttentionForm::gat>();
-
-}  // namespace tessera::ops

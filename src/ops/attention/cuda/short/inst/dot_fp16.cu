@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/attention/cuda/short/kernel.cuh"
-
-namespace tessera::ops {
-
-const ShortAttentionFunctions short_dot_fp16 = make_short_dots<__half>();
-
-}  // namespace tessera::ops

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/attention/cuda/short/gatv2_gradient.cuh"
-
-namespace tessera::ops {
-
-const ShortGatV2Gradients short_gatv2_by_rows_bf16 =
-    make_short_gatv2_gradients<__nv_bfloat16, true>();
-
-}  // namespace tessera::ops

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "ops/attention/cuda/tall/kernel.cuh"
-
-namespace tessera::ops {
-
-const TallAttentionFunctions tall_gat_fp16 = make_tall_attention<AttentionForm::gat, __half>();
-
-}  // namespace tessera::ops
