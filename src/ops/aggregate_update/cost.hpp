@@ -12,4 +12,7 @@ double predicted_products_us(const AggregateUpdateProblem& problem);
 /// The same on a GPU that need not be there.
 double predicted_products_us(const AggregateUpdateProblem& problem, const DeviceTraits& traits);
 
+/// What the fused kernel should take, from the sizes of the graph and the degrees of its rows.
+double predicted_fused_update_us(const AggregateUpdateProblem& problem, const DeviceTraits& traits);
+
 }  // namespace tessera::ops

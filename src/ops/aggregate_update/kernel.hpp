@@ -7,10 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "ops/activation/formula.hpp"
-#include "ops/registry.hpp"
+#include "ops/dense/activation_formula.hpp"
+#include "ops/plan/cost_formula.hpp"
+#include "ops/plan/plan_record.hpp"
+#include "ops/plan/registry.hpp"
+#include "ops/plan/workspace.hpp"
 #include "ops/spmm/kernel.hpp"
-#include "ops/workspace.hpp"
 #include "tessera/ops/aggregate_update.hpp"
 
 namespace tessera::ops {
@@ -36,6 +38,10 @@ struct AggregateUpdateProblem {
   bool keeps_sums() const noexcept { return is_forward() && options.keep_aggregated; }
 };
 
+inline PassSizes sizes_of(const AggregateUpdateProblem& problem) {
+  return {problem.graph, tile_side(problem.pass), problem.gathered(), problem.options.precision};
+}
+
 /// The sums alone, of rows of this width.
 SpmmProblem sums_problem(const AggregateUpdateProblem& problem, std::int64_t width);
 
@@ -58,22 +64,26 @@ class PreparedAggregateUpdate {
   virtual ~PreparedAggregateUpdate() = default;
   virtual void run(const AggregateUpdateCall& call, Stream stream,
                    const WorkspaceView& workspace) const = 0;
-  virtual WorkspaceNeed workspace() const { return {}; }
+  const WorkspaceNeed& workspace() const noexcept { return workspace_; }
   /// As of spmm's kernels.
   virtual std::int64_t own_bytes() const noexcept { return 0; }
   /// How the kernels of other ops that it runs, if any, were chosen.
   virtual std::vector<std::pair<const char*, Decision>> stages() const { return {}; }
+
+ protected:
+  WorkspaceNeed workspace_;
 };
+
+/// What a plan keeps: a kernel for each pass.
+using AggregateUpdateRecord = KernelRecord<AggregateUpdateOptions, PreparedAggregateUpdate>;
 
 using AggregateUpdateKernel = Kernel<AggregateUpdateProblem, PreparedAggregateUpdate>;
 
 /// Every kernel of this build.
 std::span<const AggregateUpdateKernel> aggregate_update_kernels();
 
-/// Sums by the fastest kernel of spmm, then a product of dense matrices, on any device.
-AggregateUpdateKernel staged_aggregate_update(DeviceKind device);
-
-/// The same for runs that are few, with nothing of its own that takes memory.
+/// Sums by the fastest kernel of spmm, then a product of dense matrices, on any device, for runs
+/// that are few: with nothing of its own that takes memory.
 std::unique_ptr<const PreparedAggregateUpdate> prepare_occasional_update(
     const AggregateUpdateProblem& problem);
 

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "core/on_device.hpp"
-#include "ops/aggregate_update/record.hpp"
 #include "ops/aggregate_update/trial.hpp"
-#include "ops/check_options.hpp"
-#include "ops/planning_scope.hpp"
-#include "ops/spmm/weights_fit.hpp"
+#include "ops/plan/check.hpp"
+#include "ops/plan/planning_scope.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::ops {
 namespace {
-
-[[noreturn]] void refuse(std::string what, const char* where, const char* how) {
-  throw Error(ErrorCode::invalid_argument, std::move(what), where, how);
-}
 
 void check_options(const Graph& graph, const AggregateUpdateOptions& options) {
   check_plan_options(options, options.precision);
@@ -32,25 +25,15 @@ void check_options(const Graph& graph, const AggregateUpdateOptions& options) {
     refuse(fmt::format("{} to {} features", options.in, options.out), "features",
            "use widths of 0 or more");
   }
-  const bool square = graph.num_rows() == graph.num_cols();
-  if (options.self && !square) {
-    refuse("targets of a rectangular graph have no features of their own", "self",
-           "plan without self");
-  }
-  if (options.root && !square) {
-    refuse("targets of a rectangular graph have no features of their own", "root",
-           "plan without root");
+  if ((options.self || options.root) && graph.num_rows() != graph.num_cols()) {
+    const char* const part = options.self ? "self" : "root";
+    refuse("targets of a rectangular graph have no features of their own", part,
+           fmt::format("plan without {}", part));
   }
   if (options.self_scale && !options.self) {
     refuse("a scale of no term", "self_scale", "plan with self, or without its scale");
   }
-  if (!(options.dropout >= 0 && options.dropout <= 1)) {
-    refuse(fmt::format("dropout is {}", options.dropout), "dropout", "use a share from 0 to 1");
-  }
-  if (!std::isfinite(options.slope) || !std::isfinite(options.alpha)) {
-    refuse(fmt::format("slope is {}, alpha is {}", options.slope, options.alpha), "activation",
-           "use finite numbers");
-  }
+  check_activation(options, "activation");
 }
 
 /// Chooses and prepares the kernel of one pass; says what its stages are.
@@ -83,13 +66,12 @@ AggregateUpdatePlan plan_aggregate_update(const Graph& graph,
     problem.pass = SpmmPass::backward;
     PlanOptions how = options;
     how.kernel = options.backward_kernel;
-    auto [kernel, decision] = plan_pass(problem, how, record->grad_x);
+    auto [kernel, decision] = plan_pass(problem, how, record->backward);
     record->decision.add_child("backward", std::move(decision));
     record->has_backward = true;
-    need.cover(record->grad_x->workspace());
+    need.cover(record->backward->workspace());
   }
-  record->workspace.emplace(need, options.place(), options.own_workspace);
-  return PlanAccess::make(std::shared_ptr<const AggregateUpdateRecord>(std::move(record)));
+  return PlanAccess::finish(std::move(record), need);
 }
 
 bool fusing_pays(const Graph& graph, const AggregateUpdateOptions& options) {

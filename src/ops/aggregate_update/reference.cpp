@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/aggregate_update/reference.hpp"
 
-#include <cmath>
-
 #include "core/exact_sum.hpp"
 #include "ops/activation/reference.hpp"
 #include "ops/gemm/reference.hpp"
@@ -24,14 +22,6 @@ Matrix<double> sums_of(const Graph& graph, const AggregateUpdateOptions& options
   spmm(graph, options.reduction, numbers.x, {}, sums);
   if (options.self) add_scaled(1 + numbers.self_scale, numbers.x, sums);
   return sums;
-}
-
-Matrix<double> absolute(MatrixView<const double> values) {
-  Matrix<double> result(values.rows, values.cols);
-  for (std::int64_t i = 0; i < values.rows; ++i) {
-    for (std::int64_t j = 0; j < values.cols; ++j) result(i, j) = std::abs(values(i, j));
-  }
-  return result;
 }
 
 }  // namespace
@@ -78,23 +68,6 @@ void aggregate_update_backward(const Graph& graph, const AggregateUpdateOptions&
       for (std::int64_t j = 0; j < grad_y.cols; ++j) sums.add(0, j, grad_y(i, j));
     }
     sums.store();
-  }
-}
-
-void aggregate_update_magnitude(const Graph& graph, const AggregateUpdateOptions& options,
-                                const AggregateUpdateNumbers& numbers,
-                                MatrixView<double> magnitude) {
-  Matrix<double> sums(graph.num_rows(), numbers.x.cols);
-  const Matrix<double> x = absolute(numbers.x);
-  spmm_magnitude(graph, options.reduction, numbers.x, {}, sums);
-  if (options.self) add_scaled(1 + std::abs(numbers.self_scale), x, sums);
-  gemm(Transpose::no, Transpose::yes, 1, sums, absolute(numbers.weight), 0, magnitude);
-  if (options.root) {
-    gemm(Transpose::no, Transpose::yes, 1, x, absolute(numbers.root_weight), 1, magnitude);
-  }
-  for (std::int64_t i = 0; i < magnitude.rows && numbers.bias.data != nullptr; ++i) {
-    for (std::int64_t j = 0; j < magnitude.cols; ++j)
-      magnitude(i, j) += std::abs(numbers.bias(0, j));
   }
 }
 

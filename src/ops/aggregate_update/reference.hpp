@@ -32,10 +32,4 @@ void aggregate_update_backward(const Graph& graph, const AggregateUpdateOptions&
                                MatrixView<const double> grad_y,
                                const AggregateUpdateGradients& gradients);
 
-/// The sum of the absolute products behind every element of what is activated, bias included: what
-/// errors of Y are measured by.
-void aggregate_update_magnitude(const Graph& graph, const AggregateUpdateOptions& options,
-                                const AggregateUpdateNumbers& numbers,
-                                MatrixView<double> magnitude);
-
 }  // namespace tessera::ops::reference

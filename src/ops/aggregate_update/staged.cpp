@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/aggregate_update/cost.hpp"
 #include "ops/aggregate_update/kernel.hpp"
-#include "ops/check.hpp"
-#include "ops/dense_ops.hpp"
-#include "ops/fastest.hpp"
+#include "ops/dense/dense_ops.hpp"
+#include "ops/plan/check.hpp"
 #include "ops/spmm/trial.hpp"
+#ifdef TESSERA_WITH_CUDA
+#include "ops/aggregate_update/cuda/kernels.hpp"
+#endif
 
 namespace tessera::ops {
 
@@ -82,7 +84,7 @@ class StagedAggregateUpdate final : public PreparedAggregateUpdate {
       multiply(call, between, call.weight, 0, call.bias, call.y, stream);
       if (problem_.options.root) multiply(call, call.x, call.root_weight, 1, {}, call.y, stream);
       if (!call.formula.does_nothing()) {
-        dense.activate(call.y, {}, call.formula, call.y, stream);
+        dense.run(ActivationCall{call.y, {}, call.formula, call.y}, stream);
       }
       return;
     }
@@ -91,11 +93,10 @@ class StagedAggregateUpdate final : public PreparedAggregateUpdate {
     if (!problem_.options.root) return;
     multiply(call, call.x, call.root_weight, 1, {}, call.y, stream);
     if (!call.bias.absent() || !call.formula.does_nothing()) {
-      dense.activate(call.y, call.bias, call.formula, call.y, stream);
+      dense.run(ActivationCall{call.y, call.bias, call.formula, call.y}, stream);
     }
   }
 
-  WorkspaceNeed workspace() const override { return workspace_; }
   std::int64_t own_bytes() const noexcept override { return sums_.prepared->own_bytes(); }
   std::vector<std::pair<const char*, Decision>> stages() const override {
     return {{"sums", sums_.decision}};
@@ -119,14 +120,13 @@ class StagedAggregateUpdate final : public PreparedAggregateUpdate {
                 Stream stream) const {
     const bool allows_tf32 = problem_.options.precision == Precision::tf32;
     dense_ops(problem_.options.device)
-        .gemm({Transpose::no, problem_.is_forward() ? Transpose::yes : Transpose::no, 1, left,
-               weight, beta, y, problem_.gathered(), allows_tf32, bias},
-              stream, call.products);
+        .run(GemmCall{Transpose::no, problem_.is_forward() ? Transpose::yes : Transpose::no, 1,
+                      left, weight, beta, y, problem_.gathered(), allows_tf32, bias},
+             stream, call.products);
   }
 
   AggregateUpdateProblem problem_;
   Choice<SpmmKernel> sums_;
-  WorkspaceNeed workspace_;
   WorkspacePart<std::byte> between_;
   Operand between_shape_;  ///< without memory
   WorkspacePart<std::byte> of_sums_;
@@ -145,26 +145,24 @@ double predicted_us(const AggregateUpdateProblem& problem) {
          predicted_products_us(problem);
 }
 
-}  // namespace
-
+/// Sums by the fastest kernel of spmm, then a product of dense matrices.
 AggregateUpdateKernel staged_aggregate_update(DeviceKind device) {
   const bool on_cpu = device == DeviceKind::cpu;
-  AggregateUpdateKernel kernel;
-  kernel.info.name = on_cpu ? "aggregate_update/cpu/staged" : "aggregate_update/cuda/staged";
-  kernel.info.description =
-      "sums by the fastest kernel of spmm and a dense product, one after another";
-  kernel.info.op = "aggregate_update";
-  kernel.info.device = device;
   // Where a plan has to be strict, or exact in what is not finite, so are the sums it chooses.
-  kernel.why_not = on_cpu ? why_not_cpu : why_not_cuda;
-  kernel.predicted_us = predicted_us;
-  kernel.prepare =
+  return {
+      {.name = on_cpu ? "aggregate_update/cpu/staged" : "aggregate_update/cuda/staged",
+       .description = "sums by the fastest kernel of spmm and a dense product, one after another",
+       .op = "aggregate_update",
+       .device = device},
+      on_cpu ? why_not_cpu : why_not_cuda,
+      predicted_us,
       [](const AggregateUpdateProblem& problem) -> std::unique_ptr<const PreparedAggregateUpdate> {
-    return std::make_unique<StagedAggregateUpdate>(problem, staged_sums(problem),
-                                                   stage_options(problem));
-  };
-  return kernel;
+        return std::make_unique<StagedAggregateUpdate>(problem, staged_sums(problem),
+                                                       stage_options(problem));
+      }};
 }
+
+}  // namespace
 
 std::unique_ptr<const PreparedAggregateUpdate> prepare_occasional_update(
     const AggregateUpdateProblem& problem) {
@@ -175,6 +173,19 @@ std::unique_ptr<const PreparedAggregateUpdate> prepare_occasional_update(
   options.store = nullptr;
   options.stored_only = false;
   return std::make_unique<StagedAggregateUpdate>(problem, sums, options);
+}
+
+std::span<const AggregateUpdateKernel> aggregate_update_kernels() {
+  static const std::vector<AggregateUpdateKernel> table = [] {
+    std::vector<AggregateUpdateKernel> kernels = {staged_aggregate_update(DeviceKind::cpu)};
+#ifdef TESSERA_WITH_CUDA
+    kernels.push_back(staged_aggregate_update(DeviceKind::cuda));
+    append_cuda_fused_aggregate_update(kernels);
+    append_cuda_window_aggregate_update(kernels);
+#endif
+    return kernels;
+  }();
+  return table;
 }
 
 }  // namespace tessera::ops

@@ -6,44 +6,34 @@
 #include <fmt/format.h>
 
 #include "ops/aggregate_update/kernel.hpp"
-#include "ops/scratch_operand.hpp"
-#include "ops/tune.hpp"
+#include "ops/plan/trial_operands.hpp"
+#include "ops/plan/tune.hpp"
 
 namespace tessera::ops {
 
 /// What a measuring plan needs of aggregate_update: see spmm/trial.hpp.
-class AggregateUpdateTrial {
+class AggregateUpdateTrial : public TrialOperands {
  public:
   AggregateUpdateTrial(const AggregateUpdateProblem& problem, const Place& place)
-      : products_(place), workspace_(place) {
+      : TrialOperands(place), products_(place) {
     const AggregateUpdateOptions& options = problem.options;
-    const auto matrix = [&](std::int64_t rows, std::int64_t cols) {
-      return ScratchOperand(options.precision, rows, cols, place);
+    const auto given = [&](std::int64_t rows, std::int64_t cols) {
+      return matrix(options.precision, rows, cols);
     };
-    x_ = matrix(problem.num_sources(), problem.gathered());
-    y_ = matrix(problem.num_targets(), problem.written());
-    weight_ = matrix(options.out, options.in);
-    call_.x = x_;
-    call_.y = y_;
-    call_.weight = weight_;
+    call_.x = given(problem.num_sources(), problem.gathered());
+    call_.y = given(problem.num_targets(), problem.written());
+    call_.weight = given(options.out, options.in);
     call_.products = &products_;
-    if (options.root) call_.root_weight = root_weight_ = matrix(options.out, options.in);
-    if (options.self_scale) call_.self_scale = self_scale_ = matrix(1, 1);
+    if (options.root) call_.root_weight = given(options.out, options.in);
+    if (options.self_scale) call_.self_scale = given(1, 1);
     if (!problem.is_forward()) return;
-    if (options.bias) call_.bias = bias_ = matrix(1, options.out);
-    if (options.keep_aggregated) {
-      call_.aggregated = aggregated_ = matrix(problem.num_targets(), options.in);
-    }
-    const Dropout dropout{options.dropout};
-    call_.formula = {options.activation, options.slope, options.alpha, dropout.active(),
-                     dropout.constants()};
+    if (options.bias) call_.bias = given(1, options.out);
+    if (options.keep_aggregated) call_.aggregated = given(problem.num_targets(), options.in);
+    call_.formula = formula_of(options);
   }
 
-  void prepare(const PreparedAggregateUpdate& prepared) {
-    workspace_.prepare(prepared.workspace());
-  }
   void run(const PreparedAggregateUpdate& prepared, Stream stream) const {
-    prepared.run(call_, stream, workspace_.view());
+    prepared.run(call_, stream, workspace());
   }
 
   static std::string op(const AggregateUpdateProblem& problem) {
@@ -68,9 +58,7 @@ class AggregateUpdateTrial {
 
  private:
   DenseWorkspace products_;
-  ScratchOperand x_, y_, weight_, root_weight_, self_scale_, bias_, aggregated_;
   AggregateUpdateCall call_;
-  TrialWorkspace workspace_;
 };
 
 }  // namespace tessera::ops

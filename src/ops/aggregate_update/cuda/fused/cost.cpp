@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/aggregate_update/cuda/fused/cost.hpp"
+#include "ops/aggregate_update/cost.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "graph/degrees.hpp"
 #include "ops/aggregate_update/cuda/fused/schedule.hpp"
 #include "ops/cuda/whole_units.hpp"
-#include "ops/gathers.hpp"
-#include "ops/spmm/cuda/tile_side.hpp"
-#include "ops/tuning.hpp"
+#include "ops/plan/gathers.hpp"
+#include "ops/plan/tuning.hpp"
+#include "ops/spmm/kernel.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -33,27 +32,25 @@ struct FusedCoefficients {
   Rates full;
   Rates half;
 
-  FusedCoefficients scaled(DeviceRatio ratio) const {
-    FusedCoefficients scaled = *this;
-    scaled.moved_bytes_per_us *= ratio.memory;
-    scaled.long_bytes_per_us *= ratio.processors;
-    scaled.single_features_per_us *= ratio.memory;
-    return scaled;
+  void scale(DeviceRatio ratio) {
+    moved_bytes_per_us *= ratio.memory;
+    long_bytes_per_us *= ratio.processors;
+    single_features_per_us *= ratio.memory;
   }
 };
 
-constexpr std::array<Fitted<FusedCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-17",
-                     "molecules, communities and DD at 64 and 96 features, ten graphs at 64; rows "
-                     "that fill no units on 2026-11-18, molecules-size at 74"),
-      {.launch_us = 7,
-       .moved_bytes_per_us = 3.9e6,
-       .long_bytes_per_us = 5e6,
-       .long_least_bytes = 256,
-       .single_features_per_us = 3.8e5,
-       .far_step = 0.9,
-       .full = {5.3, 2.73, 0.7},
-       .half = {4.32, 0.71, 1.05}}}}};
+constexpr Fitted<FusedCoefficients> coefficients = {
+    fitted_on_h200("2026-11-17",
+                   "molecules, communities and DD at 64 and 96 features, ten graphs at 64; rows "
+                   "that fill no units on 2026-11-18, molecules-size at 74"),
+    {.launch_us = 7,
+     .moved_bytes_per_us = 3.9e6,
+     .long_bytes_per_us = 5e6,
+     .long_least_bytes = 256,
+     .single_features_per_us = 3.8e5,
+     .far_step = 0.9,
+     .full = {5.3, 2.73, 0.7},
+     .half = {4.32, 0.71, 1.05}}};
 
 /// What windows wait for.
 struct RowSteps {
@@ -61,7 +58,7 @@ struct RowSteps {
   double long_edges = 0;  ///< of rows that are summed beforehand
 };
 
-/// Of so many windows, sorted together (row_list.hpp), each waits for the first of its rows.
+/// Of so many windows, sorted together (row_list.cu), each waits for the first of its rows.
 RowSteps row_steps(const DegreeStatistics& degrees, int sorted_windows, int edges_at_once) {
   RowSteps found;
   double short_rows = 0;
@@ -93,37 +90,36 @@ RowSteps row_steps(const DegreeStatistics& degrees, int sorted_windows, int edge
 
 double predicted_fused_update_us(const AggregateUpdateProblem& problem,
                                  const DeviceTraits& traits) {
-  const FusedCoefficients fit = coefficients_for(coefficients, traits);
+  const FusedCoefficients fit = coefficients.on(traits);
   const AggregateUpdateOptions& options = problem.options;
-  const auto bytes = static_cast<double>(bytes_per_element(options.precision));
-  const auto targets = static_cast<double>(problem.num_targets());
-  const double row_bytes = static_cast<double>(problem.gathered()) * bytes;
-  const double written_bytes = static_cast<double>(problem.written()) * bytes;
-  const double moved = static_cast<double>(problem.num_sources()) * row_bytes +
-                       targets * (written_bytes + (problem.keeps_sums() ? row_bytes : 0));
-  const auto element_bytes = static_cast<int>(bytes);
+  const PassSizes sizes = sizes_of(problem);
+  const double kept_bytes = problem.keeps_sums() ? sizes.row_bytes : 0;
+  const double written_bytes = static_cast<double>(problem.written()) * sizes.element_bytes;
+  const double moved =
+      sizes.sources * sizes.row_bytes + sizes.targets * (written_bytes + kept_bytes);
+  const auto element_bytes = static_cast<int>(sizes.element_bytes);
   const int groups = update_groups(static_cast<int>(problem.written()));
   const RowSteps of_rows = row_steps(
       *(problem.is_forward() ? row_degrees(problem.graph) : column_degrees(problem.graph)), groups,
       update_edges_at_once(element_bytes));
-  const double chunks = std::ceil(row_bytes / (64.0 * update_chunk_units(element_bytes)));
-  const double windows = std::ceil(targets / 64);
+  const double chunks = std::ceil(sizes.row_bytes / (64.0 * update_chunk_units(element_bytes)));
+  const double windows = std::ceil(sizes.targets / 64);
   // Groups of warps that a GPU holds at once.
   const double at_once = static_cast<double>(traits.processors) * groups;
-  const Rates& rates = element_bytes == 2 ? fit.half : fit.full;
+  const Rates& rates = sizes.half() ? fit.half : fit.full;
   const double near = gather_shares(problem.graph, tile_side(problem.pass), 0, 0).near;
   const double step_us = rates.step_us * (1 + fit.far_step * (1 - near));
   const double window_us = rates.window_us + (problem.keeps_sums() ? rates.kept_us : 0) +
                            chunks * (of_rows.per_window + (options.root ? 1 : 0)) * step_us;
   const double waiting = std::max(1.0, windows / at_once) * window_us;
-  const double long_row_bytes = std::max(row_bytes, fit.long_least_bytes);
+  const double long_row_bytes = std::max(sizes.row_bytes, fit.long_least_bytes);
   const double long_us =
       of_rows.long_edges == 0
           ? 0
           : fit.launch_us + of_rows.long_edges * long_row_bytes / fit.long_bytes_per_us;
   const auto single = [&](std::int64_t features) {
     const bool fills = fills_units(features, options.precision);
-    return fills ? 0 : targets * static_cast<double>(features) / fit.single_features_per_us;
+    return fills ? 0 : sizes.targets * static_cast<double>(features) / fit.single_features_per_us;
   };
   const double single_us =
       single(problem.written()) + (problem.keeps_sums() ? single(problem.gathered()) : 0);

@@ -74,6 +74,14 @@ __device__ void multiply_chunk(
   }
 }
 
+/// There is no residual, and Y is stored as X is.
+template <class T, int width>
+__device__ void store_features(const UpdateLaunch& launch, const EpiloguePlace& place,
+                               float (&values)[width]) {
+  finish_features<T>(launch.epilogue, place, values);
+  put_features<T>(launch.features.y, launch.features.y_stride, place, values);
+}
+
 /// The four columns of row `half` that a lane has in a block of 16.
 template <class T>
 __device__ void store_columns(const UpdateLaunch& launch, const UpdateRow& row, int feature,
@@ -81,14 +89,12 @@ __device__ void store_columns(const UpdateLaunch& launch, const UpdateRow& row, 
   EpiloguePlace place = {row.row, feature, launch.features.cols};
   if (row.row < 0 || place.feature >= place.features) return;
   if (!launch.epilogue.formula.drops || place.features % 4 == 0) {
-    return store_with_epilogue<T>(launch.epilogue, launch.features.y, launch.features.y_stride,
-                                  place, values);
+    return store_features<T>(launch, place, values);
   }
 #pragma unroll 1
   for (; place.feature < min(std::int64_t{feature} + 4, place.features); ++place.feature) {
     float value[1] = {values[0]};
-    store_with_epilogue<T>(launch.epilogue, launch.features.y, launch.features.y_stride, place,
-                           value);
+    store_features<T>(launch, place, value);
 #pragma unroll
     for (int i = 0; i < 3; ++i) values[i] = values[i + 1];
   }
@@ -194,8 +200,7 @@ __device__ void store_update(const UpdateLaunch& launch, const UpdateRow (&rows)
                                    launch.features.cols};
       if (place.feature >= place.features) continue;
       float value[1] = {plain_update<T>(launch, row, place.feature)};
-      store_with_epilogue<T>(launch.epilogue, launch.features.y, launch.features.y_stride, place,
-                             value);
+      store_features<T>(launch, place, value);
     }
   }
 }
@@ -254,7 +259,7 @@ __global__ __launch_bounds__(update_threads<cols>,
   const std::int64_t inner = launch.features.inner;
   const bool root = launch.weights.root != nullptr;
   cuda::begin_overlapped();
-  keep_weights<cols, T>(launch, planes);
+  keep_weights<T>(launch, cols, planes);
   cuda::fence_shared_for_wgmma();
   __syncthreads();
 
@@ -319,7 +324,7 @@ void run_update(const UpdateLaunch& launch, Stream stream) {
 }
 
 template <UpdateKey key>
-UpdateFunction UpdateKernels<key>::function() {
+UpdateFunction UpdateKernels<key>::get() {
   return run_update<key.cols, cuda::Stored<key.precision>>;
 }
 

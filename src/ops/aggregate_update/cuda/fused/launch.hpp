@@ -3,8 +3,9 @@
 
 #include <cstdint>
 
-#include "ops/spmm/cuda/epilogue.hpp"
-#include "ops/spmm/cuda/rows/launch.hpp"
+#include "cuda/cuts.hpp"
+#include "ops/dense/cuda/epilogue.hpp"
+#include "ops/rows/launch.hpp"
 
 namespace tessera::ops {
 
@@ -13,13 +14,6 @@ namespace tessera::ops {
 struct UpdatePiece {
   EdgeOffset begin = 0;
   EdgeOffset end = 0;
-};
-
-/// A row whose sums stand in consecutive slots.
-struct UpdateLongRow {
-  VertexId row = 0;
-  std::int32_t first_slot = 0;
-  std::int32_t num_slots = 0;
 };
 
 /// Everything a launch needs; passed to the GPU by value.
@@ -32,7 +26,7 @@ struct UpdateLaunch {
     EdgeOffset longest_row = 0;
     const UpdatePiece* pieces = nullptr;
     std::int32_t num_pieces = 0;
-    const UpdateLongRow* long_rows = nullptr;  ///< rising
+    const cuda::CutRow* long_rows = nullptr;  ///< rising, their sums in these slots
     std::int32_t num_long = 0;
     float* slots = nullptr;  ///< num_pieces x inner
   };
@@ -95,7 +89,7 @@ constexpr int update_groups(int cols) { return cols <= 64 ? 4 : 3; }
 /// Compiled in units of their own (inst/).
 template <UpdateKey key>
 struct UpdateKernels {
-  static UpdateFunction function();
+  static UpdateFunction get();
 };
 
 /// Lines of the weights in shared memory, for whole units of 64 bytes of X's rows.

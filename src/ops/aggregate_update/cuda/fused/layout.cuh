@@ -64,9 +64,9 @@ struct UpdateLayout {
 
 /// Writes a weight into shared memory, as planes, from line `first_line` on. A warp takes a row of
 /// the matrix as it lies in memory, which has a column of Y or, without `in_row`, a line.
-template <int cols, class T, class Layout, bool in_row>
+template <class T, class Layout, bool in_row>
 __device__ void keep_weight(const UpdateLaunch& launch, const void* weight, std::int64_t stride,
-                            int first_line, bool root, char* planes) {
+                            int first_line, bool root, int cols, char* planes) {
   const auto inner = static_cast<int>(launch.features.inner);
   const auto width = static_cast<int>(launch.features.cols);
   const auto padded = static_cast<int>(Layout::padded(inner));
@@ -108,9 +108,9 @@ __device__ void keep_weight(const UpdateLaunch& launch, const void* weight, std:
   }
 }
 
-/// The weight, and the root weight behind it where there is one.
-template <int cols, class T, class Layout = UpdateLayout<T>>
-__device__ void keep_weights(const UpdateLaunch& launch, char* planes) {
+/// The weight, and the root weight behind it where there is one, filled up to `cols` columns of Y.
+template <class T, class Layout = UpdateLayout<T>>
+__device__ void keep_weights(const UpdateLaunch& launch, int cols, char* planes) {
   const UpdateLaunch::Weights& weights = launch.weights;
   const bool root = weights.root != nullptr;
   const auto padded = static_cast<int>(Layout::padded(launch.features.inner));
@@ -118,9 +118,9 @@ __device__ void keep_weights(const UpdateLaunch& launch, char* planes) {
     const void* const weight = number == 0 ? weights.weight : weights.root;
     const std::int64_t stride = number == 0 ? weights.stride : weights.root_stride;
     if (weights.inner_in_row) {
-      keep_weight<cols, T, Layout, true>(launch, weight, stride, number * padded, root, planes);
+      keep_weight<T, Layout, true>(launch, weight, stride, number * padded, root, cols, planes);
     } else {
-      keep_weight<cols, T, Layout, false>(launch, weight, stride, number * padded, root, planes);
+      keep_weight<T, Layout, false>(launch, weight, stride, number * padded, root, cols, planes);
     }
   }
 }

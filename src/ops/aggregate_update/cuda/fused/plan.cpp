@@ -5,15 +5,14 @@
 #include "cuda/wgmma_device.hpp"
 #include "graph/access.hpp"
 #include "graph/degrees.hpp"
-#include "ops/aggregate_update/cuda/fused/cost.hpp"
+#include "ops/aggregate_update/cost.hpp"
 #include "ops/aggregate_update/cuda/fused/launch.hpp"
-#include "ops/aggregate_update/cuda/fused/prepare.hpp"
-#include "ops/aggregate_update/cuda/fused/row_list.hpp"
 #include "ops/aggregate_update/cuda/fused/schedule.hpp"
 #include "ops/aggregate_update/cuda/kernels.hpp"
 #include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/cuda_kernel.hpp"
 #include "ops/cuda/kernel_table.hpp"
-#include "ops/spmm/cuda/rows/matrix.hpp"
+#include "ops/spmm/parts.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -26,7 +25,7 @@ constexpr auto update_keys = collect_keys<UpdateKey>([](auto add) {
 
 UpdateFunction function_for(const AggregateUpdateProblem& problem) {
   const UpdateKey key = {stored_as(problem.options.precision), update_width(problem.written())};
-  return kernels_of<update_keys>(key, []<UpdateKey k>() { return UpdateKernels<k>::function(); });
+  return kernels_of<update_keys, UpdateKernels>(key);
 }
 
 /// Sums and product of 64 rows at a time by one kernel.
@@ -49,8 +48,8 @@ class FusedAggregateUpdate final : public PreparedAggregateUpdate {
         problem.is_forward() ? graph.row_offsets() : detail::GraphAccess::col_offsets(graph);
     const UpdateSchedule schedule = make_update_schedule(offsets.span());
     const Place place = problem.options.place();
-    pieces_ = cuda::to_device(std::span<const UpdatePiece>(schedule.pieces), place);
-    long_rows_ = cuda::to_device(std::span<const UpdateLongRow>(schedule.long_rows), place);
+    pieces_ = cuda::to_device(schedule.pieces, place);
+    long_rows_ = cuda::to_device(schedule.long_rows, place);
     slots_ = workspace_.add<float>(checked_area(pieces_.size(), problem.gathered()));
   }
 
@@ -78,27 +77,23 @@ class FusedAggregateUpdate final : public PreparedAggregateUpdate {
     function_(launch, stream);
   }
 
-  WorkspaceNeed workspace() const override { return workspace_; }
-
  private:
   AggregateUpdateProblem problem_;
   UpdateFunction function_;
   DeviceMatrix matrix_;
   Buffer<RowSlice> rows_;
   Buffer<UpdatePiece> pieces_;
-  Buffer<UpdateLongRow> long_rows_;
-  WorkspaceNeed workspace_;
+  Buffer<cuda::CutRow> long_rows_;
   WorkspacePart<float> slots_;
 };
 
-}  // namespace
-
-int update_width(std::int64_t cols) {
-  for (const int width : update_widths) {
-    if (cols <= width) return width;
-  }
-  return 0;
+std::string why_not_fused(const AggregateUpdateProblem& problem) {
+  if (std::string reason = why_not_update(problem); !reason.empty()) return reason;
+  const bool on_wgmma = cuda::has_wgmma(problem.options.device);
+  return on_wgmma ? "" : "needs a GPU with wgmma (compute capability 9.0)";
 }
+
+}  // namespace
 
 UpdateLaunch update_operands(const AggregateUpdateProblem& problem,
                              const AggregateUpdateCall& call) {
@@ -129,7 +124,6 @@ UpdateLaunch update_operands(const AggregateUpdateProblem& problem,
 std::string why_not_update(const AggregateUpdateProblem& problem) {
   const AggregateUpdateOptions& options = problem.options;
   const Precision precision = stored_as(options.precision);
-  if (precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (precision == Precision::fp16) return "fp16 has too small a range for sums in planes";
   if (problem.written() == 0) return "no columns to write";
   if (update_width(problem.written()) == 0) {
@@ -149,25 +143,14 @@ std::unique_ptr<const PreparedAggregateUpdate> prepare_fused_update(
 }
 
 void append_cuda_fused_aggregate_update(std::vector<AggregateUpdateKernel>& table) {
-  AggregateUpdateKernel kernel;
-  kernel.info.name = "aggregate_update/cuda/fused";
-  kernel.info.description =
-      "64 rows at a time summed in registers and multiplied there on tensor cores, weights in "
-      "shared memory";
-  kernel.info.op = "aggregate_update";
-  kernel.info.device = DeviceKind::cuda;
-  kernel.why_not = [](const AggregateUpdateProblem& problem) -> std::string {
-    if (std::string reason = why_not_update(problem); !reason.empty()) return reason;
-    const bool on_wgmma = cuda::has_wgmma(problem.options.device);
-    return on_wgmma ? "" : "needs a GPU with wgmma (compute capability 9.0)";
-  };
-  kernel.predicted_us = [](const AggregateUpdateProblem& problem) {
-    return predicted_fused_update_us(problem, device_traits(problem.options.device));
-  };
-  kernel.prepare = [](const AggregateUpdateProblem& problem) {
+  constexpr auto prepare = [](const AggregateUpdateProblem& problem) {
     return prepare_fused_update(problem, true);
   };
-  table.push_back(std::move(kernel));
+  table.push_back(
+      cuda_kernel<AggregateUpdateKernel, why_not_fused, predicted_fused_update_us, prepare>(
+          cuda_info("aggregate_update", "fused",
+                    "64 rows at a time summed in registers and multiplied there on tensor cores, "
+                    "weights in shared memory")));
 }
 
 }  // namespace tessera::ops

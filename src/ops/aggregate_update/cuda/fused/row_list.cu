@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/aggregate_update/cuda/fused/row_list.hpp"
-
 #include "cuda/launch.cuh"
 #include "ops/aggregate_update/cuda/fused/rows.cuh"
+#include "ops/aggregate_update/cuda/fused/schedule.hpp"
 
 namespace tessera::ops {
 namespace {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "cuda/async_copy.cuh"
+#include "cuda/offsets.cuh"
 #include "ops/aggregate_update/cuda/fused/layout.cuh"
-#include "ops/spmm/cuda/epilogue.cuh"
+#include "ops/dense/cuda/epilogue.cuh"
+#include "ops/rows/work.cuh"
 
 /// Rows of X gathered and added up where the matrix units take them from: four lanes have a row,
 /// each of them 16 bytes of every 64, and a lane has two rows, eight apart.
@@ -17,22 +19,19 @@ struct UpdateRow {
   EdgeOffset begin = 0;
 
   __device__ bool is_long() const { return begin < 0; }
-  __device__ UpdateLongRow slots(const UpdateLaunch& launch) const {
+  __device__ cuda::CutRow slots(const UpdateLaunch& launch) const {
     return launch.work.long_rows[-1 - begin];
   }
 };
-
-__device__ inline EdgeOffset update_offset(const cuda::Offsets& offsets, std::int64_t row) {
-  return offsets.narrow != nullptr ? __ldg(offsets.narrow + row) : __ldg(offsets.wide + row);
-}
 
 /// A row's edges. One too long for the type stays one of the long ones.
 __device__ inline RowSlice slice_of(const cuda::Offsets& offsets, std::int64_t row) {
   constexpr EdgeOffset most = 0x7FFFFFFF;
   RowSlice slice;
   slice.row = static_cast<VertexId>(row);
-  slice.begin = update_offset(offsets, row);
-  slice.count = static_cast<std::int32_t>(min(update_offset(offsets, row + 1) - slice.begin, most));
+  slice.begin = cuda::fixed_offset_at(offsets, row);
+  slice.count =
+      static_cast<std::int32_t>(min(cuda::fixed_offset_at(offsets, row + 1) - slice.begin, most));
   return slice;
 }
 
@@ -42,8 +41,7 @@ __device__ inline UpdateRow update_row(const UpdateLaunch& launch, std::int64_t 
   if (place >= launch.matrix.num_rows) return found;
   RowSlice slice;
   if (launch.work.rows != nullptr) {
-    const int4 words = __ldg(reinterpret_cast<const int4*>(launch.work.rows + place));
-    memcpy(&slice, &words, sizeof(slice));
+    slice = slice_at(launch.work.rows, place);
   } else {
     slice = slice_of(launch.matrix.offsets, place);
   }
@@ -87,8 +85,8 @@ struct RowScale {
   __device__ RowScale(const UpdateLaunch& launch, VertexId row) {
     if (launch.epilogue.row_scale != nullptr) factor = __ldg(launch.epilogue.row_scale + row);
     if (!launch.epilogue.mean) return;
-    const EdgeOffset degree = update_offset(launch.matrix.offsets, std::int64_t{row} + 1) -
-                              update_offset(launch.matrix.offsets, row);
+    const EdgeOffset degree = cuda::fixed_offset_at(launch.matrix.offsets, std::int64_t{row} + 1) -
+                              cuda::fixed_offset_at(launch.matrix.offsets, row);
     if (degree > 0) divisor = static_cast<float>(degree);
   }
   __device__ float operator()(float sum) const { return sum * factor / divisor; }
@@ -271,7 +269,7 @@ class UpdateChunk {
     }
   }
 
-  __device__ void add_slots(const UpdateLongRow& row,
+  __device__ void add_slots(const cuda::CutRow& row,
                             float (&sums)[units][Layout::lane_cols]) const {
     const std::int64_t inner = launch_.features.inner;
     for (int slot = 0; slot < row.num_slots; ++slot) {
@@ -358,7 +356,7 @@ __device__ float plain_update(const UpdateLaunch& launch, const UpdateRow& row, 
                  cuda::widen(x[column * launch.features.x_stride + k]), sum);
     }
     if (row.is_long()) {
-      const UpdateLongRow slots = row.slots(launch);
+      const cuda::CutRow slots = row.slots(launch);
 #pragma unroll 1
       for (int slot = 0; slot < slots.num_slots; ++slot) {
         sum += launch.work.slots[(slots.first_slot + slot) * launch.features.inner + k];

@@ -15,7 +15,7 @@ UpdateSchedule make_update_schedule(std::span<const EdgeOffset> offsets) {
     if (count <= longest_update_row) continue;
     const EdgeOffset wanted = std::min((count + piece_edges - 1) / piece_edges, most_pieces);
     const EdgeOffset each = (count + wanted - 1) / wanted;
-    UpdateLongRow& long_row = schedule.long_rows.emplace_back();
+    cuda::CutRow& long_row = schedule.long_rows.emplace_back();
     long_row.row = static_cast<VertexId>(row);
     long_row.first_slot = static_cast<std::int32_t>(schedule.pieces.size());
     for (EdgeOffset done = 0; done < count; done += each) {

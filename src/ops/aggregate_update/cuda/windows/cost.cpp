@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/aggregate_update/cuda/windows/cost.hpp"
 
-#include <array>
 #include <cstdint>
 
+#include "ops/aggregate_update/cost.hpp"
 #include "ops/aggregate_update/cuda/windows/launch.hpp"
-#include "ops/spmm/cuda/tall/cost.hpp"
-#include "ops/spmm/cuda/tile_side.hpp"
-#include "ops/tuning.hpp"
+#include "ops/plan/tuning.hpp"
+#include "ops/spmm/parts.hpp"
 #include "tiles/sample.hpp"
 
 namespace tessera::ops {
@@ -22,22 +21,20 @@ struct WindowCoefficients {
   double kept_bytes_per_us;
   double sums_on_warps;  ///< how many times as long sums take on mma.sync
 
-  WindowCoefficients scaled(DeviceRatio ratio) const {
-    WindowCoefficients scaled = *this;
-    scaled.narrow_per_us *= ratio.processors;
-    scaled.wide_per_us *= ratio.processors;
-    scaled.kept_bytes_per_us *= ratio.memory;
-    return scaled;
+  void scale(DeviceRatio ratio) {
+    narrow_per_us *= ratio.processors;
+    wide_per_us *= ratio.processors;
+    kept_bytes_per_us *= ratio.memory;
   }
 };
 
-constexpr std::array<Fitted<WindowCoefficients>, 1> coefficients = {
-    {{fitted_on_h200("2026-11-18", "molecules, two unions and communities at 64 and 96 features"),
-      {.weight_us_per_byte = 0.45e-3,
-       .narrow_per_us = 850e6,
-       .wide_per_us = 350e6,
-       .kept_bytes_per_us = 5.3e6,
-       .sums_on_warps = 1.32}}}};
+constexpr Fitted<WindowCoefficients> coefficients = {
+    fitted_on_h200("2026-11-18", "molecules, two unions and communities at 64 and 96 features"),
+    {.weight_us_per_byte = 0.45e-3,
+     .narrow_per_us = 850e6,
+     .wide_per_us = 350e6,
+     .kept_bytes_per_us = 5.3e6,
+     .sums_on_warps = 1.32}};
 
 }  // namespace
 
@@ -60,11 +57,10 @@ bool rows_may_be_columns(const AggregateUpdateProblem& problem) {
 
 double predicted_window_update_us(const AggregateUpdateProblem& problem, const TallPolicy& policy,
                                   const DeviceTraits& traits) {
-  const WindowCoefficients fit = coefficients_for(coefficients, traits);
+  const WindowCoefficients fit = coefficients.on(traits);
   const AggregateUpdateOptions& options = problem.options;
-  const auto rows = static_cast<double>(problem.num_targets());
-  const auto inner = static_cast<double>(problem.gathered());
-  const auto cols = static_cast<double>(problem.written());
+  const PassSizes sizes = sizes_of(problem);
+  const double summed = sizes.targets * sizes.features;
   const double products = options.root ? 2 : 1;
   const auto weights = static_cast<double>(
       update_weight_bytes(Precision::bf16, problem.gathered(), problem.written(), options.root));
@@ -73,8 +69,8 @@ double predicted_window_update_us(const AggregateUpdateProblem& problem, const T
   sums.epilogue.residual = options.self && !rows_may_be_columns(problem);
   const double sums_us = predict_tall_us(sums, policy, traits);
   return (policy.warps ? fit.sums_on_warps : 1) * sums_us + fit.weight_us_per_byte * weights +
-         2 * products * rows * inner * cols / per_us +
-         (problem.keeps_sums() ? 2 * rows * inner / fit.kept_bytes_per_us : 0);
+         2 * products * summed * static_cast<double>(problem.written()) / per_us +
+         (problem.keeps_sums() ? 2 * summed / fit.kept_bytes_per_us : 0);
 }
 
 }  // namespace tessera::ops

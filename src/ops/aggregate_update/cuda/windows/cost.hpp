@@ -3,7 +3,7 @@
 
 #include "core/device_traits.hpp"
 #include "ops/aggregate_update/kernel.hpp"
-#include "ops/spmm/cuda/tall/policy.hpp"
+#include "ops/windows/policy.hpp"
 
 namespace tessera::ops {
 

@@ -5,16 +5,16 @@
 #include "ops/aggregate_update/cuda/fused/kernel.cuh"
 #include "ops/aggregate_update/cuda/windows/launch.hpp"
 #include "ops/aggregate_update/cuda/windows/long_stages.cuh"
-#include "ops/spmm/cuda/tall/kernel.cuh"
+#include "ops/windows/kernel.cuh"
 
-/// Sums over tall windows (spmm/cuda/tall/kernel.cuh) that are multiplied where they come up. The
+/// Sums over tall windows (ops/windows/kernel.cuh) that are multiplied where they come up. The
 /// registers in which the matrix unit leaves the sums of a window are those from which it takes the
 /// left factor of the next product; the weights stand in shared memory. So a row of Z is written
 /// only where somebody wants it, and while a window is multiplied by the weights the rows of X of
 /// the next ones are under way.
 namespace tessera::ops {
 
-/// A loader of a kernel that multiplies the sums of a window by weights of up to `cols` columns.
+/// A loader of a kernel that multiplies the sums of a window by so many columns of weights at once.
 template <class Loader, int cols>
 struct WithUpdate : Loader {
   using Loader::Loader;
@@ -33,7 +33,8 @@ struct WindowWeights : UpdateLayout<__nv_bfloat16> {
 };
 
 /// A lane's two rows of a window of which it has, of every 8 features, the two at 2 * (lane % 4).
-template <int width, int cols>
+/// So many columns of Y are multiplied and stored before the next.
+template <int width, int part_cols>
 class WindowUpdate {
   using T = __nv_bfloat16;
   using Layout = WindowWeights;
@@ -42,10 +43,6 @@ class WindowUpdate {
   using Four = cuda::Vector<T, 4 * static_cast<int>(sizeof(T))>;
   /// Two rows as the features are stored: they take half of the registers that sums do.
   using Rows = Pair[2][width / 8];
-
-  /// Columns of Y that are multiplied and stored before the next: more of them would not fit the
-  /// registers beside the rows.
-  static constexpr int part_cols = width == 64 && cols % 64 == 0 ? 64 : 32;
 
  public:
   __device__ WindowUpdate(const WindowUpdateLaunch& launch, VertexId first_row, int last_row,
@@ -319,20 +316,14 @@ class WindowUpdate {
   UpdateRow rows_[2];
 };
 
-/// The sums of a piece are complete. `sum_stages` finds this in place of the store.
+/// In place of the store of `sum_stages`.
 template <class Loader>
 requires(Loader::update_cols > 0) __device__
-    void finish(const TallLaunch& launch, const tiles::Stage& stage, char*,
-                float (&sums)[Loader::width / 2]) {
-  VertexId first_row = stage.target;
-  if (stage.end == tiles::StageEnd::slot) {
-    const tiles::CutWindow window = launch.work.slot_windows[stage.target];
-    if (!merge_pieces<Loader>(launch, window, stage.target, sums)) return;
-    first_row = window.first_row;
-  }
+    void end_window(const TallLaunch& launch, VertexId first_row, int last_row, char*,
+                    float (&sums)[Loader::width / 2]) {
   extern __shared__ __align__(stage_alignment) char shared[];
   using Update = WindowUpdate<Loader::width, Loader::update_cols>;
-  const Update update(static_cast<const WindowUpdateLaunch&>(launch), first_row, stage.last_row,
+  const Update update(static_cast<const WindowUpdateLaunch&>(launch), first_row, last_row,
                       cuda::shared_address(shared));
   update(sums);
 }
@@ -349,7 +340,7 @@ __global__ __launch_bounds__(Loader::threads, Loader::min_blocks) void update_wi
   if constexpr (exists) {
     extern __shared__ __align__(stage_alignment) char shared[];
     cuda::wait_for_previous();
-    keep_weights<Loader::update_cols, __nv_bfloat16, WindowWeights>(launch.update, shared);
+    keep_weights<__nv_bfloat16, WindowWeights>(launch.update, launch.padded_cols, shared);
     sum_stages<Loader>(launch, shared + launch.weight_bytes);
   } else {
     __trap();
@@ -370,12 +361,12 @@ int resident_window_updates(std::int32_t weight_bytes, std::int32_t most_bytes) 
 }
 
 template <WindowUpdateKey key>
-WindowUpdateFunction WindowUpdateKernels<key>::function() {
+WindowUpdateFunction WindowUpdateKernels<key>::get() {
   constexpr int groups = window_update_height / 64;
   using Rows = std::conditional_t<key.long_stages, LongCopyLoader,
                                   CopyLoader<__nv_bfloat16, key.width, key.scaled, groups>>;
   using Multiplied = std::conditional_t<key.warps, OnWarps<Rows>, Rows>;
-  using Loader = WithUpdate<Multiplied, key.cols>;
+  using Loader = WithUpdate<Multiplied, key.part_cols>;
   return {Loader::rows / 16, tall_shared_bytes<Loader>(0), launch_window_update<Loader>,
           resident_window_updates<Loader>};
 }

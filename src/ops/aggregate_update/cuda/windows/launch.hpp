@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "ops/aggregate_update/cuda/fused/launch.hpp"
-#include "ops/spmm/cuda/tall/launch.hpp"
-#include "ops/spmm/cuda/tall/policy.hpp"
+#include "ops/windows/launch.hpp"
+#include "ops/windows/policy.hpp"
 
 namespace tessera::ops {
 
@@ -28,6 +28,7 @@ struct WindowUpdateLaunch : TallLaunch {
   /// From 64 columns of the weights to the next 64, and lines before those of the root weight.
   std::int32_t block_bytes = 0;
   std::int32_t padded_features = 0;
+  std::int32_t padded_cols = 0;  ///< that the weights fill up to
 };
 
 /// One kernel, for blocks with so much memory for weights; launches of other plans may have more,
@@ -39,12 +40,12 @@ struct WindowUpdateFunction {
   int (*resident_blocks)(std::int32_t weight_bytes, std::int32_t most_bytes) = nullptr;
 };
 
-/// What sets kernels apart: the widths that X's and Y's columns fill up to, whether columns have
-/// scales, whether stages have more of them (long_stages.cuh), and whether warps sum their own rows
-/// on mma.sync instead of wgmma.
+/// What sets kernels apart: the width that X's columns fill up to, how many columns of Y are
+/// multiplied at once, whether columns have scales, whether stages have more of them
+/// (long_stages.cuh), and whether warps sum their own rows on mma.sync instead of wgmma.
 struct WindowUpdateKey {
   int width = 64;
-  int cols = 64;
+  int part_cols = 64;
   bool scaled = false;
   bool long_stages = false;
   bool warps = false;
@@ -55,6 +56,11 @@ struct WindowUpdateKey {
 inline constexpr int window_update_widths[] = {64, 128};
 inline constexpr int window_update_cols[] = {64, 96, 128};
 
+/// Columns at once, where Y's fill up to `cols`: more would not fit the registers beside the rows.
+constexpr int update_part_cols(int width, int cols) {
+  return width == 64 && cols % 64 == 0 ? 64 : 32;
+}
+
 inline constexpr int window_update_height = 128;
 inline constexpr std::array<TallPolicy, 2> window_update_policies = {{
     {"windows", window_update_height, 32, 2, 1},
@@ -64,7 +70,7 @@ inline constexpr std::array<TallPolicy, 2> window_update_policies = {{
 /// Compiled in units of their own (inst/).
 template <WindowUpdateKey key>
 struct WindowUpdateKernels {
-  static WindowUpdateFunction function();
+  static WindowUpdateFunction get();
 };
 
 }  // namespace tessera::ops

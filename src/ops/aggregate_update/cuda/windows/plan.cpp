@@ -5,58 +5,51 @@
 
 #include <fmt/format.h>
 
-#include "ops/aggregate_update/cuda/fused/prepare.hpp"
 #include "ops/aggregate_update/cuda/kernels.hpp"
 #include "ops/aggregate_update/cuda/windows/cost.hpp"
 #include "ops/aggregate_update/cuda/windows/launch.hpp"
 #include "ops/cuda/boundaries.hpp"
+#include "ops/cuda/cuda_kernel.hpp"
 #include "ops/cuda/kernel_table.hpp"
-#include "ops/spmm/cuda/parts.hpp"
-#include "ops/spmm/cuda/tall/weights.hpp"
+#include "ops/spmm/parts.hpp"
 #include "tessera/graph/transform.hpp"
 
 namespace tessera::ops {
 namespace {
 
 constexpr auto window_keys = collect_keys<WindowUpdateKey>([](auto add) {
-  for (const int width : window_update_widths) {
-    for (const int cols : window_update_cols) {
-      add(WindowUpdateKey{width, cols});
-      add(WindowUpdateKey{width, cols, true});
-      add(WindowUpdateKey{width, cols, false, false, true});
-      add(WindowUpdateKey{width, cols, true, false, true});
-      if (width == 64) add(WindowUpdateKey{width, cols, false, true});
-    }
+  for (const auto& [width, cols] : {std::pair{64, 64}, {64, 32}, {128, 32}}) {
+    add(WindowUpdateKey{width, cols});
+    add(WindowUpdateKey{width, cols, true});
+    add(WindowUpdateKey{width, cols, false, false, true});
+    add(WindowUpdateKey{width, cols, true, false, true});
+    if (width == 64) add(WindowUpdateKey{width, cols, false, true});
   }
 });
 
-/// The narrowest that holds so many columns; 0: none.
-template <std::size_t count>
-int narrowest(const int (&widths)[count], std::int64_t columns) {
-  const int* const found = std::lower_bound(std::begin(widths), std::end(widths), columns);
-  return found == std::end(widths) ? 0 : *found;
+/// What the weights fill up to.
+int padded_cols(const AggregateUpdateProblem& problem) {
+  return narrowest(window_update_cols, problem.written());
 }
 
 /// Long stages leave no room for two weights beside those of another block.
 WindowUpdateKey key_for(const AggregateUpdateProblem& problem, const TallPolicy& policy) {
   WindowUpdateKey key;
   key.width = narrowest(window_update_widths, problem.gathered());
-  key.cols = narrowest(window_update_cols, problem.written());
-  key.scaled = !column_scales(window_sums(problem)).empty();
+  key.part_cols = update_part_cols(key.width, padded_cols(problem));
+  key.scaled = has_column_scales(window_sums(problem));
   key.warps = policy.warps;
   key.long_stages = key.width == 64 && !key.scaled && !problem.options.root && !key.warps;
   return key;
 }
 
 WindowUpdateFunction function_for(const WindowUpdateKey& key) {
-  return kernels_of<window_keys>(
-      key, []<WindowUpdateKey k>() { return WindowUpdateKernels<k>::function(); });
+  return kernels_of<window_keys, WindowUpdateKernels>(key);
 }
 
 std::int32_t weight_bytes(const AggregateUpdateProblem& problem) {
-  return static_cast<std::int32_t>(
-      update_weight_bytes(Precision::bf16, problem.gathered(),
-                          narrowest(window_update_cols, problem.written()), problem.options.root));
+  return static_cast<std::int32_t>(update_weight_bytes(Precision::bf16, problem.gathered(),
+                                                       padded_cols(problem), problem.options.root));
 }
 
 /// Of a processor's shared memory the driver keeps some for each block.
@@ -72,25 +65,16 @@ std::unique_ptr<const PreparedAggregateUpdate> prepare_any_rows(
   return policy.warps ? prepare_occasional_update(problem) : prepare_fused_update(problem, false);
 }
 
-WindowUpdateLaunch::Store store_of(const UpdateLaunch& update) {
-  const UpdateLaunch::Features& features = update.features;
-  const Activation activation = update.epilogue.formula.activation;
-  const auto on_boundaries_of = [&](std::size_t columns) {
-    const auto divides = [&](std::int64_t count) {
-      return count % static_cast<std::int64_t>(columns) == 0;
-    };
-    const auto begins = [&](const void* at) {
-      return reinterpret_cast<std::uintptr_t>(at) % (columns * 2) == 0;
-    };
-    return divides(features.cols) && divides(features.y_stride) && begins(features.y);
-  };
+WindowUpdateLaunch::Store store_of(const AggregateUpdateProblem& problem,
+                                   const AggregateUpdateCall& call) {
+  const ActivationFormula& formula = call.formula;
+  const bool is_relu = formula.activation == Activation::relu;
   constexpr std::uint16_t minus_infinity = 0xff80;
   WindowUpdateLaunch::Store store;
-  store.usual = (activation == Activation::none || activation == Activation::relu) &&
-                !update.epilogue.formula.drops && on_boundaries_of(4) &&
-                reinterpret_cast<std::uintptr_t>(update.epilogue.bias) % 8 == 0;
-  store.whole_units = on_boundaries_of(8);
-  store.least = activation == Activation::relu ? std::uint16_t{0} : minus_infinity;
+  store.usual = (is_relu || formula.activation == Activation::none) && !formula.drops &&
+                on_boundaries(call.y, problem.written(), 8) && on_boundaries(call.bias, 0, 8);
+  store.whole_units = on_boundaries(call.y, problem.written(), 16);
+  store.least = is_relu ? std::uint16_t{0} : minus_infinity;
   return store;
 }
 
@@ -134,8 +118,9 @@ class WindowAggregateUpdate final : public PreparedAggregateUpdate {
     sums.x = call.x;
     WindowUpdateLaunch launch{
         windows_->launch(sums, workspace), update_operands(problem_, call), {}};
-    launch.store = store_of(launch.update);
+    launch.store = store_of(problem_, call);
     launch.weight_bytes = weight_bytes_;
+    launch.padded_cols = padded_cols(problem_);
     launch.padded_features =
         static_cast<std::int32_t>(update_weight_lines(Precision::bf16, problem_.gathered(), false));
     launch.block_bytes = 128 * static_cast<std::int32_t>(update_weight_lines(
@@ -143,7 +128,6 @@ class WindowAggregateUpdate final : public PreparedAggregateUpdate {
     function_.launch(launch, stream);
   }
 
-  WorkspaceNeed workspace() const override { return workspace_; }
   std::int64_t own_bytes() const noexcept override { return any_rows_->own_bytes(); }
 
  private:
@@ -152,7 +136,6 @@ class WindowAggregateUpdate final : public PreparedAggregateUpdate {
   std::int32_t weight_bytes_;
   std::unique_ptr<const PreparedWindows> windows_;
   std::unique_ptr<const PreparedAggregateUpdate> any_rows_;
-  WorkspaceNeed workspace_;
 };
 
 std::string why_not_windows(const AggregateUpdateProblem& problem, const TallPolicy& policy) {
@@ -181,38 +164,17 @@ std::string why_not_windows(const AggregateUpdateProblem& problem, const TallPol
   return {};
 }
 
-template <std::size_t index>
-AggregateUpdateKernel kernel_of_policy() {
-  constexpr const TallPolicy& policy = window_update_policies[index];
-  AggregateUpdateKernel kernel;
-  kernel.info.name = fmt::format("aggregate_update/cuda/{}", policy.name);
-  kernel.info.description = fmt::format(
-      "windows of {} rows summed on tensor cores ({}) and multiplied where their sums are, weights "
-      "in shared memory",
-      policy.height, policy.warps ? "mma.sync" : "wgmma");
-  kernel.info.op = "aggregate_update";
-  kernel.info.device = DeviceKind::cuda;
-  kernel.info.strict = false;
-  kernel.info.exact_nonfinite = false;
-  kernel.info.repeated_edges = false;
-  kernel.why_not = [](const AggregateUpdateProblem& problem) {
-    return why_not_windows(problem, policy);
-  };
-  kernel.predicted_us = [](const AggregateUpdateProblem& problem) {
-    return predicted_window_update_us(problem, policy, device_traits(problem.options.device));
-  };
-  kernel.prepare =
-      [](const AggregateUpdateProblem& problem) -> std::unique_ptr<const PreparedAggregateUpdate> {
-    return std::make_unique<WindowAggregateUpdate>(problem, policy);
-  };
-  return kernel;
-}
-
 }  // namespace
 
 void append_cuda_window_aggregate_update(std::vector<AggregateUpdateKernel>& table) {
-  table.push_back(kernel_of_policy<0>());
-  table.push_back(kernel_of_policy<1>());
+  append_kernels<why_not_windows, predicted_window_update_us, prepared<WindowAggregateUpdate>,
+                 window_update_policies>(table, [](const TallPolicy& policy) {
+    return windows_info(
+        "aggregate_update", policy.name,
+        fmt::format("windows of {} rows summed on tensor cores ({}) and multiplied where their "
+                    "sums are, weights in shared memory",
+                    policy.height, policy.warps ? "mma.sync" : "wgmma"));
+  });
 }
 
 }  // namespace tessera::ops

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Also for: fp32
 #include "ops/aggregate_update/cuda/fused/kernel.cuh"
 
 namespace tessera::ops {

@@ -4,10 +4,10 @@
 namespace tessera::ops {
 
 template struct WindowUpdateKernels<WindowUpdateKey{64, 64, false, false, true}>;
-template struct WindowUpdateKernels<WindowUpdateKey{64, 96, false, false, true}>;
-template struct WindowUpdateKernels<WindowUpdateKey{64, 128, false, false, true}>;
-template struct WindowUpdateKernels<WindowUpdateKey{128, 64, false, false, true}>;
-template struct WindowUpdateKernels<WindowUpdateKey{128, 96, false, false, true}>;
-template struct WindowUpdateKernels<WindowUpdateKey{128, 128, false, false, true}>;
+template struct WindowUpdateKernels<WindowUpdateKey{64, 32, false, false, true}>;
+template struct WindowUpdateKernels<WindowUpdateKey{128, 32, false, false, true}>;
+template struct WindowUpdateKernels<WindowUpdateKey{64, 64, true, false, true}>;
+template struct WindowUpdateKernels<WindowUpdateKey{64, 32, true, false, true}>;
+template struct WindowUpdateKernels<WindowUpdateKey{128, 32, true, false, true}>;
 
 }  // namespace tessera::ops
