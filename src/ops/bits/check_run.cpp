@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/bits/check_run.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "ops/bits/kernel.hpp"
@@ -8,33 +10,46 @@
 namespace tessera::ops {
 namespace {
 
-void check_part(const Checker& check, const MatrixView<const float>& part, const char* name,
-                std::int64_t rows, std::int64_t cols, bool required) {
-  if (part.data == nullptr) {
-    if (required && rows > 0 && cols > 0) {
-      check.fail(fmt::format("{} is absent", name), "give it, or plan with fewer terms");
-    }
-    return;
+/// Parts that are there.
+void check_given(const Checker& check, std::initializer_list<Named> parts,
+                 const Expected& expected) {
+  for (const auto& [part, name] : parts) {
+    if (part.data != nullptr) check.matrix(part, name, expected);
   }
-  check.matrix(part, name, {ElementType::fp32, rows, cols});
+}
+
+void check_terms(const Checker& check, const MatrixView<const float>& terms, const char* name,
+                 std::int64_t rows, std::int64_t cols) {
+  check_given(check, {{terms, name}}, {ElementType::fp32, rows, cols});
+  if (terms.data != nullptr || rows == 0 || cols == 0) return;
+  check.fail(fmt::format("{} is absent", name), "give it, or plan with fewer terms");
+}
+
+void check_device(const Checker& check, Device own, const char* name, Device device) {
+  if (own == device) return;
+  check.fail(fmt::format("{} lies on {}", name, to_string(own)),
+             fmt::format("the plan is for {}", to_string(device)));
 }
 
 template <class T>
-void check_sums(const Checker& check, const MatrixView<T>& sums, const char* name, Device device,
+void check_view(const Checker& check, const MatrixView<T>& view, const char* name, Device device,
+                std::int64_t rows, std::int64_t cols) {
+  check_device(check, view.device, name, device);
+  if (view.rows != rows || view.cols != cols) {
+    check.fail(
+        fmt::format("{} is {} x {}, expected {} x {}", name, view.rows, view.cols, rows, cols));
+  }
+  if (view.data == nullptr && rows > 0 && cols > 0) {
+    check.fail(fmt::format("{} has no memory", name));
+  }
+}
+
+template <class T>
+void check_sums(const Checker& check, const MatrixView<T>& sums, const char* name,
                 const BitOptions& options) {
-  if (sums.device != device) {
-    check.fail(fmt::format("{} lies on {}", name, to_string(sums.device)),
-               fmt::format("the plan is for {}", to_string(device)));
-  }
-  if (sums.rows != options.rows || sums.cols != options.cols) {
-    check.fail(fmt::format("{} is {} x {}, expected {} x {}", name, sums.rows, sums.cols,
-                           options.rows, options.cols));
-  }
+  check_view(check, sums, name, options.device, options.rows, options.cols);
   if (sums.rows > 1 && sums.stride < sums.cols) {
     check.fail(fmt::format("the rows of {} overlap", name));
-  }
-  if (sums.data == nullptr && sums.rows > 0 && sums.cols > 0) {
-    check.fail(fmt::format("{} has no memory", name));
   }
 }
 
@@ -43,10 +58,7 @@ void check_sums(const Checker& check, const MatrixView<T>& sums, const char* nam
 void check_tensor(const Checker& check, const quant::BitTensorView<const std::uint32_t>& tensor,
                   const char* name, Device device, int bits, std::int64_t rows, std::int64_t depth,
                   std::int64_t words) {
-  if (tensor.device != device) {
-    check.fail(fmt::format("{} lies on {}", name, to_string(tensor.device)),
-               fmt::format("the plan is for {}", to_string(device)));
-  }
+  check_device(check, tensor.device, name, device);
   if (tensor.bits != bits || tensor.rows != rows || tensor.depth != depth) {
     check.fail(fmt::format("{} has {} bits and {} x {} codes, expected {} bits and {} x {}", name,
                            tensor.bits, tensor.rows, tensor.depth, bits, rows, depth));
@@ -69,17 +81,7 @@ void check_tensor(const Checker& check, const quant::BitTensorView<const std::ui
 
 void check_bytes(const Checker& check, const MatrixView<const std::uint8_t>& bytes,
                  const char* name, Device device, std::int64_t rows, std::int64_t cols) {
-  if (bytes.device != device) {
-    check.fail(fmt::format("{} lies on {}", name, to_string(bytes.device)),
-               fmt::format("the plan is for {}", to_string(device)));
-  }
-  if (bytes.rows != rows || bytes.cols != cols) {
-    check.fail(
-        fmt::format("{} is {} x {}, expected {} x {}", name, bytes.rows, bytes.cols, rows, cols));
-  }
-  if (bytes.data == nullptr && rows > 0 && cols > 0) {
-    check.fail(fmt::format("{} has no memory", name));
-  }
+  check_view(check, bytes, name, device, rows, cols);
   if (bytes.stride % 16 != 0 || bytes.stride < cols ||
       reinterpret_cast<std::uintptr_t>(bytes.data) % 16 != 0) {
     check.fail(fmt::format("rows of {} do not begin at multiples of 16 bytes", name));
@@ -87,19 +89,21 @@ void check_bytes(const Checker& check, const MatrixView<const std::uint8_t>& byt
 }
 
 void check_epilogue(const Checker& check, const BitOptions& options, const BitEpilogue& parts) {
-  check_part(check, parts.row_scale, "row_scale", options.rows, 1, false);
-  check_part(check, parts.col_scale, "col_scale", 1, options.cols, false);
+  check_given(check, {{parts.row_scale, "row_scale"}, {parts.result_scale, "result_scale"}},
+              {ElementType::fp32, options.rows, 1});
+  check_given(check,
+              {{parts.col_scale, "col_scale"},
+               {parts.bias, "bias"},
+               {parts.norm_scale, "norm_scale"},
+               {parts.norm_shift, "norm_shift"}},
+              {ElementType::fp32, 1, options.cols});
   if (options.terms_of_a) {
     check.that(parts.row_terms.data == nullptr, "row_terms come with the run, but A gives them",
                "leave them out");
   } else {
-    check_part(check, parts.row_terms, "row_terms", options.rows, options.terms, options.terms > 0);
+    check_terms(check, parts.row_terms, "row_terms", options.rows, options.terms);
   }
-  check_part(check, parts.col_terms, "col_terms", options.terms, options.cols, options.terms > 0);
-  check_part(check, parts.bias, "bias", 1, options.cols, false);
-  check_part(check, parts.norm_scale, "norm_scale", 1, options.cols, false);
-  check_part(check, parts.norm_shift, "norm_shift", 1, options.cols, false);
-  check_part(check, parts.result_scale, "result_scale", options.rows, 1, false);
+  check_terms(check, parts.col_terms, "col_terms", options.terms, options.cols);
 }
 
 /// A column of numbers without gaps: kernels read them one after another.
@@ -129,10 +133,7 @@ void check_lists(const Checker& check, const BitInputs& inputs, const BitOptions
   const auto& offsets = inputs.list_offsets;
   const auto& sources = inputs.list_sources;
   check_column(check, offsets, "list_offsets", options.rows + 1);
-  if (sources.device != options.device) {
-    check.fail(fmt::format("list_sources lies on {}", to_string(sources.device)),
-               fmt::format("the plan is for {}", to_string(options.device)));
-  }
+  check_device(check, sources.device, "list_sources", options.device);
   if (options.device.kind != DeviceKind::cpu) return;
   std::int64_t before = 0;
   for (std::int64_t row = 0; row <= options.rows; ++row) {
@@ -158,9 +159,9 @@ void check_lists(const Checker& check, const BitInputs& inputs, const BitOptions
 void check_outputs(const Checker& check, const BitOptions& options, const BitOutputs& outputs) {
   const Device device = options.device;
   switch (options.output) {
-    case BitOutput::sums32: return check_sums(check, outputs.sums32, "sums32", device, options);
-    case BitOutput::sums64: return check_sums(check, outputs.sums64, "sums64", device, options);
-    case BitOutput::values: return check_sums(check, outputs.values, "values", device, options);
+    case BitOutput::sums32: return check_sums(check, outputs.sums32, "sums32", options);
+    case BitOutput::sums64: return check_sums(check, outputs.sums64, "sums64", options);
+    case BitOutput::values: return check_sums(check, outputs.values, "values", options);
     case BitOutput::rows:
       return check_tensor(check, outputs.codes, "codes", device, options.requantise->bits,
                           options.rows, options.cols, options.codes_words);
@@ -170,6 +171,48 @@ void check_outputs(const Checker& check, const BitOptions& options, const BitOut
     case BitOutput::bytes:
       return check_bytes(check, outputs.bytes, "bytes", device, options.rows, options.cols);
   }
+}
+
+bool chain_fits(const BitChainProblem& problem, std::int64_t most_width) {
+  if (problem.steps.empty() || problem.steps.back().requantise) return false;
+  if (problem.vertices % chain_part_rows != 0) return false;
+  if (!problem.lists && problem.block > chain_part_rows) return false;
+  return std::all_of(problem.steps.begin(), problem.steps.end(), [&](const BitChainStep& step) {
+    // Terms of a sum are one column.
+    return step.in <= most_width && step.out <= most_width && step.bits <= 8 &&
+           (step.aggregates || step.weights.bits <= 8) && step.terms <= (step.aggregates ? 1 : 2);
+  });
+}
+
+ChainCheck::ChainCheck(const BitChainProblem& problem)
+    : lists_(problem.lists),
+      first_sums_(problem.steps.front().aggregates),
+      in_(problem.steps.front().in),
+      out_(problem.steps.back().out),
+      bits_(problem.steps.front().bits) {
+  options_.device = problem.options.device;
+  options_.rows = options_.depth = problem.vertices;
+  options_.block = problem.block;
+}
+
+void ChainCheck::operator()(const BitChainInputs& inputs, const MatrixView<float>& values) const {
+  const Device device = options_.device;
+  const std::int64_t vertices = options_.rows;
+  const Checker check("bit_chain", device);
+  const bool by_columns = first_sums_ && !lists_;
+  check_tensor(check, inputs.features, "features", device, bits_, by_columns ? in_ : vertices,
+               by_columns ? vertices : in_, first_sums_ ? 0 : (in_ + 31) / 32);
+  if (lists_) {
+    BitInputs edges;
+    edges.block_starts = inputs.block_starts;
+    edges.list_offsets = inputs.list_offsets;
+    edges.list_sources = inputs.list_sources;
+    check_starts(check, edges.block_starts, options_);
+    check_lists(check, edges, options_);
+  } else {
+    check_tensor(check, inputs.adjacency, "adjacency", device, 1, vertices, options_.block);
+  }
+  check.matrix(values, "values", {ElementType::fp32, vertices, out_});
 }
 
 }  // namespace tessera::ops

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tessera/core/parallel.hpp"
 
 #include "ops/bits/kernel.hpp"
 #include "ops/bits/loops.hpp"
 #include "ops/bits/store.hpp"
+#ifdef TESSERA_WITH_CUDA
+#include "ops/bits/cuda/kernels.hpp"
+#endif
 
 namespace tessera::ops {
 namespace {
@@ -31,8 +36,7 @@ class CpuBits : public PreparedBits {
             checked_area(checked_area(workers_, block_rows), options_.cols))) {
     if (options_.a_words == 0) return;
     filled_ = quant::bit_tensor_shape(options_.a_bits, options_.rows, options_.depth);
-    filled_words_ = need_.add<std::uint32_t>(
-        checked_area(filled_.bits, checked_area(filled_.padded_rows, filled_.words_per_row)));
+    filled_words_ = need_.add<std::uint32_t>(filled_.num_words());
   }
 
   WorkspaceNeed workspace() const override { return need_; }
@@ -42,13 +46,7 @@ class CpuBits : public PreparedBits {
   Codes left(const BitInputs& inputs, const WorkspaceView& workspace) const {
     if (constant_ != nullptr) return constant_->view();
     if (options_.a_words == 0) return inputs.a;
-    const quant::BitTensorView<std::uint32_t> filled = {filled_words_.in(workspace),
-                                                        filled_.bits,
-                                                        filled_.rows,
-                                                        filled_.depth,
-                                                        filled_.padded_rows,
-                                                        filled_.words_per_row,
-                                                        {}};
+    const auto filled = filled_.over(filled_words_.in(workspace));
     const std::int64_t words = std::min(options_.a_words, filled.words_per_row);
     parallel_for(filled.bits * filled.padded_rows, 1024, [&](std::int64_t line) {
       std::uint32_t* const to = filled.words + line * filled.words_per_row;
@@ -75,6 +73,24 @@ class CpuBits : public PreparedBits {
     store.clear_padding();
   }
 
+  /// The same for dot products: dots(row, column, products) has `columns_at_once` of them.
+  template <class Dots>
+  void for_dots(const Codes& a, const BitInputs& inputs, const BitOutputs& outputs,
+                const WorkspaceView& workspace, Dots&& dots) const {
+    for_blocks(a, inputs, outputs, workspace,
+               [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
+                 for (std::int64_t j = 0; j < options_.cols; j += columns_at_once) {
+                   for (std::int64_t r = 0; r < rows; ++r) {
+                     std::int64_t products[columns_at_once] = {};
+                     dots(first + r, j, products);
+                     const std::int64_t count =
+                         std::min<std::int64_t>(columns_at_once, options_.cols - j);
+                     std::copy_n(products, count, sums + r * options_.cols + j);
+                   }
+                 }
+               });
+  }
+
   const BitOptions options_;
   std::shared_ptr<const quant::BitTensor> constant_;
   const bits::Table& loops_;
@@ -97,36 +113,21 @@ class GemmOfPlanes final : public CpuBits {
            const WorkspaceView& workspace) const override {
     const Codes a = left(inputs, workspace);
     const Codes& b = inputs.b;
-    for_blocks(a, inputs, outputs, workspace,
-               [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
-                 for (std::int64_t j = 0; j < options_.cols; j += columns_at_once) {
-                   for (std::int64_t r = 0; r < rows; ++r) {
-                     std::int64_t totals[columns_at_once] = {};
-                     add_planes(a, first + r, b, j, start_of(inputs, first + r), totals);
-                     const std::int64_t count =
-                         std::min<std::int64_t>(columns_at_once, options_.cols - j);
-                     std::copy_n(totals, count, sums + r * options_.cols + j);
-                   }
+    for_dots(a, inputs, outputs, workspace,
+             [&](std::int64_t row, std::int64_t col, std::int64_t(&totals)[columns_at_once]) {
+               // The word of B's rows that the first of A's meets.
+               const std::int64_t start =
+                   options_.block == 0 ? 0 : inputs.block_starts(row / rows_of_start, 0) / 32;
+               const std::int64_t words = std::min(a.words_per_row, b.words_per_row - start);
+               for (int p = 0; p < a.bits; ++p) {
+                 for (int q = 0; q < b.bits; ++q) {
+                   std::int64_t counts[columns_at_once];
+                   loops_.count(a.row(p, row), b.row(q, col) + start, b.words_per_row, words,
+                                counts);
+                   for (int c = 0; c < columns_at_once; ++c) totals[c] += counts[c] << (p + q);
                  }
-               });
-  }
-
- private:
-  /// The word of B's rows that the first of A's meets.
-  std::int64_t start_of(const BitInputs& inputs, std::int64_t row) const {
-    return options_.block == 0 ? 0 : inputs.block_starts(row / rows_of_start, 0) / 32;
-  }
-
-  void add_planes(const Codes& a, std::int64_t row, const Codes& b, std::int64_t col,
-                  std::int64_t start, std::int64_t (&totals)[columns_at_once]) const {
-    const std::int64_t words = std::min(a.words_per_row, b.words_per_row - start);
-    for (int p = 0; p < a.bits; ++p) {
-      for (int q = 0; q < b.bits; ++q) {
-        std::int64_t counts[columns_at_once];
-        loops_.count(a.row(p, row), b.row(q, col) + start, b.words_per_row, words, counts);
-        for (int c = 0; c < columns_at_once; ++c) totals[c] += counts[c] << (p + q);
-      }
-    }
+               }
+             });
   }
 };
 
@@ -147,18 +148,10 @@ class GemmOfBytes final : public CpuBits {
     const Codes codes = left(inputs, workspace);
     spread_rows(codes, options_.rows, a);
     spread_rows(inputs.b, padded_cols_, b);
-    for_blocks(codes, inputs, outputs, workspace,
-               [&](std::int64_t first, std::int64_t rows, std::int64_t* sums) {
-                 for (std::int64_t j = 0; j < options_.cols; j += columns_at_once) {
-                   for (std::int64_t r = 0; r < rows; ++r) {
-                     std::int64_t products[columns_at_once];
-                     loops_.dot(a + (first + r) * depth_, b + j * depth_, depth_, depth_, products);
-                     const std::int64_t count =
-                         std::min<std::int64_t>(columns_at_once, options_.cols - j);
-                     std::copy_n(products, count, sums + r * options_.cols + j);
-                   }
-                 }
-               });
+    for_dots(codes, inputs, outputs, workspace,
+             [&](std::int64_t row, std::int64_t col, std::int64_t(&products)[columns_at_once]) {
+               loops_.dot(a + row * depth_, b + col * depth_, depth_, depth_, products);
+             });
   }
 
  private:
@@ -270,7 +263,7 @@ class AggregateRows final : public CpuBits {
 
 std::string anything(const BitProblem&) { return {}; }
 
-std::string why_not_bytes(const BitProblem& problem) {
+std::string why_not_as_bytes(const BitProblem& problem) {
   if (problem.options.block > 0) return "takes no blocks";
   return problem.options.a_bits > 8 || problem.options.b_bits > 8 ? "more than 8 bits" : "";
 }
@@ -310,47 +303,61 @@ double lists_us(const BitProblem& problem) {
 }
 
 template <class Prepared>
-std::unique_ptr<const PreparedBits> prepare(const BitProblem& problem) {
-  return std::make_unique<Prepared>(problem);
+BitKernel cpu_kernel(const std::string& op, const std::string& name, std::string description,
+                     std::string (*why_not)(const BitProblem&), double (*us)(const BitProblem&)) {
+  return {{.name = op + "/cpu/" + name, .description = std::move(description), .op = op},
+          why_not,
+          us,
+          [](const BitProblem& problem) -> std::unique_ptr<const PreparedBits> {
+            return std::make_unique<Prepared>(problem);
+          }};
+}
+
+BitKernel rows_kernel(const std::string& op, double (*us)(const BitProblem&)) {
+  return cpu_kernel<AggregateRows>(
+      op, "rows", "codes are spread once, every target adds those of its sources", anything, us);
 }
 
 }  // namespace
 
-std::span<const BitKernel> cpu_bit_gemm_kernels() {
-  static const std::array<BitKernel, 2> table = {{
-      {{"bit_gemm/cpu/planes", "bits that every two planes share are counted", "bit_gemm",
-        DeviceKind::cpu, true},
-       anything,
-       planes_us,
-       prepare<GemmOfPlanes>},
-      {{"bit_gemm/cpu/bytes", "codes are spread to bytes and multiplied as these", "bit_gemm",
-        DeviceKind::cpu, true},
-       why_not_bytes,
-       bytes_us,
-       prepare<GemmOfBytes>},
-  }};
+std::span<const BitKernel> bit_gemm_kernels() {
+  static const std::vector<BitKernel> table = [] {
+    std::vector<BitKernel> kernels = {
+        cpu_kernel<GemmOfPlanes>("bit_gemm", "planes",
+                                 "bits that every two planes share are counted", anything,
+                                 planes_us),
+        cpu_kernel<GemmOfBytes>("bit_gemm", "bytes",
+                                "codes are spread to bytes and multiplied as these",
+                                why_not_as_bytes, bytes_us)};
+#ifdef TESSERA_WITH_CUDA
+    append_cuda_bit_gemm_kernels(kernels);
+#endif
+    return kernels;
+  }();
   return table;
 }
 
-std::span<const BitKernel> cpu_bit_aggregate_kernels() {
-  static const std::array<BitKernel, 1> table = {{
-      {{"bit_aggregate/cpu/rows", "codes are spread once, every target adds those of its sources",
-        "bit_aggregate", DeviceKind::cpu, true},
-       anything,
-       rows_us,
-       prepare<AggregateRows>},
-  }};
+std::span<const BitKernel> bit_aggregate_kernels() {
+  static const std::vector<BitKernel> table = [] {
+    std::vector<BitKernel> kernels = {rows_kernel("bit_aggregate", rows_us)};
+#ifdef TESSERA_WITH_CUDA
+    append_cuda_byte_rows(kernels);
+    append_cuda_wide_aggregate(kernels);
+    append_cuda_byte_windows(kernels);
+#endif
+    return kernels;
+  }();
   return table;
 }
 
-std::span<const BitKernel> cpu_bit_lists_kernels() {
-  static const std::array<BitKernel, 1> table = {{
-      {{"bit_lists/cpu/rows", "codes are spread once, every target adds those of its sources",
-        "bit_lists", DeviceKind::cpu, true},
-       anything,
-       lists_us,
-       prepare<AggregateRows>},
-  }};
+std::span<const BitKernel> bit_lists_kernels() {
+  static const std::vector<BitKernel> table = [] {
+    std::vector<BitKernel> kernels = {rows_kernel("bit_lists", lists_us)};
+#ifdef TESSERA_WITH_CUDA
+    append_cuda_byte_lists(kernels);
+#endif
+    return kernels;
+  }();
   return table;
 }
 

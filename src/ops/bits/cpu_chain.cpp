@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 #include <memory>
-#include <utility>
 #include <vector>
 
-#include "ops/bits/chain.hpp"
-#include "ops/bits/chain_loops.hpp"
 #include "ops/bits/check_run.hpp"
 #include "ops/bits/finish_many.hpp"
 #include "ops/bits/loops.hpp"
-#include "ops/plan_only.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/detail/ops/bit_chain.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
+#ifdef TESSERA_WITH_CUDA
+#include "ops/bits/cuda/chain/launch.hpp"
+#endif
 
 /// A worker takes one part of a batch after another through all steps: its codes are bytes that
 /// stay in the nearest cache, sums follow the bits of the adjacency, and zeros are skipped.
 namespace tessera::ops {
 namespace {
 
-constexpr std::int64_t part_rows = 128;
+constexpr std::int64_t part_rows = chain_part_rows;
 constexpr std::int64_t part_words = part_rows / 32;
 constexpr std::int64_t most_width = 1024;
 constexpr std::int64_t most_workers = 64;
@@ -68,10 +68,8 @@ struct Step {
     }
     row.lower = lower.data();
     row.step = step.data();
-    for (const float of_column : step) inverse.push_back(inverse_of(of_column));
-    if (std::find(inverse.begin(), inverse.end(), 0.0f) == inverse.end()) {
-      row.inverse = inverse.data();
-    }
+    inverse = inverses_of(step);
+    row.inverse = inverse.empty() ? nullptr : inverse.data();
     row.floors = range.rounding == quant::Rounding::floor;
     row.last_code = static_cast<float>(range.max_code());
   }
@@ -104,24 +102,16 @@ struct Step {
 };
 
 bool fits(const BitChainProblem& problem) {
-  if (problem.steps.empty() || problem.steps.back().requantise) return false;
-  if (problem.lists) return false;
-  if (problem.block > part_rows || problem.vertices % part_rows != 0) return false;
-  return std::all_of(problem.steps.begin(), problem.steps.end(), [](const BitChainStep& step) {
-    return step.in <= most_width && step.out <= most_width && step.bits <= 8 &&
-           (step.aggregates || step.weights.bits <= 8) && step.terms <= (step.aggregates ? 1 : 2) &&
-           step.activation != BitActivation::tanh;
-  });
+  return !problem.lists && chain_fits(problem, most_width) &&
+         std::all_of(problem.steps.begin(), problem.steps.end(), [](const BitChainStep& step) {
+           return step.activation != BitActivation::tanh;
+         });
 }
 
 class CpuBitChain final : public BitChain {
  public:
   explicit CpuBitChain(const BitChainProblem& problem)
-      : vertices_(problem.vertices),
-        block_(problem.block),
-        bits_(problem.steps.front().bits),
-        spread_(bit_loops()),
-        loops_(bit_chain_loops()) {
+      : check_(problem), vertices_(problem.vertices), loops_(bit_loops()) {
     std::int64_t widest = problem.steps.front().in;
     for (const BitChainStep& step : problem.steps) {
       steps_.emplace_back(step, loops_.multiply_fours != nullptr);
@@ -134,7 +124,7 @@ class CpuBitChain final : public BitChain {
   }
 
   void run(const BitChainInputs& inputs, MatrixView<float> values, Stream) const override {
-    check(inputs, values);
+    check_(inputs, values);
     if (plans_only()) return;
     const std::int64_t parts = vertices_ / part_rows;
     const auto workers = static_cast<std::int64_t>(rooms_.size());
@@ -171,31 +161,20 @@ class CpuBitChain final : public BitChain {
     Buffer<float> values;
   };
 
-  void check(const BitChainInputs& inputs, const MatrixView<float>& values) const {
-    const Checker check("bit_chain", {});
-    const Step& first = steps_.front();
-    check_tensor(check, inputs.features, "features", {}, bits_,
-                 first.aggregates ? first.in : vertices_, first.aggregates ? vertices_ : first.in,
-                 first.aggregates ? 0 : (first.in + 31) / 32);
-    check_tensor(check, inputs.adjacency, "adjacency", {}, 1, vertices_, block_);
-    check.matrix(values, "values", {ElementType::fp32, vertices_, steps_.back().out});
-  }
-
   /// Features as bytes, a row for each vertex.
   void load_features(const BitChainInputs& inputs, std::int64_t first, Room& room) const {
     const auto& from = inputs.features;
     std::uint8_t* const codes = room.codes[0].data();
     if (!steps_.front().aggregates) {
       for (std::int64_t i = 0; i < part_rows; ++i) {
-        spread_.spread(from.row(0, first + i), from.plane_words(), from.bits, from.words_per_row,
-                       codes + i * stride_);
+        loops_.spread(from.row(0, first + i), from.plane_words(), from.bits, from.words_per_row,
+                      codes + i * stride_);
       }
       return;
     }
     std::uint8_t column[part_rows];
     for (std::int64_t j = 0; j < steps_.front().in; ++j) {
-      spread_.spread(from.row(0, j) + first / 32, from.plane_words(), from.bits, part_words,
-                     column);
+      loops_.spread(from.row(0, j) + first / 32, from.plane_words(), from.bits, part_words, column);
       for (std::int64_t i = 0; i < part_rows; ++i) codes[i * stride_ + j] = column[i];
     }
   }
@@ -241,19 +220,20 @@ class CpuBitChain final : public BitChain {
     }
   }
 
+  ChainCheck check_;
   std::int64_t vertices_;
-  std::int64_t block_;
-  int bits_;  ///< of the features
   std::vector<Step> steps_;
   std::int64_t stride_ = 0;  ///< of the codes of a vertex
-  const bits::Table& spread_;
-  const bits::ChainTable& loops_;
+  const bits::Table& loops_;
   mutable std::vector<Room> rooms_;  ///< one run at a time
 };
 
 }  // namespace
 
-std::unique_ptr<const BitChain> make_cpu_bit_chain(const BitChainProblem& problem) {
+std::unique_ptr<const BitChain> make_bit_chain(const BitChainProblem& problem) {
+#ifdef TESSERA_WITH_CUDA
+  if (problem.options.device.kind == DeviceKind::cuda) return make_cuda_bit_chain(problem);
+#endif
   if (!fits(problem)) return nullptr;
   return std::make_unique<CpuBitChain>(problem);
 }

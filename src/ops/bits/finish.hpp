@@ -37,6 +37,13 @@ struct FinishRange {
   float step;
 };
 
+/// The codes of B's rows, spread to a byte or to two each; one of both is absent.
+struct OwnCodes {
+  const std::uint8_t* bytes = nullptr;
+  const std::uint16_t* words = nullptr;
+  std::int64_t stride = 0;
+};
+
 struct BitFinish {
   const float* row_scale = nullptr;
   std::int64_t row_scale_stride = 0;
@@ -53,11 +60,8 @@ struct BitFinish {
   BitActivation activation = BitActivation::none;
   const float* result_scale = nullptr;
   std::int64_t result_scale_stride = 0;
-  // Codes of the row itself, a byte or two each; one of both is absent.
-  float own = 0;
-  const std::uint8_t* own_bytes = nullptr;
-  const std::uint16_t* own_words = nullptr;
-  std::int64_t own_stride = 0;
+  float own = 0;       ///< that codes of the row itself are multiplied by
+  OwnCodes own_codes;  ///< where it is not 0
   // Requantisation.
   const float* lower = nullptr;
   const float* step = nullptr;
@@ -144,8 +148,9 @@ struct BitFinish {
 
  private:
   TESSERA_ANYWHERE float own_code(std::int64_t row, std::int64_t col) const {
-    const std::int64_t at = row * own_stride + col;
-    return static_cast<float>(own_bytes != nullptr ? own_bytes[at] : own_words[at]);
+    const std::int64_t at = row * own_codes.stride + col;
+    return static_cast<float>(own_codes.bytes != nullptr ? own_codes.bytes[at]
+                                                         : own_codes.words[at]);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "ops/bits/finish.hpp"
 
@@ -18,19 +19,15 @@ namespace tessera::ops {
 
 /// x / step, rounded as a division is: `inverse` is the nearest number to 1 / step, and both are
 /// far from the ends of the numbers (`inverse_of`). x is at most 2^16 steps.
-TESSERA_ANYWHERE inline float quotient(float x, float step, float inverse) {
+/// `quick`: as `corrects_at_once` allows, the same as far as rounding to a whole number can tell.
+template <bool quick>
+TESSERA_ANYWHERE float quotient(float x, float step, float inverse) {
   const float about = x * inverse;
   const float nearer = fmaf(fmaf(-about, step, x), inverse, about);
-  return fmaf(fmaf(-nearer, step, x), inverse, nearer);
+  return quick ? nearer : fmaf(fmaf(-nearer, step, x), inverse, nearer);
 }
 
-/// The same where `corrects_at_once` says so, as far as rounding to a whole number can tell.
-TESSERA_ANYWHERE inline float quick_quotient(float x, float step, float inverse) {
-  const float about = x * inverse;
-  return fmaf(fmaf(-about, step, x), inverse, about);
-}
-
-/// Whether `quick_quotient` and `quotient` become the same codes up to `last_code`, nearest to
+/// Whether both quotients become the same codes up to `last_code`, nearest to
 /// them. Before its last rounding the quick one is within 2^-45 of x / step, relatively. Both are
 /// on the same side of every k + 1/2 unless x / step is that close to the middle M between k + 1/2
 /// and a number of fp32 beside it. With step = S 2^b and x = X 2^a, S and X of 24 bits, S M must
@@ -56,6 +53,16 @@ inline bool corrects_at_once(float step, int last_code) {
 
 /// 0 where no quotient is to be computed with it.
 inline float inverse_of(float step) { return step > 1e-30f && step < 1e30f ? 1.0f / step : 0.0f; }
+
+/// Those of all steps; empty where one has none.
+inline std::vector<float> inverses_of(const std::vector<float>& steps) {
+  std::vector<float> inverses;
+  for (const float step : steps) {
+    inverses.push_back(inverse_of(step));
+    if (inverses.back() == 0) return {};
+  }
+  return inverses;
+}
 
 /// The code of a whole number in a range from 0 on, where `rounds_directly` says so; on a GPU only
 /// the lowest 16 bits of the result are the code's.
@@ -85,11 +92,11 @@ inline bool rounds_directly(float step, int last_code) {
 
 /// One range of all columns, and whether nothing below it comes out: of relu, and of sums that
 /// nothing is done to.
-inline void set_one_range(float lower, float step, bool adds_own, BitFinish& finish) {
+inline void set_one_range(float lower, float step, BitFinish& finish) {
   finish.one_range = {lower, step};
   finish.one_inverse = inverse_of(step);
   const bool is_relu = finish.activation == BitActivation::relu && finish.result_scale == nullptr;
-  finish.positive = lower == 0 && (is_relu || (finish.keeps_sums() && !adds_own));
+  finish.positive = lower == 0 && (is_relu || finish.keeps_sums());
 }
 
 /// From the sums in `v` to values. `column_of(i)` is a column that exists.
@@ -155,8 +162,7 @@ TESSERA_ANYWHERE inline std::uint32_t code_within(float last_code, float v, floa
   // Numbers that are cut off stay clear of the code above the last.
   const float most = (floors ? last_code + 0.5f : last_code) * step;
   const float inside = fminf(positive ? v : fmaxf(v - lower, 0.0f), most);
-  const float steps =
-      quick ? quick_quotient(inside, step, inverse) : quotient(inside, step, inverse);
+  const float steps = quotient<quick>(inside, step, inverse);
   const float whole = (floors ? floorf(steps) : steps) + 12582912.0f;
 #ifdef __CUDA_ARCH__
   return __float_as_uint(whole);

@@ -4,12 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 
 #include "tessera/ops/bits.hpp"
 
-#include "ops/registry.hpp"
-#include "ops/workspace.hpp"
+#include "ops/plan/registry.hpp"
+#include "ops/plan/workspace.hpp"
 
 namespace tessera::ops {
 
@@ -34,6 +33,9 @@ inline std::int64_t depth_of_a(const BitOptions& options) {
 inline bool gives_codes(BitOutput output) {
   return output == BitOutput::rows || output == BitOutput::columns || output == BitOutput::bytes;
 }
+inline bool gives_sums(BitOutput output) {
+  return output == BitOutput::sums32 || output == BitOutput::sums64;
+}
 /// Bytes that a row of so many codes takes.
 inline std::int64_t padded_bytes(std::int64_t cols) { return (cols + 15) / 16 * 16; }
 /// Rows of an A in blocks that begin at the same column.
@@ -54,9 +56,5 @@ using BitKernel = Kernel<BitProblem, PreparedBits>;
 std::span<const BitKernel> bit_gemm_kernels();
 std::span<const BitKernel> bit_aggregate_kernels();
 std::span<const BitKernel> bit_lists_kernels();
-
-std::span<const BitKernel> cpu_bit_gemm_kernels();
-std::span<const BitKernel> cpu_bit_aggregate_kernels();
-std::span<const BitKernel> cpu_bit_lists_kernels();
 
 }  // namespace tessera::ops

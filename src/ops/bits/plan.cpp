@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <optional>
-#include <string>
 
 #include <fmt/format.h>
 
@@ -14,29 +12,19 @@
 #include "ops/bits/check_run.hpp"
 #include "ops/bits/kernel.hpp"
 #include "ops/bits/trial.hpp"
-#include "ops/check.hpp"
-#include "ops/check_options.hpp"
-#include "ops/plan_only.hpp"
-#include "ops/plan_record.hpp"
-#include "ops/planning_scope.hpp"
+#include "ops/plan/check.hpp"
+#include "ops/plan/plan_record.hpp"
+#include "ops/plan/planning_scope.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
 
 namespace tessera::ops {
 namespace {
 
-struct BitRecord final : PlanRecord {
-  std::int64_t workspace_bytes() const noexcept override { return workspace->bytes(); }
-
-  BitOptions options;
+struct BitRecord final : KernelRecord<BitOptions, PreparedBits> {
   bool aggregates = false;
   bool has_lists = false;
   bool has_a = false;
-  std::unique_ptr<const PreparedBits> prepared;
-  std::optional<PlanWorkspace> workspace;  ///< the last member: see there
 };
-
-[[noreturn]] void refuse(const std::string& problem, const char* where, const char* fix) {
-  throw Error(ErrorCode::invalid_argument, problem, where, fix);
-}
 
 void check_requantisation(const BitOptions& options) {
   const bool packs = gives_codes(options.output);
@@ -91,7 +79,7 @@ void check_own(const BitProblem& problem) {
     refuse("codes of the target itself in a product of two matrices", "own",
            "put them on the diagonal of A");
   }
-  if (options.output == BitOutput::sums32 || options.output == BitOutput::sums64) {
+  if (gives_sums(options.output)) {
     refuse("sums with codes of the target itself", "own", "ask for values or for codes");
   }
   if (options.rows != options.depth) {
@@ -115,32 +103,23 @@ void check_blocks(const BitProblem& problem) {
 
 void check_operands(const BitProblem& problem) {
   const BitOptions& options = problem.options;
-  if (options.a_words != 0) {
-    if (problem.aggregates || problem.a != nullptr || options.block > 0) {
-      refuse("words of an A that no run brings, or that has blocks", "a_words", "give 0");
-    }
-    if (options.a_words < (options.depth + 31) / 32) {
-      refuse(fmt::format("rows of {} words for {} codes", options.a_words, options.depth),
-             "a_words", "give as many as the codes fill, or 0");
-    }
-  }
-  if (options.codes_words != 0 &&
-      (options.output != BitOutput::rows || options.codes_words < (options.cols + 31) / 32)) {
-    refuse(fmt::format("rows of {} words for {} codes", options.codes_words, options.cols),
-           "codes_words", "give as many as the codes of a row fill, or 0");
-  }
-  if (options.b_words != 0 &&
-      (!problem.aggregates || options.b_bytes || options.b_words < (options.cols + 31) / 32)) {
-    refuse(fmt::format("rows of {} words for {} features", options.b_words, options.cols),
-           "b_words", "give as many as the features of a source fill, or 0");
-  }
+  const auto check_words = [](const char* name, std::int64_t words, std::int64_t codes,
+                              bool are_taken) {
+    if (words == 0 || (are_taken && words >= (codes + 31) / 32)) return;
+    if (!are_taken) refuse("words of rows that no run brings or gives", name, "give 0");
+    refuse(fmt::format("rows of {} words for {} codes", words, codes), name,
+           "give as many as the codes of a row fill, or 0");
+  };
+  const bool brings_a = !problem.aggregates && problem.a == nullptr;
+  check_words("a_words", options.a_words, options.depth, brings_a && options.block == 0);
+  check_words("codes_words", options.codes_words, options.cols, options.output == BitOutput::rows);
+  check_words("b_words", options.b_words, options.cols, problem.aggregates && !options.b_bytes);
   if (options.b_bytes && (!problem.aggregates || options.b_bits > 8)) {
     refuse("bytes in a product of two matrices, or of more than 8 bits", "b_bytes",
            "give planes of bits");
   }
   if (!options.terms_of_a) return;
-  const bool sums = options.output == BitOutput::sums32 || options.output == BitOutput::sums64;
-  if (problem.aggregates || sums || options.terms == 0) {
+  if (problem.aggregates || gives_sums(options.output) || options.terms == 0) {
     refuse("terms of an A that is a graph, or of sums, or none", "terms_of_a",
            "ask for values or codes of a product with 1 or 2 terms");
   }
@@ -150,9 +129,8 @@ void check_overflow(const BitProblem& problem) {
   const int bits = problem.sum_bits();
   if (bits <= 31) return;
   if (problem.options.output == BitOutput::sums32) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("sums may take {} bits, more than int32 holds", bits), "output",
-                "ask for sums64, for values or for codes, or use fewer bits");
+    refuse(fmt::format("sums may take {} bits, more than int32 holds", bits), "output",
+           "ask for sums64, for values or for codes, or use fewer bits");
   }
   if (problem.options.device.kind != DeviceKind::cpu) {
     throw Error(ErrorCode::unsupported,
@@ -174,13 +152,9 @@ BitPlan make_plan(BitProblem problem, std::span<const BitKernel> kernels) {
   record->has_lists = problem.has_lists();
   record->has_a = problem.a != nullptr;
   const PlanningScope planning(problem.graph, problem.options, false);
-  auto choice = make_choice<BitTrial>(kernels, problem, problem.options);
-  record->kernel = &choice.kernel->info;
-  record->decision = std::move(choice.decision);
-  record->prepared = std::move(choice.prepared);
-  record->workspace.emplace(record->prepared->workspace(), problem.options.place(),
-                            problem.options.own_workspace);
-  return PlanAccess::make(std::shared_ptr<const BitRecord>(std::move(record)));
+  record->forward = record->take(make_choice<BitTrial>(kernels, problem, problem.options));
+  const WorkspaceNeed need = record->forward->workspace();
+  return PlanAccess::finish(std::move(record), need);
 }
 
 }  // namespace
@@ -310,7 +284,7 @@ void run(const BitPlan& plan, const BitInputs& inputs, const BitOutputs& outputs
   if (plans_only()) return;
   const OnDevice current(options.device);
   const WorkspaceUse use(*record.workspace, workspace, stream);
-  record.prepared->run(inputs, outputs, stream, use.view());
+  record.forward->run(inputs, outputs, stream, use.view());
 }
 
 }  // namespace tessera::ops

@@ -14,15 +14,7 @@ inline constexpr std::int64_t block_rows = 32;
 
 /// The parts of a run's epilogue; ranges are those of the plan, wherever they lie.
 BitFinish make_finish(const BitOptions& options, const BitEpilogue& epilogue, const float* lower,
-                      const float* step);
-
-/// The codes of B's rows, spread to a byte or to two each; one of both is absent.
-struct OwnCodes {
-  const std::uint8_t* bytes = nullptr;
-  const std::uint16_t* words = nullptr;
-  std::int64_t stride = 0;
-};
-void add_own(const BitOptions& options, const OwnCodes& own, BitFinish& finish);
+                      const float* step, const OwnCodes& own = {});
 
 /// Where the sums of a run on the CPU go.
 class BitStore {
@@ -38,15 +30,6 @@ class BitStore {
   void clear_padding() const;
 
  private:
-  void store_codes_by_rows(std::int64_t first_row, std::int64_t rows,
-                           const std::int64_t* sums) const;
-  void store_bytes(std::int64_t first_row, std::int64_t rows, const std::int64_t* sums) const;
-  void store_codes_by_columns(std::int64_t first_row, std::int64_t rows,
-                              const std::int64_t* sums) const;
-
-  /// Of the codes in A, where terms are made of it.
-  float sum_of_row(std::int64_t row) const;
-
   const BitOptions& options_;
   quant::BitTensorView<const std::uint32_t> a_;
   const BitOutputs& outputs_;

@@ -7,87 +7,59 @@
 #include <fmt/format.h>
 
 #include "ops/bits/kernel.hpp"
+#include "ops/plan/trial_operands.hpp"
 
 namespace tessera::ops {
 
 /// What a measuring plan needs of bit products: see spmm/trial.hpp. Operands are all zeros, which
 /// takes as long as anything else; outputs are the sums.
-class BitTrial {
+class BitTrial : public TrialOperands {
  public:
-  BitTrial(const BitProblem& problem, const Place& place)
-      : b_shape_(problem.aggregates
-                     ? quant::bit_tensor_shape(problem.options.b_bits, problem.options.depth,
-                                               problem.options.cols)
-                     : quant::bit_tensor_shape(problem.options.b_bits, problem.options.cols,
-                                               problem.options.depth)),
-        a_shape_(quant::bit_tensor_shape(problem.options.a_bits,
-                                         problem.a || problem.aggregates ? 0 : problem.options.rows,
-                                         depth_of_a(problem.options))),
-        device_(place.device),
-        a_(words_of(a_shape_), place),
-        b_(words_of(b_shape_), place),
-        bytes_(problem.options.b_bytes
-                   ? checked_area(problem.options.depth, padded_bytes(problem.options.cols))
-                   : 0,
-               place),
-        result_(checked_area(problem.options.rows, problem.options.cols) * 2 +
-                    (problem.options.cols + 128) * (problem.options.rows + 128) / 2,
-                place),
-        workspace_(place) {
-    if (problem.options.block > 0) {
-      const std::int64_t count = (problem.options.rows + rows_of_start - 1) / rows_of_start;
-      starts_ = Buffer<std::int32_t>(count, place);
-      fill_zero(starts_.data(), static_cast<std::size_t>(count) * 4, device_, place.stream);
-      inputs_.block_starts = {starts_.data(), count, 1, device_};
+  BitTrial(const BitProblem& problem, const Place& place) : TrialOperands(place) {
+    const BitOptions& options = problem.options;
+    const std::int64_t rows = options.rows, cols = options.cols;
+    const bool has_a = problem.a == nullptr && !problem.aggregates;
+    inputs_.a = codes(options.a_bits, has_a ? rows : 0, depth_of_a(options));
+    inputs_.b = problem.aggregates ? codes(options.b_bits, options.depth, cols)
+                                   : codes(options.b_bits, cols, options.depth);
+    if (options.b_bytes) {
+      const std::int64_t stride = padded_bytes(cols);
+      inputs_.b_bytes = {zeros<std::uint8_t>(checked_area(options.depth, stride)), options.depth,
+                         cols, stride, device()};
+    }
+    if (options.block > 0) {
+      const std::int64_t starts = (rows + rows_of_start - 1) / rows_of_start;
+      inputs_.block_starts = {zeros<std::int32_t>(starts), starts, 1, device()};
     }
     if (problem.has_lists()) {
-      offsets_ = Buffer<std::int32_t>(problem.options.rows + 1, place);
-      fill_zero(offsets_.data(), static_cast<std::size_t>(offsets_.size()) * 4, device_,
-                place.stream);
-      inputs_.list_offsets = {offsets_.data(), offsets_.size(), 1, device_};
+      inputs_.list_offsets = {zeros<std::int32_t>(rows + 1), rows + 1, 1, device()};
     }
-    fill_zero(a_.data(), static_cast<std::size_t>(a_.size()) * 4, device_, place.stream);
-    fill_zero(b_.data(), static_cast<std::size_t>(b_.size()) * 4, device_, place.stream);
-    const BitOptions& options = problem.options;
+    auto* const result =
+        zeros<std::uint32_t>(checked_area(rows, cols) * 2 + (cols + 128) * (rows + 128) / 2);
+    const auto as_matrix = [&]<class T>(MatrixView<T>& to) {
+      to = {reinterpret_cast<T*>(result), rows, cols, device()};
+    };
     switch (options.output) {
-      case BitOutput::sums64:
-        outputs_.sums64 = {reinterpret_cast<std::int64_t*>(result_.data()), options.rows,
-                           options.cols, device_};
-        break;
-      case BitOutput::values:
-        outputs_.values = {reinterpret_cast<float*>(result_.data()), options.rows, options.cols,
-                           device_};
-        break;
+      case BitOutput::sums32: as_matrix(outputs_.sums32); break;
+      case BitOutput::sums64: as_matrix(outputs_.sums64); break;
+      case BitOutput::values: as_matrix(outputs_.values); break;
       case BitOutput::rows:
-      case BitOutput::columns: {
-        const bool by_rows = options.output == BitOutput::rows;
-        const quant::BitTensor shape =
-            quant::bit_tensor_shape(options.requantise->bits, by_rows ? options.rows : options.cols,
-                                    by_rows ? options.cols : options.rows);
-        outputs_.codes = view_of(shape, result_.data());
+        outputs_.codes =
+            quant::bit_tensor_shape(options.requantise->bits, rows, cols).over(result, device());
         break;
-      }
+      case BitOutput::columns:
+        outputs_.codes =
+            quant::bit_tensor_shape(options.requantise->bits, cols, rows).over(result, device());
+        break;
       case BitOutput::bytes:
-        outputs_.bytes = {reinterpret_cast<std::uint8_t*>(result_.data()), options.rows,
-                          options.cols, padded_bytes(options.cols), device_};
-        break;
-      case BitOutput::sums32:
-        outputs_.sums32 = {reinterpret_cast<std::int32_t*>(result_.data()), options.rows,
-                           options.cols, device_};
+        as_matrix(outputs_.bytes);
+        outputs_.bytes.stride = padded_bytes(cols);
         break;
     }
-    if (problem.options.b_bytes) {
-      fill_zero(bytes_.data(), static_cast<std::size_t>(bytes_.size()), device_, place.stream);
-      inputs_.b_bytes = {bytes_.data(), options.depth, options.cols, padded_bytes(options.cols),
-                         device_};
-    }
-    inputs_.a = view_of(a_shape_, a_.data());
-    inputs_.b = view_of(b_shape_, b_.data());
   }
 
-  void prepare(const PreparedBits& prepared) { workspace_.prepare(prepared.workspace()); }
   void run(const PreparedBits& prepared, Stream stream) {
-    prepared.run(inputs_, outputs_, stream, workspace_.view());
+    prepared.run(inputs_, outputs_, stream, workspace());
   }
 
   static std::string op(const BitProblem& problem) {
@@ -103,23 +75,11 @@ class BitTrial {
   }
 
  private:
-  static std::int64_t words_of(const quant::BitTensor& shape) {
-    return shape.bits * checked_area(shape.padded_rows, shape.words_per_row);
-  }
-  quant::BitTensorView<std::uint32_t> view_of(const quant::BitTensor& shape,
-                                              std::uint32_t* words) const {
-    return {words,  shape.bits, shape.rows, shape.depth, shape.padded_rows, shape.words_per_row,
-            device_};
+  quant::BitTensorView<const std::uint32_t> codes(int bits, std::int64_t rows, std::int64_t depth) {
+    const quant::BitTensor shape = quant::bit_tensor_shape(bits, rows, depth);
+    return shape.over(zeros<std::uint32_t>(shape.num_words()), device());
   }
 
-  quant::BitTensor b_shape_, a_shape_;
-  Device device_;
-  Buffer<std::uint32_t> a_, b_;
-  Buffer<std::uint8_t> bytes_;
-  Buffer<std::uint32_t> result_;
-  Buffer<std::int32_t> starts_;
-  Buffer<std::int32_t> offsets_;  ///< of lists without sources
-  TrialWorkspace workspace_;
   BitInputs inputs_;
   BitOutputs outputs_;
 };

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ops/bits/cuda/finish_sums.hpp"
+#include "cuda/rows.hpp"
 #include "ops/bits/cuda/launch.hpp"
 
 namespace tessera::ops {
@@ -48,7 +48,33 @@ constexpr PlainRange plain_range(const BitFinish& finish) {
   return {finish.last_code, finish.one_range.step, finish.one_inverse};
 }
 
-/// Bytes of each row's planes, `width` of them.
-void spread_rows(const BitRows& from, std::int64_t width, std::uint8_t* to, Stream stream);
+/// Codes of a byte, summed over lists of sources.
+struct ByteListsLaunch {
+  const std::int32_t* offsets = nullptr;   ///< of every row's sources, and one more
+  const std::uint16_t* sources = nullptr;  ///< counted from the start of a row's block
+  const std::int32_t* starts = nullptr;    ///< of the block of every 64 rows
+  const std::uint8_t* codes = nullptr;     ///< rows that begin at multiples of 16 bytes
+  std::int64_t code_stride = 0;
+  AggregateResult out;
+};
+void sum_byte_lists(const ByteListsLaunch& launch, Stream stream);
+
+/// The codes of each row's sources, two bytes each, added to 32-bit sums.
+struct WideLaunch {
+  cuda::Offsets offsets;
+  const VertexId* sources = nullptr;
+  std::int64_t rows = 0;
+  const std::uint16_t* codes = nullptr;  ///< rows of `width`
+  std::int64_t cols = 0;
+  std::int64_t width = 0;  ///< `cols` filled up to a multiple of 8
+  std::int32_t* sums = nullptr;
+  std::int64_t stride = 0;
+};
+void aggregate_wide(const WideLaunch& launch, Stream stream);
+
+/// Codes of each row's planes, `width` of them, as bytes or as numbers of 16 bits; 16 bytes at
+/// once.
+template <class Code>
+void spread_rows(const BitRows& from, std::int64_t width, Code* to, Stream stream);
 
 }  // namespace tessera::ops

@@ -9,20 +9,9 @@
 namespace tessera::ops {
 namespace {
 
-Buffer<float> ranges_on(const BitOptions& options, std::vector<float> quant::Affine::*part) {
-  if (!options.requantise) return {};
-  return cuda::to_device(std::span<const float>((*options.requantise).*part), options.place());
-}
-
-/// Empty where a step has none.
-Buffer<float> inverses_on(const BitOptions& options) {
-  if (!options.requantise) return {};
-  std::vector<float> inverses;
-  for (const float step : options.requantise->scale) {
-    inverses.push_back(inverse_of(step));
-    if (inverses.back() == 0) return {};
-  }
-  return cuda::to_device(std::span<const float>(inverses), options.place());
+/// A copy on the GPU; none of no numbers.
+Buffer<float> copied(const BitOptions& options, std::span<const float> numbers) {
+  return numbers.empty() ? Buffer<float>() : cuda::to_device(numbers, options.place());
 }
 
 /// Of codes of up to 8 bits.
@@ -32,6 +21,12 @@ bool all_correct_at_once(const BitOptions& options) {
   const std::vector<float>& steps = options.requantise->scale;
   return std::all_of(steps.begin(), steps.end(),
                      [&](float step) { return corrects_at_once(step, last); });
+}
+
+/// Whether kernels of bit_aggregate make the result by themselves.
+bool finishes_in_registers(const BitOptions& options) {
+  if (options.output == BitOutput::columns) return false;
+  return options.output != BitOutput::rows || options.requantise->bits <= 8;
 }
 
 /// Of bytes in one range from 0 on.
@@ -53,18 +48,20 @@ std::string why_not_on_gpu(const BitProblem& problem) {
   return {};
 }
 
-bool finishes_in_registers(const BitOptions& options) {
-  if (options.output == BitOutput::columns) return false;
-  return options.output != BitOutput::rows || options.requantise->bits <= 8;
+std::string why_not_bytes(const BitProblem& problem) {
+  if (problem.options.b_bits > 8) return "more than 8 bits";
+  return why_not_on_gpu(problem);
 }
 
 CudaBits::CudaBits(const BitProblem& problem, bool finishes)
     : options_(problem.options),
-      lower_(ranges_on(options_, &quant::Affine::lower)),
-      step_(ranges_on(options_, &quant::Affine::scale)),
-      inverse_(inverses_on(options_)),
       quick_(all_correct_at_once(options_)),
       direct_(all_round_directly(options_)) {
+  if (options_.requantise) {
+    lower_ = copied(options_, options_.requantise->lower);
+    step_ = copied(options_, options_.requantise->scale);
+    inverse_ = copied(options_, inverses_of(options_.requantise->scale));
+  }
   if (options_.output != BitOutput::sums32 && !finishes) {
     sums_ = need_.add<std::int32_t>(checked_area(options_.rows, options_.cols));
   }
@@ -75,64 +72,72 @@ CudaBits::Sums CudaBits::sums_in(const BitOutputs& outputs, const WorkspaceView&
   return {sums_.in(workspace), options_.cols};
 }
 
-OwnCodes CudaBits::bytes_of_b(const BitInputs& inputs, const WorkspacePart<std::uint8_t>& spread,
-                              Stream stream, const WorkspaceView& workspace) const {
-  if (options_.b_bytes) return {inputs.b_bytes.data, nullptr, inputs.b_bytes.stride};
-  const BitRows planes{inputs.b.words, inputs.b.plane_words(), inputs.b.words_per_row,
-                       inputs.b.rows, inputs.b.bits};
-  const std::int64_t width = padded_bytes(options_.cols);
-  spread_rows(planes, width, spread.in(workspace), stream);
-  return {spread.in(workspace), nullptr, width};
-}
-
-BitResult CudaBits::result(const BitInputs& inputs, const BitOutputs& outputs) const {
+BitResult CudaBits::result(const BitInputs& inputs, const BitOutputs& outputs,
+                           const OwnCodes& own) const {
   BitResult result;
-  result.finish = make_finish(options_, inputs.epilogue, lower_.data(), step_.data());
+  result.finish = make_finish(options_, inputs.epilogue, lower_.data(), step_.data(), own);
   result.finish.inverse = inverse_.data();
   result.finish.quick = quick_;
   result.finish.direct = direct_;
   if (options_.requantise && result.finish.range_stride == 0) {
-    set_one_range(options_.requantise->lower[0], options_.requantise->scale[0], options_.own != 0,
-                  result.finish);
+    set_one_range(options_.requantise->lower[0], options_.requantise->scale[0], result.finish);
   }
-  if (options_.output == BitOutput::values) {
-    result.values = outputs.values.data;
-    result.stride = outputs.values.stride;
-    return result;
-  }
-  if (options_.output == BitOutput::bytes) {
-    result.kind = BitResultKind::bytes;
-    result.bytes = outputs.bytes.data;
-    result.stride = outputs.bytes.stride;
-    return result;
-  }
-  if (options_.output == BitOutput::sums32) {
-    result.kind = BitResultKind::sums;
-    result.sums = outputs.sums32.data;
-    result.stride = outputs.sums32.stride;
-    return result;
-  }
-  result.kind = options_.output == BitOutput::rows ? BitResultKind::rows : BitResultKind::columns;
   const auto& codes = outputs.codes;
   result.codes = {codes.words, codes.bits, codes.padded_rows, codes.words_per_row};
+  switch (options_.output) {
+    case BitOutput::values:
+      result.values = outputs.values.data;
+      result.stride = outputs.values.stride;
+      break;
+    case BitOutput::bytes:
+      result.kind = BitResultKind::bytes;
+      result.bytes = outputs.bytes.data;
+      result.stride = outputs.bytes.stride;
+      break;
+    case BitOutput::rows: result.kind = BitResultKind::rows; break;
+    case BitOutput::columns: result.kind = BitResultKind::columns; break;
+    default:
+      result.kind = BitResultKind::sums;
+      result.sums = outputs.sums32.data;
+      result.stride = outputs.sums32.stride;
+  }
   return result;
 }
 
 void CudaBits::finish(const BitInputs& inputs, const BitOutputs& outputs, Stream stream,
                       const WorkspaceView& workspace, const OwnCodes& own) const {
   if (options_.output == BitOutput::sums32) return;
-  FinishLaunch launch{sums_.in(workspace), options_.rows, options_.cols,
-                      make_finish(options_, inputs.epilogue, lower_.data(), step_.data())};
-  add_own(options_, own, launch.finish);
-  if (options_.output == BitOutput::values) {
-    return finish_values(launch, outputs.values.data, outputs.values.stride, stream);
+  finish_in_pass(sums_.in(workspace), options_.rows, options_.cols, result(inputs, outputs, own),
+                 stream);
+}
+
+CudaByteSums::CudaByteSums(const BitProblem& problem)
+    : CudaBits(problem, finishes_in_registers(problem.options)),
+      codes_(
+          need_.add<std::uint8_t>(options_.b_bytes ? 0 : checked_area(options_.depth, width()))) {}
+
+void CudaByteSums::run(const BitInputs& inputs, const BitOutputs& outputs, Stream stream,
+                       const WorkspaceView& workspace) const {
+  if (options_.cols == 0) return;
+  OwnCodes codes{inputs.b_bytes.data, nullptr, inputs.b_bytes.stride};
+  if (!options_.b_bytes) {
+    codes = {codes_.in(workspace), nullptr, width()};
+    spread_rows(rows_of(inputs.b), width(), codes_.in(workspace), stream);
   }
-  if (options_.output == BitOutput::bytes) {
-    return finish_bytes(launch, outputs.bytes.data, outputs.bytes.stride, stream);
+  AggregateResult out;
+  out.rows = out.all_rows = options_.rows;
+  out.cols = options_.cols;
+  if (finishes_in_registers(options_)) {
+    out.result = result(inputs, outputs, codes);
+    if (options_.output == BitOutput::rows) out.all_rows = outputs.codes.padded_rows;
+    return sum(inputs, codes, out, stream, workspace);
   }
-  const auto& codes = outputs.codes;
-  finish_codes(launch, {codes.words, codes.bits, codes.padded_rows, codes.words_per_row},
-               options_.output == BitOutput::rows, stream);
+  const Sums sums = sums_in(outputs, workspace);
+  out.result.kind = BitResultKind::sums;
+  out.result.sums = sums.data;
+  out.result.stride = sums.stride;
+  sum(inputs, codes, out, stream, workspace);
+  finish(inputs, outputs, stream, workspace, codes);
 }
 
 }  // namespace tessera::ops

@@ -2,12 +2,10 @@
 #include "ops/bits/cuda/cost.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-#include "ops/spmm/cuda/rows/cost.hpp"
-#include "ops/spmm/cuda/tall/cost.hpp"
-#include "ops/tuning.hpp"
+#include "ops/plan/tuning.hpp"
+#include "ops/spmm/parts.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -38,50 +36,59 @@ struct BitCoefficients {
   double edge_us;          ///< ... and per million edges
   double narrow_edge_us;   ///< the same where lanes have 8 columns
 
-  BitCoefficients scaled(DeviceRatio ratio) const {
-    BitCoefficients scaled = *this;
-    scaled.gather_bytes_per_us *= ratio.memory;
-    scaled.finish_us /= ratio.processors;
-    return scaled;
+  void scale(DeviceRatio ratio) {
+    gather_bytes_per_us *= ratio.memory;
+    finish_us /= ratio.processors;
   }
 };
 
-constexpr std::array<Fitted<BitCoefficients>, 1> coefficients = {
-    {{fitted_on_h200(
-          "2026-11-17",
-          "2048, 8192 and 16384 squared bits by 32 and 128 columns of 1, 2, 4 and 8 bits; sums "
-          "over "
-          "14 graphs of 3 thousand to 1.7 million vertices at 16 to 256 columns of 8 bits"),
-      {.launch_us = 2,
-       .start_us = 3,
-       .count_per_us = 3.5e7,
-       .tall_count_per_us = 4.8e7,
-       .pair_per_us = 6e6,
-       .byte_per_us = 4.95e6,
-       .pair_depth_us = 2.4e-3,
-       .pair_plane_us = 0.95e-3,
-       .byte_pair_depth_us = 2.2e-2,
-       .convert_us = 1.5,
-       .spread_us = 0.5,
-       .spread_pair_us = 0.9,
-       .gather_bytes_per_us = 7e6,
-       .window_share = 1.04,
-       .tall_start_us = 1,
-       .tall_32_share = 0.88,
-       .tall_64_share = 0.82,
-       .tall_128_share = 0.775,
-       .tall_wide_share = 0.81,
-       .finish_us = 0.22,
-       .rows_share = 1.08,
-       .rows_us = 0.8,
-       .edge_us = 1.2,
-       .narrow_edge_us = 0.8}}}};
+constexpr Fitted<BitCoefficients> coefficients = {
+    fitted_on_h200(
+        "2026-11-17",
+        "2048, 8192 and 16384 squared bits by 32 and 128 columns of 1, 2, 4 and 8 bits; sums over "
+        "14 graphs of 3 thousand to 1.7 million vertices at 16 to 256 columns of 8 bits"),
+    {.launch_us = 2,
+     .start_us = 3,
+     .count_per_us = 3.5e7,
+     .tall_count_per_us = 4.8e7,
+     .pair_per_us = 6e6,
+     .byte_per_us = 4.95e6,
+     .pair_depth_us = 2.4e-3,
+     .pair_plane_us = 0.95e-3,
+     .byte_pair_depth_us = 2.2e-2,
+     .convert_us = 1.5,
+     .spread_us = 0.5,
+     .spread_pair_us = 0.9,
+     .gather_bytes_per_us = 7e6,
+     .window_share = 1.04,
+     .tall_start_us = 1,
+     .tall_32_share = 0.88,
+     .tall_64_share = 0.82,
+     .tall_128_share = 0.775,
+     .tall_wide_share = 0.81,
+     .finish_us = 0.22,
+     .rows_share = 1.08,
+     .rows_us = 0.8,
+     .edge_us = 1.2,
+     .narrow_edge_us = 0.8}};
+
+struct Sizes {
+  explicit Sizes(const BitOptions& options)
+      : rows(static_cast<double>(options.rows)),
+        cols(static_cast<double>(options.cols)),
+        depth(static_cast<double>(options.depth)) {}
+
+  double blocks(double height, double width) const {
+    return std::ceil(rows / height) * std::ceil(cols / width);
+  }
+
+  double rows, cols, depth;
+};
 
 /// Products that the busiest processor has, of a depth in whole steps.
 double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& traits,
                double step = 1024) {
-  const double tiles = std::ceil(static_cast<double>(options.rows) / blocks.rows) *
-                       std::ceil(static_cast<double>(options.cols) / blocks.width);
+  const double tiles = Sizes(options).blocks(blocks.rows, blocks.width);
   const double tile = static_cast<double>(blocks.rows) * blocks.width;
   // Where there are too few blocks for all processors two may share K.
   const double parts = blocks.halves ? 2 : 1;
@@ -92,43 +99,43 @@ double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& 
 /// Planes to bytes, where planes come.
 double spread_us(const BitProblem& problem, const BitCoefficients& fit) {
   if (problem.options.b_bytes) return 0;
-  return fit.launch_us + fit.spread_us * 1e-6 * static_cast<double>(problem.options.depth) *
+  return fit.launch_us + fit.spread_us * 1e-6 * Sizes(problem.options).depth *
                              static_cast<double>(padded_bytes(problem.options.cols));
 }
 
 /// The result, which nothing overlaps at the end.
 double stored_us(const BitProblem& problem, const BitCoefficients& fit) {
+  const Sizes sizes(problem.options);
   const double bytes = gives_codes(problem.options.output) ? 1 : 4;
-  return bytes * static_cast<double>(problem.options.rows) *
-         static_cast<double>(problem.options.cols) / fit.gather_bytes_per_us;
+  return bytes * sizes.rows * sizes.cols / fit.gather_bytes_per_us;
 }
 
 /// What sums become in registers.
 double finished_us(const BitProblem& problem, const BitCoefficients& fit) {
   if (problem.options.output == BitOutput::sums32) return 0;
-  return fit.finish_us * 1e-6 * static_cast<double>(problem.options.rows) *
-         static_cast<double>(problem.options.cols);
+  const Sizes sizes(problem.options);
+  return fit.finish_us * 1e-6 * sizes.rows * sizes.cols;
 }
 
 }  // namespace
 
 double predict_planes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  const BitCoefficients fit = coefficients.on(traits);
   const double pairs = problem.options.a_bits * problem.options.b_bits;
   const double rate = blocks.rows > 64 ? fit.tall_count_per_us : fit.count_per_us;
   return fit.launch_us + fit.start_us + pairs * busiest(problem.options, blocks, traits) / rate;
 }
 
 double predict_bytes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients_for(coefficients, traits);
-  const double bytes =
-      static_cast<double>(problem.options.cols) * static_cast<double>(problem.options.depth);
+  const BitCoefficients fit = coefficients.on(traits);
+  const Sizes sizes(problem.options);
+  const double bytes = sizes.cols * sizes.depth;
   return 2 * fit.launch_us + fit.start_us + fit.convert_us * bytes * 1e-6 +
          busiest(problem.options, blocks, traits) / fit.byte_per_us;
 }
 
 double predict_pairs_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  const BitCoefficients fit = coefficients.on(traits);
   const double pairs = problem.options.a_bits * problem.options.b_bits;
   const auto depth = static_cast<double>(depth_of_a(problem.options));
   // Few blocks wait for their loads, many for the matrix units.
@@ -138,17 +145,15 @@ double predict_pairs_us(const BitProblem& problem, const DeviceTraits& traits) {
 }
 
 double predict_byte_pairs_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients_for(coefficients, traits);
-  const BitOptions& options = problem.options;
-  const double codes =
-      static_cast<double>(options.rows + options.cols) * static_cast<double>(options.depth);
-  const double blocks = std::ceil(static_cast<double>(options.rows) / 64) *
-                        std::ceil(static_cast<double>(options.cols) / 64);
+  const BitCoefficients fit = coefficients.on(traits);
+  const Sizes sizes(problem.options);
+  const double codes = (sizes.rows + sizes.cols) * sizes.depth;
+  const double blocks = sizes.blocks(64, 64);
   constexpr double blocks_of_processor = 4;
   const double waves =
       std::max(1.0, blocks / (blocks_of_processor * std::max(1, traits.processors)));
   return 3 * fit.launch_us + fit.start_us + fit.spread_pair_us * codes * 1e-6 +
-         waves * static_cast<double>(options.depth) * fit.byte_pair_depth_us;
+         waves * sizes.depth * fit.byte_pair_depth_us;
 }
 
 SpmmProblem as_features(const BitProblem& problem) {
@@ -162,7 +167,7 @@ SpmmProblem as_features(const BitProblem& problem) {
 
 double predict_bit_rows_us(const BitProblem& problem, const RowsPolicy& policy,
                            const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  const BitCoefficients fit = coefficients.on(traits);
   // Rows of few bytes come no faster than somewhat longer ones, and bytes take more instructions.
   const double edges = 1e-6 * static_cast<double>(problem.graph.num_edges());
   const double as_numbers =
@@ -173,13 +178,13 @@ double predict_bit_rows_us(const BitProblem& problem, const RowsPolicy& policy,
 }
 
 double predict_bit_lists_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  const BitCoefficients fit = coefficients.on(traits);
   return fit.launch_us + spread_us(problem, fit) + stored_us(problem, fit) +
          finished_us(problem, fit);
 }
 
 double predict_bit_wide_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  const BitCoefficients fit = coefficients.on(traits);
   const double gathered = static_cast<double>(problem.graph.num_edges()) *
                           (static_cast<double>(padded_bytes(problem.options.cols)) * 2 + 4);
   return fit.launch_us + 2 * spread_us(problem, fit) + gathered / fit.gather_bytes_per_us +
@@ -200,12 +205,12 @@ double windows_us(const BitProblem& problem, double share, std::int64_t cols,
 }  // namespace
 
 double predict_bit_windows_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  const BitCoefficients fit = coefficients.on(traits);
   return windows_us(problem, fit.window_share, problem.options.cols, fit, traits);
 }
 
 double predict_bit_tall_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients_for(coefficients, traits);
+  const BitCoefficients fit = coefficients.on(traits);
   const std::int64_t cols = problem.options.cols;
   const double share = cols <= 32    ? fit.tall_32_share
                        : cols <= 64  ? fit.tall_64_share

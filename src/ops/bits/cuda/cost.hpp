@@ -3,7 +3,7 @@
 
 #include "core/device_traits.hpp"
 #include "ops/bits/kernel.hpp"
-#include "ops/spmm/cuda/rows/policy.hpp"
+#include "ops/rows/policy.hpp"
 #include "ops/spmm/kernel.hpp"
 
 namespace tessera::ops {

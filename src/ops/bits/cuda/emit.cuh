@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "ops/bits/cuda/aggregate.hpp"
 #include "ops/bits/finish_many.hpp"
@@ -10,9 +11,10 @@
 namespace tessera::ops {
 
 /// Stores numbers, four at a time where they lie on a boundary.
-template <int count, class T, class Four, class NumberOf>
+template <int count, class T, class NumberOf>
 __device__ void store_numbers(T* to, std::int64_t stride, std::int64_t left, const void* base,
                               NumberOf&& number_of) {
+  using Four = std::conditional_t<std::is_same_v<T, float>, float4, int4>;
   if constexpr (count % 4 == 0) {
     if (stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(base) % 16 == 0 && left >= count) {
 #pragma unroll
@@ -33,15 +35,15 @@ __device__ void store_numbers(T* to, std::int64_t stride, std::int64_t left, con
 template <int count>
 __device__ void add_own_codes(const BitFinish& finish, std::int64_t row, std::int64_t column,
                               std::int64_t left, float (&values)[count]) {
-  if (count % 4 != 0 || finish.own_bytes == nullptr) {
+  if (count % 4 != 0 || finish.own_codes.bytes == nullptr) {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       if (i < left) values[i] = finish.with_own(row, column + i, values[i]);
     }
     return;
   }
-  const auto* const words =
-      reinterpret_cast<const std::uint32_t*>(finish.own_bytes + row * finish.own_stride + column);
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(
+      finish.own_codes.bytes + row * finish.own_codes.stride + column);
 #pragma unroll
   for (int i = 0; i < count; i += 4) {
     const std::uint32_t four = i < left ? __ldg(words + i / 4) : 0;
@@ -63,9 +65,8 @@ __device__ void finish_sums(const BitResult& result, std::int64_t row, std::int6
   for (std::uint32_t& code : codes) code = 0;
   if (left <= 0) return;
   if (result.kind == BitResultKind::sums) {
-    store_numbers<count, std::int32_t, int4>(
-        result.sums + row * result.stride + column, result.stride, left, result.sums,
-        [&](int i) { return static_cast<std::int32_t>(sums[i]); });
+    store_numbers<count>(result.sums + row * result.stride + column, result.stride, left,
+                         result.sums, [&](int i) { return static_cast<std::int32_t>(sums[i]); });
     return;
   }
   const BitFinish& finish = result.finish;
@@ -78,8 +79,8 @@ __device__ void finish_sums(const BitResult& result, std::int64_t row, std::int6
   if (finish.own != 0) add_own_codes(finish, row, column, left, values);
   finish_values(finish, finish.row(row), column_of, values);
   if (result.kind == BitResultKind::values) {
-    store_numbers<count, float, float4>(result.values + row * result.stride + column, result.stride,
-                                        left, result.values, [&](int i) { return values[i]; });
+    store_numbers<count>(result.values + row * result.stride + column, result.stride, left,
+                         result.values, [&](int i) { return values[i]; });
     return;
   }
   finish_codes(finish, column_of, values, codes);
@@ -165,6 +166,14 @@ __device__ inline std::uint32_t bytes_of(std::uint32_t first, std::uint32_t seco
   return __byte_perm(__byte_perm(first, second, 0x0040), __byte_perm(third, fourth, 0x0040),
                      0x5410);
 }
+/// Those of all codes.
+template <int count>
+__device__ void to_bytes(const std::uint32_t (&codes)[count], std::uint32_t (&bytes)[count / 4]) {
+#pragma unroll
+  for (int i = 0; i < count; i += 4) {
+    bytes[i / 4] = bytes_of(codes[i], codes[i + 1], codes[i + 2], codes[i + 3]);
+  }
+}
 
 /// A code of a sum that nothing else is done to; only its lowest byte counts.
 template <bool direct>
@@ -223,10 +232,7 @@ __device__ void emit(const AggregateResult& out, std::int64_t row, std::int64_t 
   finish_sums(out.result, row, column, left, sums, codes);
   if (!gives_codes(out.result)) return;
   std::uint32_t bytes[count / 4];
-#pragma unroll
-  for (int i = 0; i < count; i += 4) {
-    bytes[i / 4] = bytes_of(codes[i], codes[i + 1], codes[i + 2], codes[i + 3]);
-  }
+  to_bytes(codes, bytes);
   store_codes<lanes>(out, row, column, takes, bytes);
 }
 

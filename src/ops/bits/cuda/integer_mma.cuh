@@ -82,7 +82,7 @@ __device__ inline void wgmma_bytes(std::int32_t (&d)[count], const std::uint32_t
 }
 #undef TESSERA_HELD
 
-/// Waits until at most `pending` of the latest committed groups are under way.
+/// Waits until at most `pending` of the latest committed groups are in flight.
 template <int pending>
 __device__ inline void wgmma_wait_for() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");

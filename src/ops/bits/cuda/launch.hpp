@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "ops/bits/finish.hpp"
 #include "tessera/core/device.hpp"
 
 /// What kernels of bit products are given, by value.
@@ -17,6 +18,8 @@ struct BitRows {
   std::int64_t row_words = 0;
   std::int64_t rows = 0;
   int planes = 0;
+
+  friend bool operator==(const BitRows&, const BitRows&) = default;
 };
 
 /// Which parts of K the rows of a block have any bit in: parts[offsets[tile]] and so on. Without
@@ -32,7 +35,7 @@ struct BitProduct {
   BitRows b;
   BitIndex index;
   bool a_stays = false;  ///< A and its index are the plan's: nothing that runs before writes them
-  /// b as bytes in the order of `bytes.cuh`, where a kernel multiplies these.
+  /// b as bytes in the order of `bytes/kernel.cuh`, where a kernel multiplies these.
   const std::uint8_t* b_bytes = nullptr;
   /// Of an A in blocks: the first element of B's rows that 64 rows of A meet. Null: the first.
   const std::int32_t* block_starts = nullptr;
@@ -40,7 +43,33 @@ struct BitProduct {
   std::int64_t stride = 0;
 };
 
-struct BitResult;
+/// Packed codes: as quant::BitTensorView, of which the GPU's compiler needs no more.
+struct PackedCodes {
+  std::uint32_t* words = nullptr;
+  int bits = 1;
+  std::int64_t padded_rows = 0;
+  std::int64_t words_per_row = 0;
+};
+
+/// What a product makes of its sums by itself.
+enum class BitResultKind { values, rows, columns, bytes, sums };
+struct BitResult {
+  BitResultKind kind = BitResultKind::values;
+  BitFinish finish;
+  float* values = nullptr;  ///< one of these, or packed codes
+  std::uint8_t* bytes = nullptr;
+  std::int32_t* sums = nullptr;
+  std::int64_t stride = 0;  ///< of what is not packed
+  PackedCodes codes;        ///< along rows or columns
+};
+
+/// Makes of 32-bit sums, rows x cols without gaps, what `result` says: values, or codes.
+void finish_in_pass(const std::int32_t* sums, std::int64_t rows, std::int64_t cols,
+                    const BitResult& result, Stream stream);
+
+/// Row terms of A's codes, one or two for each row: see `BitOptions::terms_of_a`.
+void make_row_terms(const BitRows& codes, const float* row_scale, std::int64_t scale_stride,
+                    float* terms, int count, Stream stream);
 
 /// A compiled kernel of bit_gemm.
 struct BitFunction {
@@ -54,16 +83,12 @@ struct BitFunction {
   void (*launch_finished)(const BitProduct&, const BitResult&, Stream) = nullptr;
 };
 
-/// One plane on the left. Of 64 x 64 and 64 x 32.
-inline constexpr int num_planes_shapes = 2;
-extern const BitFunction planes_one[num_planes_shapes];   ///< one plane on the right
-extern const BitFunction planes_twin[num_planes_shapes];  ///< two
-extern const BitFunction planes_runs[num_planes_shapes];  ///< any number
-/// Of 128 x 128, for one plane on the right, two, any number.
+/// One plane on the left; one on the right, two, any number. Of 64 x 64 and 64 x 32.
+extern const BitFunction planes_functions[3][2];
+/// The same of 128 x 128.
 extern const BitFunction boxed_planes[3];
 /// Bytes on the right. Of 256 x 128 and 256 x 64.
-inline constexpr int num_bytes_shapes = 2;
-extern const BitFunction bytes_functions[num_bytes_shapes];
+extern const BitFunction bytes_functions[2];
 /// Any planes on both sides.
 extern const BitFunction pairs_function;
 /// Bytes on both sides: one plane each, whose words hold four of them.
