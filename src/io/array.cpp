@@ -102,18 +102,6 @@ void read_converted(ArrayReader& array, To* out) {
   }
 }
 
-template <class T>
-SharedArray<T> read_elements(ArrayReader& array) {
-  if (array.type() == type_name<T>()) {
-    const SharedArray<std::byte> bytes = array.bytes();
-    const auto owner = std::make_shared<const SharedArray<std::byte>>(bytes);
-    return {owner, reinterpret_cast<const T*>(bytes.data()), array.num_elements()};
-  }
-  Buffer<T> values(array.num_elements());
-  read_converted(array, values.data());
-  return values;
-}
-
 void require_dimensions(const ArrayReader& array, std::size_t dimensions) {
   if (array.shape().size() != dimensions) {
     array.reject(fmt::format("has {} dimensions instead of {}", array.shape().size(), dimensions));
@@ -161,8 +149,7 @@ std::int64_t array_bytes(const std::vector<std::int64_t>& shape, const ElementTy
   for (const std::int64_t extent : shape) {
     empty = empty || extent == 0;
     if (extent < 0 || (extent > 0 && __builtin_mul_overflow(bytes, extent, &bytes))) {
-      throw Error(ErrorCode::bad_data, "the shape is negative or overflows 63 bits", where,
-                  damaged_file_fix);
+      damaged(where, "the shape is negative or overflows 63 bits");
     }
   }
   return empty ? 0 : bytes;
@@ -190,26 +177,30 @@ void ArrayReader::reject(const std::string& problem) const {
 }
 
 template <class T>
+SharedArray<T> read_flat(ArrayReader& array) {
+  if (array.type() == type_name<T>()) return view_of<T>(array);
+  Buffer<T> values(array.num_elements());
+  read_converted(array, values.data());
+  return values;
+}
+
+template SharedArray<std::int32_t> read_flat(ArrayReader&);
+template SharedArray<std::int64_t> read_flat(ArrayReader&);
+
+template <class T>
 SharedArray<T> read_vector(ArrayReader& array) {
   require_dimensions(array, 1);
-  return read_elements<T>(array);
+  return read_flat<T>(array);
 }
 template SharedArray<std::int32_t> read_vector(ArrayReader&);
 template SharedArray<std::int64_t> read_vector(ArrayReader&);
 template SharedArray<float> read_vector(ArrayReader&);
 
-template <class T>
-SharedArray<T> read_flat(ArrayReader& array) {
-  return read_elements<T>(array);
-}
-template SharedArray<std::int32_t> read_flat(ArrayReader&);
-template SharedArray<std::int64_t> read_flat(ArrayReader&);
-
 std::int64_t read_integer(ArrayReader& array) {
   if (array.num_elements() != 1 || array.shape().size() > 1) {
     array.reject("must be a single number");
   }
-  return read_elements<std::int64_t>(array)[0];
+  return read_flat<std::int64_t>(array)[0];
 }
 
 std::shared_ptr<const Matrix<float>> read_matrix(ArrayReader& array) {

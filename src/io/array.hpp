@@ -86,15 +86,24 @@ class ArrayReader {
 /// all values fit, and any real one for floats; the rest is `bad_data`.
 template <class T>
 SharedArray<T> read_vector(ArrayReader& array);
-extern template SharedArray<std::int32_t> read_vector(ArrayReader&);
-extern template SharedArray<std::int64_t> read_vector(ArrayReader&);
-extern template SharedArray<float> read_vector(ArrayReader&);
 
 /// The same of any shape, row-major.
 template <class T>
 SharedArray<T> read_flat(ArrayReader& array);
-extern template SharedArray<std::int32_t> read_flat(ArrayReader&);
-extern template SharedArray<std::int64_t> read_flat(ArrayReader&);
+
+/// The bytes of an array whose type in the file is T.
+template <class T>
+SharedArray<T> view_of(ArrayReader& array) {
+  const auto owner = std::make_shared<const SharedArray<std::byte>>(array.bytes());
+  return {owner, reinterpret_cast<const T*>(owner->data()), array.num_elements()};
+}
+
+/// A vector whose type in the file must be T.
+template <class T>
+SharedArray<T> read_exact(ArrayReader& array, const char* problem) {
+  if (array.type() != type_name<T>() || array.shape().size() != 1) array.reject(problem);
+  return view_of<T>(array);
+}
 
 /// A single integer: no dimensions, or one element.
 std::int64_t read_integer(ArrayReader& array);

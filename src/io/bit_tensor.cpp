@@ -21,15 +21,6 @@ constexpr std::string_view lower_section = "quant_lower";
 constexpr std::string_view scale_section = "quant_scale";
 constexpr std::string_view classes_section = "quant_classes";
 
-SharedArray<std::uint32_t> read_words(ArrayReader& array) {
-  if (array.type() != type_name<std::uint32_t>() || array.shape().size() != 1) {
-    array.reject("is not a list of 32-bit words");
-  }
-  const SharedArray<std::byte> bytes = array.bytes();
-  const auto owner = std::make_shared<const SharedArray<std::byte>>(bytes);
-  return {owner, reinterpret_cast<const std::uint32_t*>(bytes.data()), bytes.size() / 4};
-}
-
 /// An array of exactly this many integers.
 template <std::size_t count>
 std::array<std::int64_t, count> read_integers(ArrayReader& array) {
@@ -59,7 +50,7 @@ class BitsReader {
       bits_.tensor.words_per_row = shape[4];
       has_shape_ = true;
     } else if (section.name == words_section) {
-      bits_.tensor.words = read_words(array);
+      bits_.tensor.words = read_exact<std::uint32_t>(array, "is not a list of 32-bit words");
     } else if (section.name == form_section) {
       const auto form = read_integers<4>(array);
       affine_.bits = checked_small(form[0], quant::max_bits, array, "bits");
@@ -88,7 +79,7 @@ class BitsReader {
       bits_.tensor.validate();
       if (has_affine_) check_affine();
     } catch (const Error& error) {
-      throw Error(ErrorCode::bad_data, error.what(), path, damaged_file_fix);
+      damaged(path, error.what());
     }
     if (has_affine_) bits_.affine = std::move(affine_);
     return std::move(bits_);

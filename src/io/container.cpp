@@ -72,7 +72,7 @@ void take_section(const Section& section, ArrayReader& array, OwnParts& own, Dat
 
 Graph build_graph(const OwnParts& own, const SharedArray<float>& values, const InputFile& file) {
   if (own.num_cols < 0 || own.row_offsets.empty()) {
-    throw Error(ErrorCode::bad_data, "holds no graph", file.path(), damaged_file_fix);
+    damaged(file.path(), "holds no graph");
   }
   const VertexId rows = checked_vertex_count(own.row_offsets.size() - 1, file.size(),
                                              file.path() + ": section 'row_offsets'");

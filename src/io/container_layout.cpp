@@ -30,18 +30,12 @@ constexpr std::int64_t round_up(std::int64_t offset) {
   return (offset + alignment - 1) / alignment * alignment;
 }
 
-[[noreturn]] void damaged(const InputFile& file, const std::string& problem) {
-  throw Error(ErrorCode::bad_data, problem, file.path(), damaged_file_fix);
-}
-
 std::string encode_entry(const Section& section) {
   std::string entry;
-  put_little_endian(entry, static_cast<std::uint16_t>(section.name.size()));
-  put_little_endian(entry, static_cast<std::uint8_t>(section.type.size()));
-  put_little_endian(entry, static_cast<std::uint8_t>(section.shape.size()));
-  put_little_endian(entry, section.crc);
-  put_little_endian(entry, section.offset);
-  put_little_endian(entry, section.bytes);
+  put_little_endian(entry, static_cast<std::uint16_t>(section.name.size()),
+                    static_cast<std::uint8_t>(section.type.size()),
+                    static_cast<std::uint8_t>(section.shape.size()), section.crc, section.offset,
+                    section.bytes);
   for (const std::int64_t extent : section.shape) put_little_endian(entry, extent);
   entry += section.type + section.name;
   entry.resize((entry.size() + entry_alignment - 1) / entry_alignment * entry_alignment);
@@ -78,7 +72,7 @@ class TableReader {
     section.type = text(type_length);
     section.name = text(name_length);
     while ((before - rest_.size()) % entry_alignment != 0) {
-      if (number<std::uint8_t>() != 0) damaged(file_, "the table of sections is malformed");
+      if (number<std::uint8_t>() != 0) damaged(file_.path(), "the table of sections is malformed");
     }
     return section;
   }
@@ -86,7 +80,7 @@ class TableReader {
 
  private:
   std::span<const std::byte> take(std::size_t length) {
-    if (length > rest_.size()) damaged(file_, "the table of sections ends early");
+    if (length > rest_.size()) damaged(file_.path(), "the table of sections ends early");
     const auto taken = rest_.first(length);
     rest_ = rest_.subspan(length);
     return taken;
@@ -129,12 +123,12 @@ FixedHeader check_fixed_header(const InputFile& file, std::span<const std::byte>
       get_little_endian<std::uint32_t>(header, 12), get_little_endian<std::int64_t>(header, 16),
       get_little_endian<std::int64_t>(header, 24), get_little_endian<std::uint32_t>(header, 32)};
   if (fixed.file_bytes != file.size()) {
-    damaged(file,
+    damaged(file.path(),
             fmt::format("has {} bytes, but its header says {}", file.size(), fixed.file_bytes));
   }
   if (fixed.table_bytes < 0 ||
       fixed.table_bytes > file.size() - static_cast<std::int64_t>(header_bytes)) {
-    damaged(file, "the table of sections lies outside the file");
+    damaged(file.path(), "the table of sections lies outside the file");
   }
   return fixed;
 }
@@ -144,7 +138,8 @@ void check_zero(const InputFile& file, std::int64_t begin, std::int64_t end) {
   const auto bytes = std::span(gap).first(static_cast<std::size_t>(end - begin));
   file.read(begin, bytes);
   if (std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{}; })) {
-    damaged(file, fmt::format("the bytes between sections, from {} on, are not zero", begin));
+    damaged(file.path(),
+            fmt::format("the bytes between sections, from {} on, are not zero", begin));
   }
 }
 
@@ -154,21 +149,20 @@ void check_sections(const InputFile& file, const std::vector<Section>& sections,
   std::int64_t end = static_cast<std::int64_t>(header_bytes) + table_bytes;
   for (const Section& section : sections) {
     const std::string where = file.path() + ": section '" + section.name + "'";
-    if (!names.insert(section.name).second) damaged(file, "two sections have one name");
+    if (!names.insert(section.name).second) damaged(file.path(), "two sections have one name");
     const ElementType type = parse_element_type(section.type, where);
     if (section.offset != round_up(end) || section.offset > file.size() || section.bytes < 0 ||
         section.bytes > file.size() - section.offset) {
-      throw Error(ErrorCode::bad_data, "is not where it must be", where, damaged_file_fix);
+      damaged(where, "is not where it must be");
     }
     if (array_bytes(section.shape, type, where) != section.bytes ||
         type.native_name() != section.type) {
-      throw Error(ErrorCode::bad_data, "type, shape and length do not fit together", where,
-                  damaged_file_fix);
+      damaged(where, "type, shape and length do not fit together");
     }
     check_zero(file, end, section.offset);
     end = section.offset + section.bytes;
   }
-  if (end != file.size()) damaged(file, "goes on after its last section");
+  if (end != file.size()) damaged(file.path(), "goes on after its last section");
 }
 
 }  // namespace
@@ -190,14 +184,13 @@ std::string encode_container_header(const std::vector<Section>& sections) {
   }
   const std::string table = encode_table(sections);
   std::string checked;
-  put_little_endian(checked, end_of(sections, std::ssize(table)));
-  put_little_endian(checked, static_cast<std::int64_t>(table.size()));
-  put_little_endian(checked, static_cast<std::uint32_t>(sections.size()));
+  put_little_endian(checked, end_of(sections, std::ssize(table)),
+                    static_cast<std::int64_t>(table.size()),
+                    static_cast<std::uint32_t>(sections.size()));
   checked.resize(header_bytes - checked_from);
   checked += table;
   std::string header(container_magic);
-  put_little_endian(header, container_version);
-  put_little_endian(header, Crc32(bytes_of(checked)).value());
+  put_little_endian(header, container_version, Crc32(bytes_of(checked)).value());
   return header + checked;
 }
 
@@ -210,7 +203,7 @@ bool begins_as_container(const InputFile& file) {
 
 std::vector<Section> read_container_header(const InputFile& file) {
   if (file.size() < static_cast<std::int64_t>(header_bytes)) {
-    damaged(file, "is too short for a container");
+    damaged(file.path(), "is too short for a container");
   }
   std::byte header[header_bytes];
   file.read(0, header);
@@ -219,17 +212,17 @@ std::vector<Section> read_container_header(const InputFile& file) {
   file.read(header_bytes, table.span());
   Crc32 crc{std::span(header).subspan(checked_from)};
   crc.add(table.span());
-  if (crc.value() != fixed.crc) damaged(file, "the checksum of the header does not match");
+  if (crc.value() != fixed.crc) damaged(file.path(), "the checksum of the header does not match");
   if (std::any_of(header + reserved_from, header + header_bytes,
                   [](std::byte b) { return b != std::byte{}; })) {
-    damaged(file, "reserved bytes of the header are not zero");
+    damaged(file.path(), "reserved bytes of the header are not zero");
   }
   std::vector<Section> sections;
   TableReader reader(file, table.span());
   while (!reader.at_end()) sections.push_back(reader.next());
   if (sections.size() != fixed.sections) {
-    damaged(file, fmt::format("lists {} sections, but its header says {}", sections.size(),
-                              fixed.sections));
+    damaged(file.path(), fmt::format("lists {} sections, but its header says {}", sections.size(),
+                                     fixed.sections));
   }
   check_sections(file, sections, fixed.table_bytes);
   return sections;

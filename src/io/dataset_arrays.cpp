@@ -70,10 +70,6 @@ std::optional<ExtraArray> unless_empty(const SharedArray<T>& values) {
   return stored(values);
 }
 
-const SparseFeatures* sparse_features(const Dataset& dataset) {
-  return std::get_if<SparseFeatures>(&dataset.features);
-}
-
 /// The value of every stored feature, also where they are all 1 or have scales.
 SharedArray<float> feature_values(const SparseFeatures& features) {
   if (features.has_values() && !features.has_row_scale() && !features.has_col_scale()) {
@@ -89,16 +85,19 @@ SharedArray<float> feature_values(const SparseFeatures& features) {
   return values;
 }
 
+/// What `part` makes of sparse features, where the data set has them.
+template <class Part>
+std::optional<ExtraArray> of_sparse(const Dataset& dataset, Part&& part) {
+  const auto* const features = std::get_if<SparseFeatures>(&dataset.features);
+  if (features == nullptr) return {};
+  return stored(part(*features));
+}
+
 using NameArrays = DatasetParts::NameArrays;
 
 template <NameArrays DatasetParts::*Place>
 void take_name_bytes(DatasetParts& parts, ArrayReader& array) {
-  if (array.type() != type_name<std::uint8_t>() || array.shape().size() != 1) {
-    array.reject("must be bytes in one dimension");
-  }
-  const auto owner = std::make_shared<const SharedArray<std::byte>>(array.bytes());
-  (parts.*Place).bytes = {owner, reinterpret_cast<const std::uint8_t*>(owner->data()),
-                          owner->size()};
+  (parts.*Place).bytes = read_exact<std::uint8_t>(array, "must be bytes in one dimension");
 }
 
 template <NameArrays DatasetParts::*Place>
@@ -168,24 +167,14 @@ const ArrayKind kinds[] = {
        return stored(*dense);
      }},
     {"x_indptr", take_vector<&DatasetParts::feature_offsets>,
-     [](const Dataset& d) -> std::optional<ExtraArray> {
-       if (sparse_features(d) == nullptr) return {};
-       return stored(sparse_features(d)->row_offsets());
-     }},
+     [](const Dataset& d) { return of_sparse(d, [](const Graph& f) { return f.row_offsets(); }); }},
     {"x_indices", take_vector<&DatasetParts::feature_indices>,
-     [](const Dataset& d) -> std::optional<ExtraArray> {
-       if (sparse_features(d) == nullptr) return {};
-       return stored(sparse_features(d)->col_indices());
-     }},
+     [](const Dataset& d) { return of_sparse(d, [](const Graph& f) { return f.col_indices(); }); }},
     {"x_data", take_vector<&DatasetParts::feature_values>,
-     [](const Dataset& d) -> std::optional<ExtraArray> {
-       if (sparse_features(d) == nullptr) return {};
-       return stored(feature_values(*sparse_features(d)));
-     }},
+     [](const Dataset& d) { return of_sparse(d, feature_values); }},
     {"x_dim", [](DatasetParts& p, ArrayReader& a) { p.feature_width = read_integer(a); },
-     [](const Dataset& d) -> std::optional<ExtraArray> {
-       if (sparse_features(d) == nullptr) return {};
-       return stored(std::int64_t{sparse_features(d)->num_cols()});
+     [](const Dataset& d) {
+       return of_sparse(d, [](const Graph& f) { return std::int64_t{f.num_cols()}; });
      }},
     {"y", take_labels, give_labels},
     {"train_idx", take_dataset_vector<&Dataset::train>, give_only_split<&Dataset::train>},
@@ -233,9 +222,7 @@ void require_offsets(const SharedArray<EdgeOffset>& offsets, std::int64_t entrie
           },
           [](bool a, bool b) { return a && b; });
   if (!rising) {
-    throw Error(ErrorCode::bad_data,
-                fmt::format("does not rise from 0 to {}, the number of features", entries),
-                "x_indptr", damaged_file_fix);
+    damaged("x_indptr", fmt::format("does not rise from 0 to {}, the number of features", entries));
   }
 }
 
@@ -256,13 +243,8 @@ bool rows_are_sorted(const SharedArray<EdgeOffset>& offsets, const SharedArray<V
 /// SciPy does not keep the columns of a row in order; a Graph does.
 Graph sorted_features(VertexId rows, VertexId width, const DatasetParts& parts,
                       const ReadOptions& options) {
-  Buffer<VertexId> row_of(parts.feature_indices.size());
-  parallel_for(rows, grain, [&](std::int64_t row) {
-    std::fill(row_of.begin() + parts.feature_offsets[row],
-              row_of.begin() + parts.feature_offsets[row + 1], static_cast<VertexId>(row));
-  });
-  return from_coo(rows, width, row_of.span(), parts.feature_indices, parts.feature_values,
-                  {options.duplicates, false, {}});
+  return from_coo(rows, width, row_of_every_entry(parts.feature_offsets), parts.feature_indices,
+                  parts.feature_values, {options.duplicates, false, {}});
 }
 
 bool has_sparse_features(const DatasetParts& parts) {
@@ -282,19 +264,13 @@ SparseFeatures assemble_features(const DatasetParts& parts, VertexId vertices,
     throw Error(ErrorCode::bad_data, "features are given twice, dense and sparse", "x, x_indptr",
                 "keep one of the two");
   }
-  if (parts.feature_width > most_vertices(parts.file_bytes)) {
-    throw Error(ErrorCode::bad_data,
-                fmt::format("{} features, but a file of this size may claim 0 to {}",
-                            parts.feature_width, most_vertices(parts.file_bytes)),
-                "x_dim", damaged_file_fix);
-  }
+  const VertexId width = checked_count(parts.feature_width, "features", parts.file_bytes, "x_dim");
   if (parts.feature_offsets.size() != std::int64_t{vertices} + 1) {
     throw Error(
         ErrorCode::bad_data,
         fmt::format("has {} entries for {} vertices", parts.feature_offsets.size(), vertices),
         "x_indptr", "it must have one more than there are vertices");
   }
-  const auto width = static_cast<VertexId>(parts.feature_width);
   require_offsets(parts.feature_offsets, parts.feature_indices.size());
   if (!rows_are_sorted(parts.feature_offsets, parts.feature_indices)) {
     return sorted_features(vertices, width, parts, options);
@@ -366,6 +342,15 @@ std::vector<std::pair<std::string, ExtraArray>> extras_to_write(const Dataset& d
   return {dataset.extras.begin(), dataset.extras.end()};
 }
 
+SharedArray<VertexId> row_of_every_entry(const SharedArray<EdgeOffset>& offsets) {
+  Buffer<VertexId> rows(offsets.back());
+  parallel_for(offsets.size() - 1, 1 << 12, [&](std::int64_t row) {
+    std::fill(rows.begin() + offsets[row], rows.begin() + offsets[row + 1],
+              static_cast<VertexId>(row));
+  });
+  return rows;
+}
+
 std::int64_t most_vertices(std::int64_t file_bytes) noexcept {
   constexpr std::int64_t most_bytes = 1 << 24;
   constexpr std::int64_t per_byte = 1024;
@@ -374,13 +359,12 @@ std::int64_t most_vertices(std::int64_t file_bytes) noexcept {
       std::max(vertices_always_fine, std::min(file_bytes, most_bytes) * per_byte));
 }
 
-VertexId checked_vertex_count(std::int64_t count, std::int64_t file_bytes,
-                              const std::string& where) {
+VertexId checked_count(std::int64_t count, const char* items, std::int64_t file_bytes,
+                       const std::string& where) {
   const std::int64_t limit = most_vertices(file_bytes);
   if (count < 0 || count > limit) {
-    throw Error(ErrorCode::bad_data,
-                fmt::format("{} vertices, but a file of this size may claim 0 to {}", count, limit),
-                where, damaged_file_fix);
+    damaged(where,
+            fmt::format("{} {}, but a file of this size may claim 0 to {}", count, items, limit));
   }
   return static_cast<VertexId>(count);
 }

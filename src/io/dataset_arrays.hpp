@@ -69,10 +69,17 @@ inline std::int64_t vertices_always_fine = 1 << 24;
 /// How many vertices a file of so many bytes may claim.
 std::int64_t most_vertices(std::int64_t file_bytes) noexcept;
 
-/// Turns a count read from a file into a number of rows or columns. Row offsets are allocated from
-/// it, so what no file of `file_bytes` has reason to claim is `bad_data`.
-VertexId checked_vertex_count(std::int64_t count, std::int64_t file_bytes,
-                              const std::string& where);
+/// Turns a count of `items` read from a file into a number of rows or columns. Row offsets are
+/// allocated from it, so what no file of `file_bytes` has reason to claim is `bad_data`.
+VertexId checked_count(std::int64_t count, const char* items, std::int64_t file_bytes,
+                       const std::string& where);
+inline VertexId checked_vertex_count(std::int64_t count, std::int64_t file_bytes,
+                                     const std::string& where) {
+  return checked_count(count, "vertices", file_bytes, where);
+}
+
+/// The row of every entry of compressed rows.
+SharedArray<VertexId> row_of_every_entry(const SharedArray<EdgeOffset>& offsets);
 
 [[noreturn]] void rethrow_with_file(const Error& error, const std::string& path);
 

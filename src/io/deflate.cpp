@@ -122,8 +122,7 @@ Inflater::Step Inflater::advance(std::span<const std::byte> in, std::span<std::b
     if (result == Z_MEM_ERROR) out_of_memory(where_);
     if (result != Z_OK && result != Z_BUF_ERROR) {
       const char* const reason = stream.msg != nullptr ? stream.msg : "not a deflate stream";
-      throw Error(ErrorCode::bad_data, std::string("cannot be unpacked: ") + reason, where_,
-                  damaged_file_fix);
+      damaged(where_, std::string("cannot be unpacked: ") + reason);
     }
     if (taken == 0 && given == 0) return step;
   }
@@ -152,39 +151,12 @@ bool looks_gzipped(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= 2 && bytes[0] == std::byte{0x1F} && bytes[1] == std::byte{0x8B};
 }
 
-Buffer<std::byte> gunzip(std::span<const std::byte> packed, const std::string& where) {
-  constexpr std::int64_t first_room = 1 << 16;
-  Inflater inflater(DeflateFormat::gzip, where);
-  Buffer<std::byte> text(std::max(first_room, 4 * static_cast<std::int64_t>(packed.size())));
-  std::int64_t used = 0;
-  const auto is_padding = [&] {
-    return std::all_of(packed.begin(), packed.end(), [](std::byte b) { return b == std::byte{}; });
-  };
-  for (;;) {
-    const auto step = inflater.advance(packed, text.span().subspan(static_cast<std::size_t>(used)));
-    packed = packed.subspan(step.consumed);
-    used += static_cast<std::int64_t>(step.produced);
-    if (step.finished) {
-      if (is_padding()) break;
-      inflater.restart();
-    } else if (used == text.size()) {
-      Buffer<std::byte> larger(2 * text.size());
-      std::memcpy(larger.data(), text.data(), static_cast<std::size_t>(used));
-      text = std::move(larger);
-    } else if (packed.empty()) {
-      throw Error(ErrorCode::bad_data, "the gzip stream ends early", where, damaged_file_fix);
-    }
-  }
-  return copy_of(text.span().first(static_cast<std::size_t>(used)));
-}
-
 std::vector<Buffer<std::byte>> gzip(std::span<const std::span<const std::byte>> parts) {
   Deflated packed = deflate(parts);
   // Magic, deflate, no flags, no time, no particular level, unknown system.
   const std::string header("\x1F\x8B\x08\0\0\0\0\0\0\xFF", 10);
   std::string trailer;
-  put_little_endian(trailer, packed.crc);
-  put_little_endian(trailer, static_cast<std::uint32_t>(packed.raw_size));
+  put_little_endian(trailer, packed.crc, static_cast<std::uint32_t>(packed.raw_size));
   packed.pieces.insert(packed.pieces.begin(), copy_of(bytes_of(header)));
   packed.pieces.push_back(copy_of(bytes_of(trailer)));
   return std::move(packed.pieces);

@@ -53,9 +53,6 @@ struct Deflated {
 /// result is the same for any number of them.
 Deflated deflate(std::span<const std::span<const std::byte>> parts);
 
-/// Undoes gzip, all members. Memory grows with the bytes that come out, not with what is claimed.
-Buffer<std::byte> gunzip(std::span<const std::byte> packed, const std::string& where);
-
 /// A gzip file of the parts, one after the other; in pieces.
 std::vector<Buffer<std::byte>> gzip(std::span<const std::span<const std::byte>> parts);
 

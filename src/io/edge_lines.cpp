@@ -2,7 +2,6 @@
 #include "io/edge_lines.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -38,8 +37,7 @@ const char* NumberedVertices::read(const char* at, const char* end, const FieldS
         zero ? "use --base 0" : "use --ids names where ids are not numbers of vertices"};
   }
   if (number - base > limit && known) {
-    throw LineProblem{at, fmt::format("vertex {} is not within {} to {}", number, base, limit),
-                      damaged_file_fix};
+    throw LineProblem{at, fmt::format("vertex {} is not within {} to {}", number, base, limit)};
   }
   if (number - base > limit) {
     throw LineProblem{
@@ -87,10 +85,7 @@ const char* EdgeLines::read_weight(const char* at, const char* end, std::string&
     }
     weight = *value;
   }
-  if (nonfinite_ == Nonfinite::reject && !std::isfinite(weight)) {
-    throw LineProblem{at, "has a weight that is not finite",
-                      "give finite weights, or use --nonfinite allow"};
-  }
+  require_finite(weight, at, "weight", nonfinite_);
   return stop;
 }
 

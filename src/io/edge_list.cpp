@@ -19,20 +19,30 @@
 namespace tessera::io {
 namespace {
 
-std::string_view first_block(TextSource& source, std::int64_t& offset) {
-  const auto block = source.next();
-  if (!block) throw Error(ErrorCode::bad_data, "is empty", source.path(), damaged_file_fix);
-  offset = block->offset;
-  return block->text;
-}
+/// An edge list whose first block has been looked at.
+struct EdgeList {
+  TextSource source;
+  TextBlock head;
+  EdgeListLayout layout;
+  std::int64_t begin = 0;  ///< of the first edge
 
-std::unique_ptr<NameIndex> collect_names(TextSource& source, std::int64_t begin,
-                                         const EdgeLines& lines, const Progress& progress) {
+  EdgeList(const std::string& path, const EdgeListOptions& options) : source(path) {
+    const auto block = source.next();
+    if (!block) damaged(path, "is empty");
+    head = *block;
+    find_layout(options);
+  }
+  void find_layout(const EdgeListOptions& options) {
+    layout = find_edge_list_layout(head.text, options, source.path());
+    begin = head.offset + layout.table.begin;
+  }
+};
+
+std::unique_ptr<NameIndex> collect_names(EdgeList& list, const ReadOptions& options) {
   auto names = std::make_unique<NameIndex>();
-  for_each_chunk(
-      source, begin, "reading ids", progress, [](std::int64_t) {},
-      [&](std::int64_t, const TextChunk& chunk) { lines.collect(chunk, *names); },
-      [](std::int64_t) {});
+  const EdgeLines lines(list.layout, options.nonfinite);
+  for_each_chunk(list.source, list.begin, "reading ids", options.progress,
+                 [&](std::int64_t, const TextChunk& chunk) { lines.collect(chunk, *names); });
   names->number_all();
   return names;
 }
@@ -41,15 +51,24 @@ std::string in_quotes(const Names& names, VertexId vertex) {
   return fmt::format("'{}'", names[vertex].substr(0, 40));
 }
 
-/// What the two ways of naming vertices have in common: `parse` puts the edges of a chunk into a
-/// list, `name` says what the text calls a vertex.
-template <class Name, class Parse>
-Graph build(TextSource& source, std::int64_t begin, std::int64_t vertices, bool weighted,
-            std::int64_t& entries, const ReadOptions& options, Name&& name, Parse&& parse) {
-  const auto keep_count = [&](std::int64_t count) { entries = count; };
-  return build_from_text(
-      source, {begin, vertices, vertices, weighted, 0, "target", "source", name, parse, keep_count},
-      options);
+/// Reads the edges into a data set of `num_vertices`, or of as many as the highest says where that
+/// is -1. `vertices_of(chunk)` reads ids, and `name` says what the text calls a vertex. Returns how
+/// many edges were dropped.
+template <class VerticesOf, class Name>
+std::int64_t read_edges(EdgeList& list, std::int64_t num_vertices, VerticesOf&& vertices_of,
+                        Name&& name, const ReadOptions& options, Dataset& dataset) {
+  const EdgeLines lines(list.layout, options.nonfinite);
+  std::atomic<std::int64_t> dropped = 0;
+  const auto parse = [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
+    dropped += lines.parse(chunk, vertices_of(chunk), with_values, out);
+  };
+  const auto keep_count = [&](std::int64_t count) { dataset.edges_stored = count; };
+  dataset.name = stem_of(list.source.path());
+  dataset.graph = build_from_text(list.source,
+                                  {list.begin, num_vertices, num_vertices, list.layout.weight >= 0,
+                                   0, "target", "source", name, parse, keep_count},
+                                  options);
+  return dropped / times_read;
 }
 
 /// What was guessed about the text, as no option says it.
@@ -98,32 +117,22 @@ bool is_header(const EdgeListLayout& layout, const NameIndex& ids) {
 
 Dataset read_with_nodes(const std::string& path, const ReadOptions& options) {
   NodeTable table = read_node_table(options);
-  TextSource source(path);
-  std::int64_t begin = 0;
-  const std::string_view head = first_block(source, begin);
   EdgeListOptions by_name = options.edges;
   by_name.ids = IdKind::names;  // They are looked up as texts, whatever they are.
-  EdgeListLayout layout = find_edge_list_layout(head, by_name, path);
-  if (!options.edges.header && layout.table.sample.size() > 1 && is_header(layout, *table.ids)) {
+  EdgeList list(path, by_name);
+  if (!options.edges.header && list.layout.table.sample.size() > 1 &&
+      is_header(list.layout, *table.ids)) {
     by_name.header = true;
-    layout = find_edge_list_layout(head, by_name, path);
+    list.find_layout(by_name);
   }
-  begin += layout.table.begin;
-  const EdgeLines lines(layout, options.nonfinite);
   const NamedVertices vertices{*table.ids, options.nodes.path,
                                options.nodes.unknown == UnknownIds::drop};
   Dataset dataset = std::move(table.dataset);
-  dataset.name = stem_of(path);
-  std::atomic<std::int64_t> dropped = 0;
-  dataset.graph = build(
-      source, begin, table.ids->size(), layout.weight >= 0, dataset.edges_stored, options,
-      [&](VertexId vertex) { return in_quotes(dataset.vertex_names, vertex); },
-      [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
-        dropped += lines.parse(chunk, vertices, with_values, out);
-      });
+  const std::int64_t dropped = read_edges(
+      list, table.ids->size(), [&](const TextChunk&) { return vertices; },
+      [&](VertexId vertex) { return in_quotes(dataset.vertex_names, vertex); }, options, dataset);
   by_name.header = options.edges.header;
-  note_layout(layout, by_name, dataset);
-  dropped = dropped / times_read;
+  note_layout(list.layout, by_name, dataset);
   if (dropped > 0) {
     dataset.notes.push_back(fmt::format("{} dropped, as an end is not in the table of vertices",
                                         counted(dropped, "edge was", "edges were")));
@@ -137,64 +146,50 @@ Dataset read_with_nodes(const std::string& path, const ReadOptions& options) {
 
 Dataset read_numbered_edges(const std::string& path, VertexId vertices,
                             const ReadOptions& options) {
-  TextSource source(path);
-  std::int64_t begin = 0;
-  const std::string_view head = first_block(source, begin);
   EdgeListOptions two_columns = options.edges;
   two_columns.header = false;
   two_columns.ids = IdKind::numbers;
   two_columns.weight = "none";
-  const EdgeListLayout layout = find_edge_list_layout(head, two_columns, path);
-  begin += layout.table.begin;
-  const EdgeLines lines(layout, options.nonfinite);
-  const NumberedVertices ids{0, std::int64_t{vertices} - 1, true};
+  EdgeList list(path, two_columns);
   Dataset dataset;
-  dataset.name = stem_of(path);
-  dataset.graph = build(
-      source, begin, vertices, false, dataset.edges_stored, options,
-      [](VertexId vertex) { return std::to_string(vertex); },
-      [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
-        lines.parse(chunk, ids, with_values, out);
-      });
+  read_edges(
+      list, vertices,
+      [&](const TextChunk&) {
+        return NumberedVertices{0, std::int64_t{vertices} - 1, true};
+      },
+      [](VertexId vertex) { return std::to_string(vertex); }, options, dataset);
   return dataset;
 }
 
 Dataset read_edge_list(const std::string& path, const ReadOptions& options) {
   if (!options.nodes.path.empty()) return read_with_nodes(path, options);
-  TextSource source(path);
-  std::int64_t begin = 0;
-  const std::string_view head = first_block(source, begin);
-  const EdgeListLayout layout = find_edge_list_layout(head, options.edges, path);
-  if (layout.prose && options.format.empty()) {
+  EdgeList list(path, options.edges);
+  if (list.layout.prose && options.format.empty()) {
     throw Error(ErrorCode::unsupported, "is a text of words, and nothing says that they are edges",
                 path, "give --ids names where the words are ids of vertices, or --format NAME");
   }
-  begin += layout.table.begin;
-  const EdgeLines lines(layout, options.nonfinite);
   Dataset dataset;
-  dataset.name = stem_of(path);
-  const bool weighted = layout.weight >= 0;
-  if (layout.names) {
-    const auto index = collect_names(source, begin, lines, options.progress);
+  if (list.layout.names) {
+    const auto index = collect_names(list, options);
     dataset.vertex_names = index->names();
-    const NamedVertices vertices{*index, path, false};
-    dataset.graph = build(
-        source, begin, index->size(), weighted, dataset.edges_stored, options,
-        [&](VertexId vertex) { return in_quotes(dataset.vertex_names, vertex); },
-        [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
-          lines.parse(chunk, vertices, with_values, out);
-        });
+    read_edges(
+        list, index->size(),
+        [&](const TextChunk&) {
+          return NamedVertices{*index, path, false};
+        },
+        [&](VertexId vertex) { return in_quotes(dataset.vertex_names, vertex); }, options, dataset);
   } else {
-    dataset.graph = build(
-        source, begin, -1, weighted, dataset.edges_stored, options,
-        [&](VertexId vertex) { return std::to_string(std::int64_t{vertex} + options.edges.base); },
-        [&](const TextChunk& chunk, bool with_values, std::vector<Entry>& out) {
-          const NumberedVertices vertices{options.edges.base, most_vertices(chunk.text_bytes) - 1};
-          lines.parse(chunk, vertices, with_values, out);
-        });
+    const int base = options.edges.base;
+    read_edges(
+        list, -1,
+        [&](const TextChunk& chunk) {
+          return NumberedVertices{base, most_vertices(chunk.text_bytes) - 1};
+        },
+        [&](VertexId vertex) { return std::to_string(std::int64_t{vertex} + base); }, options,
+        dataset);
   }
-  note_layout(layout, options.edges, dataset);
-  if (!layout.names) note_unused_zero(options.edges, dataset);
+  note_layout(list.layout, options.edges, dataset);
+  if (!list.layout.names) note_unused_zero(options.edges, dataset);
   note_merged_edges(dataset.edges_stored, options.duplicates, dataset);
   dataset.validate(options.nonfinite);
   return dataset;

@@ -15,19 +15,11 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
-#include "tessera/io/writing.hpp"
-
-#include "io/temporary_file.hpp"
 
 namespace tessera::io {
 namespace {
 
 constexpr std::int64_t read_grain = 1 << 22;
-
-[[noreturn]] void system_failure(const std::string& attempt, const std::string& path, int reason,
-                                 const std::string& fix) {
-  throw Error(ErrorCode::io, attempt + ": " + std::generic_category().message(reason), path, fix);
-}
 
 int open_for_reading(const std::string& path) {
   if (path.empty() || path == "-") {
@@ -48,27 +40,16 @@ struct stat status_of(int descriptor, const std::string& path) {
   return status;
 }
 
-std::string require_writable_target(const std::string& given) {
-  if (given.empty() || given == "-") {
-    throw Error(ErrorCode::invalid_argument, "a data set cannot be written to a pipe",
-                "'" + given + "'", "give the name of a file");
-  }
-  std::string path = written_path(given);
-  struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    throw Error(ErrorCode::io, "cannot write: not a regular file", path, "give another name");
-  }
-  return path;
-}
-
-std::string folder_of(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
-
-constexpr const char* write_fix = "check the free space and the permissions of the folder";
-
 }  // namespace
+
+void damaged(const std::string& where, const std::string& problem) {
+  throw Error(ErrorCode::bad_data, problem, where, damaged_file_fix);
+}
+
+void system_failure(const std::string& attempt, const std::string& path, int reason,
+                    const std::string& fix) {
+  throw Error(ErrorCode::io, attempt + ": " + std::generic_category().message(reason), path, fix);
+}
 
 bool Descriptor::close() noexcept {
   if (number_ < 0) return true;
@@ -84,7 +65,7 @@ InputFile::InputFile(std::string path)
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::io, "is not a regular file", path_, "copy the data to a file first");
   }
-  if (status.st_size == 0) throw Error(ErrorCode::bad_data, "is empty", path_, damaged_file_fix);
+  if (status.st_size == 0) damaged(path_, "is empty");
   size_ = status.st_size;
   changed_ = status.st_mtim;
 }
@@ -105,8 +86,7 @@ void InputFile::read(std::int64_t offset, std::span<std::byte> out) const {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) system_failure("cannot read", path_, errno, "check the disk");
     if (count == 0) {
-      throw Error(ErrorCode::bad_data, fmt::format("ends at byte {}", offset), path_,
-                  damaged_file_fix);
+      damaged(path_, fmt::format("ends at byte {}", offset));
     }
     offset += count;
     out = out.subspan(static_cast<std::size_t>(count));
@@ -130,41 +110,6 @@ SharedArray<std::byte> InputFile::map() const {
   const std::shared_ptr<const void> owner(
       memory, [length](const void* mapped) { ::munmap(const_cast<void*>(mapped), length); });
   return {owner, static_cast<const std::byte*>(memory), size_};
-}
-
-AtomicFile::AtomicFile(const std::string& path)
-    : path_(require_writable_target(path)), temporary_(std::make_unique<TemporaryFile>(path_)) {
-  struct stat status {};
-  if (::stat(path_.c_str(), &status) == 0) {
-    // A failure here leaves the usual permissions of a new file, which is no reason to stop.
-    [[maybe_unused]] const int result = ::fchmod(temporary_->descriptor(), status.st_mode & 07777);
-  }
-}
-
-AtomicFile::~AtomicFile() = default;
-
-void AtomicFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(temporary_->descriptor(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) system_failure("cannot write", path_, errno, write_fix);
-    size_ += count;
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-  }
-}
-
-void AtomicFile::commit() {
-  if (!temporary_->take_place()) system_failure("cannot write", path_, errno, write_fix);
-  // The new name itself is on the disk only once the folder is. Some file systems cannot do this.
-  const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.number() >= 0) [[maybe_unused]]
-    const int result = ::fsync(folder.number());
-}
-
-void write_text_file(const std::string& path, std::string_view text) {
-  AtomicFile file(path);
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
 }
 
 std::string stem_of(const std::string& path) {

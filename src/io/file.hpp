@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
-#include <memory>
 #include <span>
 #include <string>
 
@@ -16,6 +15,13 @@ namespace tessera::io {
 /// What to do about a file that contradicts itself.
 inline constexpr const char* damaged_file_fix =
     "the file is damaged or cut short: copy or make it again";
+
+/// Throws `bad_data` for such a one, or for the part of it that is at `where`.
+[[noreturn]] void damaged(const std::string& where, const std::string& problem);
+
+/// Throws `io` with what the system says of errno `reason`.
+[[noreturn]] void system_failure(const std::string& attempt, const std::string& path, int reason,
+                                 const std::string& fix);
 
 /// A file descriptor that closes itself.
 class Descriptor {
@@ -61,12 +67,13 @@ class InputFile {
   std::timespec changed_{};
 };
 
-class TemporaryFile;
-
 /// Writes a file that appears whole or not at all (tessera/io/writing.hpp): `commit` puts it into
-/// its place. Without `commit` nothing is left behind.
+/// its place. Until then it has a name of its own beside that, ".tessera-PID-NUMBER.tmp", and is
+/// locked as long as its process lives, which tells it from those that were left behind. Without
+/// `commit` nothing is left.
 class AtomicFile {
  public:
+  /// Also removes what killed processes have left in the folder, once for each folder.
   explicit AtomicFile(const std::string& path);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -77,10 +84,18 @@ class AtomicFile {
   void commit();
 
  private:
+  bool take_place();
+
   std::string path_;
-  std::unique_ptr<TemporaryFile> temporary_;
+  std::string name_;
+  Descriptor descriptor_;
   std::int64_t size_ = 0;
 };
+
+/// A name that is removed where the program ends before its work does (`abandon_files`).
+void remember_temporary(const std::string& name);
+/// Removes it now.
+void remove_temporary(const std::string& name);
 
 /// The last part of a path without the ending of its format: "a/cora.npz" gives "cora".
 std::string stem_of(const std::string& path);

@@ -15,8 +15,6 @@
 #include "tessera/core/error.hpp"
 #include "tessera/io/writing.hpp"
 
-#include "io/temporary_file.hpp"
-
 namespace tessera::io {
 namespace {
 

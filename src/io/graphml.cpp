@@ -14,15 +14,65 @@
 #include "tessera/core/error.hpp"
 
 #include "io/dataset_arrays.hpp"
-#include "io/graphml_keys.hpp"
 #include "io/name_index.hpp"
 #include "io/reading_notes.hpp"
 #include "io/table_columns.hpp"
-#include "io/text.hpp"
+#include "io/text_source.hpp"
 #include "io/xml_pull.hpp"
 
 namespace tessera::io {
 namespace {
+
+/// An attribute of vertices that a `<key>` declares: its value for each of them.
+struct Attribute {
+  std::string name;
+  std::string type;                          ///< `attr.type`; empty: any
+  std::optional<std::string> default_value;  ///< where `<data>` says nothing
+  std::vector<std::optional<std::string>> values;
+
+  /// Sets the value of the last of `count` items; false where it has one already.
+  bool set_last(std::int64_t count, std::string value) {
+    values.resize(static_cast<std::size_t>(count));
+    if (values.back()) return false;
+    values.back() = std::move(value);
+    return true;
+  }
+
+  /// The value of every item: its own, or the default. Empty where there is neither.
+  std::vector<std::string> filled(std::int64_t count) const {
+    std::vector<std::string> all(static_cast<std::size_t>(count), default_value.value_or(""));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i]) all[i] = *values[i];
+    }
+    return all;
+  }
+};
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+/// The value as `attr.type` writes it: truth values as true and false, everything else without the
+/// blanks around it. Nothing where it is not of that type. An empty text is of every type: no
+/// value.
+std::optional<std::string> value_of_type(std::string_view text, std::string_view type) {
+  const std::string value(trimmed(text));
+  if (is_missing(value)) return value;
+  if (type == "boolean") {
+    const std::string word = lower_case(value);
+    if (word == "true" || word == "1") return "true";
+    return word == "false" || word == "0" ? std::optional<std::string>("false") : std::nullopt;
+  }
+  if (type == "int" || type == "long") {
+    return is_integer(value) ? std::optional(value) : std::nullopt;
+  }
+  if (type == "float" || type == "double") {
+    return parse_any_real(value) ? std::optional(value) : std::nullopt;
+  }
+  return value;
+}
 
 /// What the file says, vertices by number.
 struct Contents {
@@ -254,9 +304,7 @@ void build_graph(const Contents& contents, const std::string& path, const ReadOp
   const auto number_of = [&](const std::string& id) {
     const VertexId vertex = contents.ids.find(id);
     if (vertex >= 0) return vertex;
-    throw Error(ErrorCode::bad_data,
-                fmt::format("an edge names vertex '{}', which there is not", id.substr(0, 40)),
-                path, damaged_file_fix);
+    damaged(path, fmt::format("an edge names vertex '{}', which there is not", id.substr(0, 40)));
   };
   for (std::size_t k = 0; k < contents.sources.size(); ++k) {
     const VertexId source = number_of(contents.sources[k]);
@@ -280,14 +328,15 @@ void build_graph(const Contents& contents, const std::string& path, const ReadOp
 
 Dataset read_graphml(const std::string& path, const ReadOptions& options) {
   report(options.progress, "reading text");
-  const Buffer<std::byte> bytes = load_text(path);
-  const std::string_view text = text_of(bytes);
+  TextSource source(path);
+  std::string text;
+  while (const auto block = source.next()) text += block->text;
   Contents contents;
   report(options.progress, "parsing");
   try {
     GraphmlParser(text, options.nonfinite).parse(contents);
   } catch (const LineProblem& problem) {
-    const auto line = std::count(text.data(), problem.at, '\n') + 1;
+    const auto line = std::count(text.c_str(), problem.at, '\n') + 1;
     throw Error(ErrorCode::bad_data, problem.problem, fmt::format("{}: line {}", path, line),
                 problem.fix);
   }
@@ -307,7 +356,7 @@ Dataset read_graphml(const std::string& path, const ReadOptions& options) {
     attribute.values.clear();
   }
   return naming_file(path, [&] {
-    add_columns(std::move(columns), dataset);
+    add_columns(columns, dataset);
     dataset.validate(options.nonfinite);
     return dataset;
   });

@@ -22,10 +22,11 @@ requires std::is_trivially_copyable_v<T> T get_little_endian(std::span<const std
   return value;
 }
 
-template <class T>
-requires std::is_trivially_copyable_v<T>
-void put_little_endian(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(T));
+/// One number after the other.
+template <class... T>
+requires(std::is_trivially_copyable_v<T>&&...) void put_little_endian(std::string& out,
+                                                                      T... values) {
+  (out.append(reinterpret_cast<const char*>(&values), sizeof(T)), ...);
 }
 
 }  // namespace tessera::io

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/io/matrix_market.hpp"
 
-#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,11 +17,6 @@
 namespace tessera::io {
 namespace {
 
-[[noreturn]] void bad_line(const char* at, std::string problem,
-                           const char* fix = damaged_file_fix) {
-  throw LineProblem{at, std::move(problem), fix};
-}
-
 bool ends_word(char c) { return is_blank(c) || c == '\n'; }
 
 const char* scan_index(const char* at, const char* end, VertexId count, VertexId& index) {
@@ -30,10 +24,10 @@ const char* scan_index(const char* at, const char* end, VertexId count, VertexId
   std::int64_t number = 0;
   const char* const stop = scan_integer(at, end, number);
   if (stop == nullptr || (stop != end && !ends_word(*stop))) {
-    bad_line(at, "must begin with a row and a column");
+    throw LineProblem{at, "must begin with a row and a column"};
   }
   if (number < 1 || number > count) {
-    bad_line(at, fmt::format("index {} is not within 1 to {}", number, count));
+    throw LineProblem{at, fmt::format("index {} is not within 1 to {}", number, count)};
   }
   index = static_cast<VertexId>(number - 1);
   return stop;
@@ -50,7 +44,7 @@ const char* scan_value(const char* at, const char* end, MatrixField field, float
     if (stop != nullptr && stop != end && !ends_word(*stop)) stop = nullptr;
     value = static_cast<float>(number);
   }
-  if (stop == nullptr) bad_line(at, "has no value that fits a 32-bit float");
+  if (stop == nullptr) throw LineProblem{at, "has no value that fits a 32-bit float"};
   return stop;
 }
 
@@ -60,13 +54,10 @@ struct EntryParser {
   Nonfinite nonfinite;
 
   void check(const char* at, const Entry& entry) const {
-    if (nonfinite == Nonfinite::reject && !std::isfinite(entry.value)) {
-      bad_line(at, "has a value that is not finite",
-               "give finite values, or use --nonfinite allow");
-    }
+    require_finite(entry.value, at, "value", nonfinite);
     if (header.symmetry == MatrixSymmetry::skew_symmetric && entry.row == entry.col &&
         entry.value != 0) {
-      bad_line(at, "the diagonal of a skew-symmetric matrix is zero");
+      throw LineProblem{at, "the diagonal of a skew-symmetric matrix is zero"};
     }
   }
 
@@ -96,7 +87,7 @@ struct EntryParser {
           check(at, entry);
         }
         at = skip_blanks(at, end);
-        if (at != end && *at != '\n') bad_line(at, "goes on after the entry");
+        if (at != end && *at != '\n') throw LineProblem{at, "goes on after the entry"};
       }
       out.push_back(entry);
     }
@@ -128,9 +119,8 @@ Dataset read_matrix_market(const std::string& path, const ReadOptions& options) 
   const MatrixHeader header = read_header(source, begin);
   const auto check_count = [&](std::int64_t entries) {
     if (entries == header.entries) return;
-    throw Error(ErrorCode::bad_data,
-                fmt::format("holds {} entries, but its size line says {}", entries, header.entries),
-                path, damaged_file_fix);
+    damaged(path,
+            fmt::format("holds {} entries, but its size line says {}", entries, header.entries));
   };
   const EntryParser parser{header, options.nonfinite};
   const auto from_one = [](VertexId index) { return std::to_string(std::int64_t{index} + 1); };

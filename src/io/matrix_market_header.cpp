@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/matrix_market_header.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,17 +8,11 @@
 #include "tessera/core/error.hpp"
 
 #include "io/dataset_arrays.hpp"
+#include "io/table_layout.hpp"
 #include "io/text.hpp"
 
 namespace tessera::io {
 namespace {
-
-std::string lower_case(std::string_view word) {
-  std::string lower(word);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
 
 [[noreturn]] void malformed(const std::string& path, std::int64_t line,
                             const std::string& problem) {

@@ -44,8 +44,7 @@ NpyHeader read_header(ZipEntryReader& source) {
   const std::uint32_t length =
       version == 1 ? read_length<std::uint16_t>(source) : read_length<std::uint32_t>(source);
   if (length > max_header_bytes) {
-    throw Error(ErrorCode::bad_data, fmt::format("a header of {} bytes", length), source.where(),
-                damaged_file_fix);
+    damaged(source.where(), fmt::format("a header of {} bytes", length));
   }
   return parse_npy_dictionary(read_text(source, length), source.where());
 }
@@ -100,10 +99,8 @@ NpyReader::NpyReader(Opened&& opened)
       stored_type_(opened.type),
       fortran_order_(opened.header.fortran_order && shape().size() > 1) {
   if (num_bytes() != source_->remaining()) {
-    throw Error(ErrorCode::bad_data,
-                fmt::format("the header asks for {} bytes, but {} follow", num_bytes(),
-                            source_->remaining()),
-                where(), damaged_file_fix);
+    damaged(where(), fmt::format("the header asks for {} bytes, but {} follow", num_bytes(),
+                                 source_->remaining()));
   }
   if (fortran_order_ && shape().size() > 2) {
     throw Error(ErrorCode::unsupported, "column-major order with more than two dimensions", where(),

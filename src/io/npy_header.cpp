@@ -48,10 +48,7 @@ class DictionaryParser {
   }
 
  private:
-  [[noreturn]] void fail() const {
-    throw Error(ErrorCode::bad_data, "the header of the array is malformed", where_,
-                damaged_file_fix);
-  }
+  [[noreturn]] void fail() const { damaged(where_, "the header of the array is malformed"); }
 
   void skip_space() {
     while (!rest_.empty() && std::isspace(static_cast<unsigned char>(rest_.front())) != 0) {

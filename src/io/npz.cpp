@@ -138,13 +138,11 @@ Graph build_graph(const EdgeArrays& edges, const SharedArray<float>& values, con
   const VertexId rows = checked_vertex_count(claimed_rows, bytes, path + ": 'num_nodes.npy'");
   const VertexId cols = checked_vertex_count(claimed_cols, bytes, path + ": 'num_nodes.npy'");
   if (edges.row.size() != edges.col.size() || edges.src_li.size() != edges.dst_li.size()) {
-    throw Error(ErrorCode::bad_data, "the two ends of the edges differ in number", path,
-                damaged_file_fix);
+    damaged(path, "the two ends of the edges differ in number");
   }
   const EdgeOffset count = edges.row.size() + edges.src_li.size();
   if (!values.empty() && values.size() != count) {
-    throw Error(ErrorCode::bad_data, fmt::format("{} values for {} edges", values.size(), count),
-                path + ": 'value.npy'", damaged_file_fix);
+    damaged(path + ": 'value.npy'", fmt::format("{} values for {} edges", values.size(), count));
   }
   BuildOptions build{options.duplicates, keep_edge_ids, options.progress};
   build.nonfinite = options.nonfinite;
@@ -154,18 +152,9 @@ Graph build_graph(const EdgeArrays& edges, const SharedArray<float>& values, con
   });
 }
 
-SharedArray<VertexId> row_of_every_edge(const Graph& graph) {
-  Buffer<VertexId> rows(graph.num_edges());
-  parallel_for(graph.num_rows(), 1 << 12, [&](std::int64_t row) {
-    std::fill(rows.begin() + graph.row_offsets()[row], rows.begin() + graph.row_offsets()[row + 1],
-              static_cast<VertexId>(row));
-  });
-  return rows;
-}
-
 std::vector<std::pair<std::string, ExtraArray>> edge_arrays(const Graph& graph) {
   std::vector<std::pair<std::string, ExtraArray>> arrays;
-  arrays.emplace_back("row", stored(row_of_every_edge(graph)));
+  arrays.emplace_back("row", stored(row_of_every_entry(graph.row_offsets())));
   arrays.emplace_back("col", stored(graph.col_indices()));
   if (graph.is_square()) {
     arrays.emplace_back("num_nodes", stored(std::int64_t{graph.num_rows()}));

@@ -9,6 +9,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 
+#include "io/dataset_arrays.hpp"
 #include "io/file.hpp"
 
 namespace tessera::io {
@@ -105,23 +106,12 @@ constexpr EdgeKind scipy_kinds[] = {
     {"col", take_ids<&EdgeArrays::col>},
 };
 
-[[noreturn]] void damaged(const std::string& path, const std::string& problem) {
-  throw Error(ErrorCode::bad_data, problem, path, damaged_file_fix);
-}
-
-/// The row of every entry of compressed rows.
-SharedArray<VertexId> expanded(const SharedArray<EdgeOffset>& indptr, std::int64_t entries,
-                               const std::string& path) {
+void require_offsets(const SharedArray<EdgeOffset>& indptr, std::int64_t entries,
+                     const std::string& path) {
   if (indptr.empty() || indptr[0] != 0 || indptr.back() != entries ||
       !std::is_sorted(indptr.begin(), indptr.end())) {
     damaged(path, fmt::format("'indptr' does not rise from 0 to {}, the entries", entries));
   }
-  Buffer<VertexId> rows(entries);
-  parallel_for(indptr.size() - 1, grain, [&](std::int64_t row) {
-    std::fill(rows.begin() + indptr[row], rows.begin() + indptr[row + 1],
-              static_cast<VertexId>(row));
-  });
-  return rows;
 }
 
 void settle_scipy(EdgeArrays& edges, const std::string& path) {
@@ -137,7 +127,8 @@ void settle_scipy(EdgeArrays& edges, const std::string& path) {
       damaged(path, fmt::format("'indptr' has {} entries for {} {}", edges.indptr.size(), major,
                                 by_column ? "columns" : "rows"));
     }
-    edges.row = expanded(edges.indptr, edges.col.size(), path);
+    require_offsets(edges.indptr, edges.col.size(), path);
+    edges.row = row_of_every_entry(edges.indptr);
     if (by_column) std::swap(edges.row, edges.col);
   }
   // An adjacency without weights has a 1 for every edge.

@@ -44,8 +44,7 @@ std::shared_ptr<Matrix<float>> read_numbers(const std::string& path, const ReadO
         const std::string_view field = cursor.field(column);
         const auto value = is_missing(field) ? std::optional(std::nanf("")) : parse_real(field);
         if (!value) {
-          throw LineProblem{cursor.at(), fmt::format("'{}' is no number", field.substr(0, 40)),
-                            damaged_file_fix};
+          throw LineProblem{cursor.at(), fmt::format("'{}' is no number", field.substr(0, 40))};
         }
         matrix->row(cursor.row())[column] = *value;
       }
@@ -82,8 +81,7 @@ VertexId read_num_vertices(const std::string& folder) {
 
 void require_rows(std::int64_t rows, VertexId vertices, const std::string& path) {
   if (rows == vertices) return;
-  throw Error(ErrorCode::bad_data, fmt::format("has {} rows for {} vertices", rows, vertices), path,
-              damaged_file_fix);
+  damaged(path, fmt::format("has {} rows for {} vertices", rows, vertices));
 }
 
 void read_features(const std::string& folder, VertexId vertices, const ReadOptions& options,
@@ -94,8 +92,7 @@ void read_features(const std::string& folder, VertexId vertices, const ReadOptio
   require_rows(matrix->rows(), vertices, path);
   if (!std::all_of(matrix->data(), matrix->data() + matrix->size(),
                    [](float value) { return std::isfinite(value); })) {
-    throw Error(ErrorCode::bad_data, "holds a feature that is no finite number", path,
-                damaged_file_fix);
+    damaged(path, "holds a feature that is no finite number");
   }
   dataset.features = std::shared_ptr<const Matrix<float>>(std::move(matrix));
 }
@@ -107,8 +104,8 @@ Labels labels_of(std::shared_ptr<const Matrix<float>> matrix, const std::string&
     const float value = matrix->data()[i];
     const bool missing = std::isnan(value);
     if (!missing && (value < -1 || value >= 1 << 24 || value != std::floor(value))) {
-      throw Error(ErrorCode::bad_data, fmt::format("label {} is no class number", value),
-                  fmt::format("{}: row {}", path, i + 1), damaged_file_fix);
+      damaged(fmt::format("{}: row {}", path, i + 1),
+              fmt::format("label {} is no class number", value));
     }
     classes[i] = missing ? -1 : static_cast<std::int64_t>(value);
   }

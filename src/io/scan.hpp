@@ -3,11 +3,16 @@
 
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "tessera/graph/build.hpp"
+
+#include "io/file.hpp"
 
 /// The innermost steps of reading text: each takes the place to read at and returns the place after
 /// what it read, without copying anything.
@@ -18,8 +23,15 @@ namespace tessera::io {
 struct LineProblem {
   const char* at;  ///< anywhere in the line
   std::string problem;
-  std::string fix;
+  std::string fix = damaged_file_fix;
 };
+
+/// Throws one for a number that is not finite, where those are rejected.
+inline void require_finite(float value, const char* at, const char* what, Nonfinite nonfinite) {
+  if (nonfinite != Nonfinite::reject || std::isfinite(value)) return;
+  throw LineProblem{at, std::string("has a ") + what + " that is not finite",
+                    std::string("give finite ") + what + "s, or use --nonfinite allow"};
+}
 
 inline bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';

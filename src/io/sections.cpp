@@ -51,7 +51,7 @@ void SectionReader::copy_to(std::byte* out) {
 
 void SectionReader::check(std::uint32_t crc) const {
   if (crc != section_.crc) {
-    throw Error(ErrorCode::bad_data, "the checksum does not match", where(), damaged_file_fix);
+    damaged(where(), "the checksum does not match");
   }
 }
 

@@ -12,7 +12,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/data/feature_columns.hpp"
 
-#include "io/table_notes.hpp"
+#include "core/listing.hpp"
 
 namespace tessera::io {
 namespace {
@@ -28,9 +28,10 @@ bool is_number_with_comma(std::string_view field) {
   return parse_any_real(with_point).has_value();
 }
 
-/// What a chunk says about a column.
+/// What the values seen so far say about a column.
 struct Findings {
   Column column;
+  bool finite = true;       ///< all numbers are
   bool only_commas = true;  ///< what is no number would be one without its comma
   std::set<std::string, std::less<>> texts;
 
@@ -44,6 +45,7 @@ struct Findings {
     if (value) ++(is_truth ? column.truths : column.numbers);
     column.numeric = column.numeric && value;
     column.integral = column.integral && value && is_whole(*value);
+    finite = finite && (!value || std::isfinite(*value));
     only_commas = only_commas && (value || is_number_with_comma(field));
     if (!value && column.text_at < 0) {
       column.text_at = offset;
@@ -64,6 +66,7 @@ struct Findings {
       column.text_at = other.column.text_at;
       column.first_text = std::move(other.column.first_text);
     }
+    finite = finite && other.finite;
     only_commas = only_commas && other.only_commas;
     if (texts.size() <= max_texts) texts.merge(other.texts);
   }
@@ -76,9 +79,16 @@ std::int64_t place_of(const Column& column, std::string_view field) {
                                                             : -1;
 }
 
-Column checked(Findings&& found, const TableRows& rows, std::int64_t index, std::size_t most_texts,
+Column concluded(Findings&& found) {
+  if (!found.column.numeric || found.column.holds_truths()) {
+    found.column.categories.assign(found.texts.begin(), found.texts.end());
+  }
+  return std::move(found.column);
+}
+
+Column checked(Findings&& found, const TableRows& rows, std::size_t most_texts,
                const char* option) {
-  const std::string name = rows.name_of(index);
+  const std::string& name = found.column.name;
   if (!found.column.numeric && found.only_commas) {
     throw Error(ErrorCode::bad_data, fmt::format("column '{}' holds numbers with commas", name),
                 rows.path(), "write 0.5 for 0,5 and 1234 for 1,234");
@@ -88,23 +98,18 @@ Column checked(Findings&& found, const TableRows& rows, std::int64_t index, std:
                 fmt::format("column '{}' holds more than {} different texts", name, most_texts),
                 rows.path(), fmt::format("leave it out with {} '{}'", option, name));
   }
-  found.column.index = index;
-  if (!found.column.numeric || found.column.holds_truths()) {
-    found.column.categories.assign(found.texts.begin(), found.texts.end());
-  }
-  return std::move(found.column);
+  return concluded(std::move(found));
 }
 
-/// A number of a column of numbers; not-a-number where it is missing.
-float number_in(const RowCursor& cursor, const TableRows& rows, std::int64_t column) {
-  const std::string_view field = cursor.field(column);
-  if (is_missing(field)) return std::numeric_limits<float>::quiet_NaN();
-  const auto value = parse_value(field);
-  if (value && std::isfinite(*value)) return *value;
-  throw LineProblem{cursor.at(),
-                    fmt::format("'{}' in column '{}' is no finite number", field.substr(0, 40),
-                                rows.name_of(column)),
-                    "give finite numbers, and nothing or NA where there is none"};
+Column examined(const TextColumn& text) {
+  Findings found;
+  for (const std::string& value : text.values) found.see(value, 0, max_categories);
+  found.column.name = text.name;
+  found.column.numeric = found.column.numeric && found.finite;
+  const std::int64_t present = std::ssize(text.values) - found.column.missing;
+  const bool all_different = std::ssize(found.texts) == present && present > 2;
+  if (all_different || found.texts.size() > max_categories) found.texts.clear();
+  return concluded(std::move(found));
 }
 
 /// Of a field of a column of integers; below -1 where it is out of range. Also "2.0" and "2e0" are
@@ -112,10 +117,31 @@ float number_in(const RowCursor& cursor, const TableRows& rows, std::int64_t col
 std::int64_t class_number(std::string_view field) {
   std::int64_t number = 0;
   const char* const end = field.data() + field.size();
-  if (scan_integer(field.data(), end, number) == end) return number;
-  constexpr float largest_exact = 1 << 24;
-  const float value = parse_value(field).value_or(-2.0f);
-  return std::abs(value) <= largest_exact ? static_cast<std::int64_t>(value) : -2;
+  if (scan_integer(field.data(), end, number) != end) {
+    constexpr float largest_exact = 1 << 24;
+    const float value = parse_value(field).value_or(-2.0f);
+    number = std::abs(value) <= largest_exact ? static_cast<std::int64_t>(value) : -2;
+  }
+  return number < std::numeric_limits<std::int32_t>::max() ? number : -2;
+}
+
+/// Whether classes are numbers, and not the texts of a column.
+bool is_numbered(const Column& column) { return column.numeric && !column.holds_truths(); }
+
+/// The class of a field; -1 where it has none.
+std::int64_t class_in(const Column& column, std::string_view field) {
+  if (is_missing(field)) return -1;
+  return is_numbered(column) ? class_number(field) : place_of(column, field);
+}
+
+void give_labels(Buffer<std::int64_t> labels, const Column& column, Dataset& dataset) {
+  const std::int64_t without = std::count(labels.begin(), labels.end(), -1);
+  if (without > 0) {
+    dataset.notes.push_back(fmt::format("{} of {} vertices {} no label", without, labels.size(),
+                                        without == 1 ? "has" : "have"));
+  }
+  dataset.labels = ClassLabels(std::move(labels));
+  dataset.class_names = Names(column.categories);
 }
 
 /// The features that columns become.
@@ -126,17 +152,17 @@ struct FeaturePlan {
   std::vector<std::uint8_t> missing;  ///< whether any number is
   bool has_categories = false;
 
-  FeaturePlan(const TableRows& rows, const std::vector<Column>& columns) {
+  explicit FeaturePlan(const std::vector<Column>& columns) {
     for (const Column& column : columns) {
       firsts.push_back(std::ssize(names));
-      const std::string name = rows.name_of(column.index);
       if (column.numeric) {
-        add(name, -1, column.missing > 0);
+        add(column.name, -1, column.missing > 0);
         continue;
       }
       has_categories = true;
       for (const std::string& category : column.categories) {
-        add(category_feature(name, category), static_cast<std::int32_t>(name.size()), false);
+        add(category_feature(column.name, category), static_cast<std::int32_t>(column.name.size()),
+            false);
       }
     }
   }
@@ -149,53 +175,20 @@ struct FeaturePlan {
   }
 };
 
-std::vector<ColumnReading> readings(const TableRows& rows, const std::vector<Column>& columns,
-                                    const FeaturePlan& plan, const std::vector<float>& means) {
-  std::vector<ColumnReading> all;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    const Column& column = columns[i];
-    ColumnReading reading{rows.name_of(column.index),
-                          column.numeric,
-                          column.truths > 0,
-                          column.numbers > 0,
-                          std::ssize(column.categories),
-                          column.missing,
-                          0,
-                          column.first_text,
-                          0};
-    if (column.numeric) reading.mean = means[static_cast<std::size_t>(plan.firsts[i])];
-    // Where the line would be said: finding its number means to read the file.
-    if (column.text_at >= 0 && column.numbers > 0) reading.text_line = rows.line_at(column.text_at);
-    all.push_back(std::move(reading));
+/// Writes what a field says to the features of its column, which are 0 before: not-a-number where a
+/// number is missing.
+void put(const Column& column, std::string_view field, float* features) {
+  if (is_missing(field)) {
+    if (column.numeric) *features = std::numeric_limits<float>::quiet_NaN();
+  } else if (column.numeric) {
+    *features = parse_value(field).value_or(std::numeric_limits<float>::infinity());
+  } else if (const std::int64_t category = place_of(column, field); category >= 0) {
+    features[category] = 1;
   }
-  return all;
 }
 
-}  // namespace
-
-std::vector<Column> examine(TableRows& rows, const std::vector<std::int64_t>& columns,
-                            std::size_t most_texts, const char* option, const Progress& progress) {
-  std::vector<Findings> findings(columns.size());
-  std::mutex mutex;
-  rows.for_each("examining columns", progress, [&](RowCursor& cursor) {
-    std::vector<Findings> local(columns.size());
-    while (cursor.next()) {
-      for (std::size_t i = 0; i < columns.size(); ++i) {
-        local[i].see(cursor.field(columns[i]), cursor.offset(), most_texts);
-      }
-    }
-    const std::scoped_lock lock(mutex);
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      findings[i].join(std::move(local[i]), most_texts);
-    }
-  });
-  std::vector<Column> result;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    result.push_back(checked(std::move(findings[i]), rows, columns[i], most_texts, option));
-  }
-  return result;
-}
-
+/// Gives missing numbers, which are not-a-number, the mean of those that are there: sums go down
+/// the columns. Returns the mean of every column that has `missing`.
 std::vector<float> fill_with_means(Matrix<float>& matrix, const std::vector<std::uint8_t>& missing,
                                    SharedArray<std::int64_t>& filled_cells) {
   std::vector<float> means(missing.size(), 0.0f);
@@ -223,9 +216,106 @@ std::vector<float> fill_with_means(Matrix<float>& matrix, const std::vector<std:
   return means;
 }
 
+/// The line of the first text of a column; 0: not known.
+using LineOfText = FunctionRef<std::int64_t(const Column&)>;
+
+/// Says which columns became categories, by which text, and what was filled in.
+void note_features(const std::vector<Column>& columns, const FeaturePlan& plan,
+                   const std::vector<float>& means, LineOfText line_of,
+                   std::vector<std::string>& notes) {
+  std::vector<std::string> texts, mixed, truths, filled, without;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const Column& column = columns[i];
+    const std::string name = quoted(column.name);
+    if (!column.numeric && column.numbers > 0) {
+      // Finding the number of a line means to read the file.
+      const std::int64_t line = column.text_at < 0 ? 0 : line_of(column);
+      mixed.push_back(fmt::format("{} ({}, for {}{})", name, column.categories.size(),
+                                  quoted(column.first_text),
+                                  line > 0 ? fmt::format(" on line {}", line) : std::string()));
+    } else if (!column.numeric) {
+      texts.push_back(fmt::format("{} ({})", name, column.categories.size()));
+    } else if (column.truths > 0) {
+      truths.push_back(name);
+    }
+    if (column.missing == 0) continue;
+    column.numeric ? filled.push_back(fmt::format("{} ({} with {})", name, column.missing,
+                                                  means[static_cast<std::size_t>(plan.firsts[i])]))
+                   : without.push_back(fmt::format("{} ({})", name, column.missing));
+  }
+  const auto add = [&](const char* what, const std::vector<std::string>& names) {
+    if (!names.empty()) notes.push_back(what + listed(names));
+  };
+  add("columns of texts became one feature per category: ", texts);
+  add("columns of numbers with a text among them became one feature per different value: ", mixed);
+  add("true and false became 1 and 0: ", truths);
+  add("missing numbers were filled in with the mean of their column: ", filled);
+  add("missing texts belong to no category: ", without);
+}
+
+/// Fills in the numbers that are missing, and puts all into the data set.
+void give_features(std::shared_ptr<Matrix<float>> matrix, const std::vector<Column>& columns,
+                   const FeaturePlan& plan, LineOfText line_of, Dataset& dataset) {
+  const std::vector<float> means = fill_with_means(*matrix, plan.missing, dataset.filled_cells);
+  note_features(columns, plan, means, line_of, dataset.notes);
+  dataset.features = DenseFeatures(std::move(matrix));
+  dataset.feature_names = Names(plan.names);
+  if (plan.has_categories) dataset.category_prefixes = plan.prefixes;
+}
+
+bool is_label_word(const std::string& name) {
+  const std::string lower = lower_case(name);
+  return std::find(label_words.begin(), label_words.end(), lower) != label_words.end();
+}
+
+/// False where the column is not called as labels are, or holds texts that are no classes.
+bool take_labels(const TextColumn& text, const Column& column, Dataset& dataset) {
+  if (!is_label_word(column.name) || text.values.empty()) return false;
+  if (!is_numbered(column) && column.categories.empty()) return false;
+  Buffer<std::int64_t> labels(std::ssize(text.values));
+  std::transform(text.values.begin(), text.values.end(), labels.begin(),
+                 [&](const std::string& value) { return class_in(column, value); });
+  const bool are_classes = *std::min_element(labels.begin(), labels.end()) >= -1;
+  if (are_classes && (column.integral || !is_numbered(column))) {
+    give_labels(std::move(labels), column, dataset);
+  } else {
+    // Fractions are no classes, and what is to be found out must not be a feature.
+    dataset.notes.push_back("the attribute " + quoted(column.name) +
+                            " is left out: it is called as labels are, but holds no classes");
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<Column> examine(TableRows& rows, const std::vector<std::int64_t>& columns,
+                            std::size_t most_texts, const char* option, const Progress& progress) {
+  std::vector<Findings> findings(columns.size());
+  std::mutex mutex;
+  rows.for_each("examining columns", progress, [&](RowCursor& cursor) {
+    std::vector<Findings> local(columns.size());
+    while (cursor.next()) {
+      for (std::size_t i = 0; i < columns.size(); ++i) {
+        local[i].see(cursor.field(columns[i]), cursor.offset(), most_texts);
+      }
+    }
+    const std::scoped_lock lock(mutex);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      findings[i].join(std::move(local[i]), most_texts);
+    }
+  });
+  std::vector<Column> result;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    findings[i].column.index = columns[i];
+    findings[i].column.name = rows.name_of(columns[i]);
+    result.push_back(checked(std::move(findings[i]), rows, most_texts, option));
+  }
+  return result;
+}
+
 void add_features(TableRows& rows, const std::vector<Column>& columns, const Progress& progress,
                   Dataset& dataset) {
-  const FeaturePlan plan(rows, columns);
+  const FeaturePlan plan(columns);
   auto matrix = std::make_shared<Matrix<float>>(rows.num_rows(), std::ssize(plan.names));
   rows.for_each("reading features", progress, [&](RowCursor& cursor) {
     while (cursor.next() && cursor.row() < matrix->rows()) {
@@ -233,55 +323,84 @@ void add_features(TableRows& rows, const std::vector<Column>& columns, const Pro
       std::fill_n(out, matrix->cols(), 0.0f);
       for (std::size_t i = 0; i < columns.size(); ++i) {
         const Column& column = columns[i];
-        if (column.numeric) {
-          out[plan.firsts[i]] = number_in(cursor, rows, column.index);
-        } else if (!is_missing(cursor.field(column.index))) {
-          const std::int64_t category = place_of(column, cursor.field(column.index));
-          if (category >= 0) out[plan.firsts[i] + category] = 1;
-        }
+        const std::string_view field = cursor.field(column.index);
+        float* const features = out + plan.firsts[i];
+        put(column, field, features);
+        if (!column.numeric || std::isfinite(*features) || is_missing(field)) continue;
+        throw LineProblem{cursor.at(),
+                          fmt::format("'{}' in column '{}' is no finite number",
+                                      field.substr(0, 40), column.name),
+                          "give finite numbers, and nothing or NA where there is none"};
       }
     }
   });
-  const std::vector<float> means = fill_with_means(*matrix, plan.missing, dataset.filled_cells);
-  for (std::string& note : notes_on_columns(readings(rows, columns, plan, means))) {
-    dataset.notes.push_back(std::move(note));
-  }
-  dataset.features = DenseFeatures(std::move(matrix));
-  dataset.feature_names = Names(plan.names);
-  if (plan.has_categories) dataset.category_prefixes = plan.prefixes;
+  give_features(
+      std::move(matrix), columns, plan,
+      [&](const Column& column) { return rows.line_at(column.text_at); }, dataset);
 }
 
 void add_labels(TableRows& rows, const Column& column, const Progress& progress, Dataset& dataset) {
-  const bool integers = column.numeric && !column.holds_truths();
-  if (integers && !column.integral) {
+  if (is_numbered(column) && !column.integral) {
     throw Error(ErrorCode::unsupported,
-                fmt::format("column '{}' holds fractions, which are no classes",
-                            rows.name_of(column.index)),
+                fmt::format("column '{}' holds fractions, which are no classes", column.name),
                 rows.path(), "name a column of classes with --label, or give --label none");
   }
   Buffer<std::int64_t> labels(rows.num_rows(), -1);
   rows.for_each("reading labels", progress, [&](RowCursor& cursor) {
     while (cursor.next() && cursor.row() < labels.size()) {
       const std::string_view field = cursor.field(column.index);
-      if (is_missing(field)) continue;
-      if (!integers) {
-        labels[cursor.row()] = place_of(column, field);
-        continue;
-      }
-      const std::int64_t value = class_number(field);
-      if (value < -1 || value >= std::numeric_limits<std::int32_t>::max()) {
+      const std::int64_t label = class_in(column, field);
+      if (label < -1) {
         throw LineProblem{cursor.at(),
                           fmt::format("label '{}' is no class number", field.substr(0, 40)),
                           "use 0 and up, -1 or nothing for none, or texts"};
       }
-      labels[cursor.row()] = value;
+      labels[cursor.row()] = label;
     }
   });
-  const std::int64_t unlabelled = std::count(labels.begin(), labels.end(), -1);
-  const std::string note = note_on_unlabelled(unlabelled, labels.size());
-  if (!note.empty()) dataset.notes.push_back(note);
-  dataset.labels = ClassLabels(std::move(labels));
-  dataset.class_names = Names(column.categories);
+  give_labels(std::move(labels), column, dataset);
+}
+
+void add_columns(const std::vector<TextColumn>& texts, Dataset& dataset) {
+  std::vector<Column> columns;
+  std::vector<const TextColumn*> taken;
+  std::vector<std::string> left_out, leaks;
+  bool labelled = false;
+  for (const TextColumn& text : texts) {
+    Column column = examined(text);
+    if (!labelled && take_labels(text, column, dataset)) {
+      labelled = true;
+      continue;
+    }
+    if (!column.numeric && column.categories.empty()) {
+      left_out.push_back(quoted(column.name));
+      continue;
+    }
+    if (labelled && is_label_word(column.name)) leaks.push_back(quoted(column.name));
+    columns.push_back(std::move(column));
+    taken.push_back(&text);
+  }
+  if (!left_out.empty()) {
+    dataset.notes.push_back("attributes whose texts are no categories are left out: " +
+                            listed(left_out));
+  }
+  if (!leaks.empty()) {
+    dataset.notes.push_back("attributes that are called as labels are became features: " +
+                            listed(leaks));
+  }
+  if (columns.empty()) return;
+  const FeaturePlan plan(columns);
+  const std::size_t rows = taken.front()->values.size();
+  auto matrix = std::make_shared<Matrix<float>>(static_cast<std::int64_t>(rows),
+                                                std::ssize(plan.names), 0.0f);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      put(columns[i], taken[i]->values[row],
+          matrix->row(static_cast<std::int64_t>(row)) + plan.firsts[i]);
+    }
+  }
+  give_features(
+      std::move(matrix), columns, plan, [](const Column&) { return std::int64_t{0}; }, dataset);
 }
 
 }  // namespace tessera::io

@@ -17,7 +17,8 @@ namespace tessera::io {
 
 /// What a column of a table holds.
 struct Column {
-  std::int64_t index = 0;
+  std::string name;
+  std::int64_t index = 0;     ///< in its table
   bool numeric = true;        ///< all values that are there are real numbers, or true or false
   bool integral = true;       ///< and all of them integers
   std::int64_t numbers = 0;   ///< values that are real numbers
@@ -25,7 +26,7 @@ struct Column {
   std::int64_t missing = 0;   ///< rows without a value
   std::string first_text;     ///< the first value that is neither
   std::int64_t text_at = -1;  ///< where in the file that is; -1: there is none
-  std::vector<std::string> categories;  ///< of a column that is not numeric, sorted
+  std::vector<std::string> categories;  ///< of a column that is not numeric, or of truths; sorted
 
   bool holds_truths() const noexcept { return truths > 0 && numbers == 0 && numeric; }
 };
@@ -45,11 +46,6 @@ void add_features(TableRows& rows, const std::vector<Column>& columns, const Pro
 /// -1 where it is missing.
 void add_labels(TableRows& rows, const Column& column, const Progress& progress, Dataset& dataset);
 
-/// Gives missing numbers, which are not-a-number, the mean of those that are there: sums go down
-/// the columns. Returns the mean of every column that has `missing`.
-std::vector<float> fill_with_means(Matrix<float>& matrix, const std::vector<std::uint8_t>& missing,
-                                   SharedArray<std::int64_t>& filled_cells);
-
 /// A column that is in memory, one value per vertex.
 struct TextColumn {
   std::string name;
@@ -58,7 +54,7 @@ struct TextColumn {
 /// Adds columns to a data set by the same rules: the first that is called as labels are as labels,
 /// the others as features. Texts that are no categories, because they are too many or all
 /// different, are left out. Notes say what was decided.
-void add_columns(std::vector<TextColumn> columns, Dataset& dataset);
+void add_columns(const std::vector<TextColumn>& columns, Dataset& dataset);
 
 /// More texts than this in one column are no categories but names, or prose.
 inline constexpr std::size_t max_categories = 256;

@@ -11,6 +11,7 @@
 #include "tessera/core/error.hpp"
 
 #include "io/table_values.hpp"
+#include "io/text.hpp"
 
 namespace tessera::io {
 namespace {
@@ -53,15 +54,12 @@ char find_separator(const std::vector<std::string_view>& lines) {
 
 std::vector<std::string_view> first_lines(std::string_view head, std::vector<std::size_t>& begins) {
   std::vector<std::string_view> lines;
-  const char* at = head.data();
-  const char* const end = at + head.size();
-  while (at != end && lines.size() < sample_lines) {
-    const char* const stop = line_end(at, end);
-    if (!is_remark(skip_blanks(at, stop), stop)) {
-      begins.push_back(static_cast<std::size_t>(at - head.data()));
-      lines.emplace_back(at, static_cast<std::size_t>(stop - at));
-    }
-    at = stop == end ? end : stop + 1;
+  for (std::string_view rest = head; !rest.empty() && lines.size() < sample_lines;) {
+    const std::string_view line = take_line(rest);
+    const char* const end = line.data() + line.size();
+    if (is_remark(skip_blanks(line.data(), end), end)) continue;
+    begins.push_back(static_cast<std::size_t>(line.data() - head.data()));
+    lines.push_back(line);
   }
   return lines;
 }

@@ -1,38 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/table_rows.hpp"
 
-#include <algorithm>
+#include <atomic>
 
 #include <fmt/format.h>
 
-#include "tessera/core/error.hpp"
+#include "io/text.hpp"
 
 namespace tessera::io {
 namespace {
 
-/// What the lines of a chunk are.
-struct LineCounts {
-  std::int64_t offset = 0;
+/// Adds the remarks to `remarks`; blank lines are none.
+std::int64_t count_rows(std::string_view text, std::atomic<std::int64_t>& remarks) {
   std::int64_t rows = 0;
-  std::int64_t remarks = 0;  ///< blank lines are none
-};
-
-LineCounts count_lines(const TextChunk& chunk) {
-  LineCounts counts{chunk.offset};
-  const std::string_view text = chunk.text;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at != end) {
-    const char* const stop = line_end(at, end);
-    const char* const begin = skip_blanks(at, stop);
-    if (!is_remark(begin, stop)) {
-      ++counts.rows;
-    } else if (begin != stop) {
-      ++counts.remarks;
+  while (!text.empty()) {
+    const std::string_view line = take_line(text);
+    const char* const end = line.data() + line.size();
+    const char* const begin = skip_blanks(line.data(), end);
+    if (!is_remark(begin, end)) {
+      ++rows;
+    } else if (begin != end) {
+      ++remarks;
     }
-    at = stop == end ? end : stop + 1;
   }
-  return counts;
+  return rows;
 }
 
 }  // namespace
@@ -82,20 +73,10 @@ TableRows::TableRows(const std::string& path, char separator, std::optional<bool
   const auto block = source_.next();
   layout_ = find_layout(block ? block->text : std::string_view(), separator, header, words, path);
   begin_ = (block ? block->offset : 0) + layout_.begin;
-  std::vector<LineCounts> counts;
-  for_each_chunk(
-      source_, begin_, "reading the table", progress,
-      [&](std::int64_t chunks) { counts.assign(static_cast<std::size_t>(chunks), {}); },
-      [&](std::int64_t task, const TextChunk& chunk) {
-        counts[static_cast<std::size_t>(task)] = count_lines(chunk);
-      },
-      [&](std::int64_t) {
-        for (const LineCounts& chunk : counts) {
-          first_rows_.emplace_back(chunk.offset, rows_);
-          rows_ += chunk.rows;
-          remarks_ += chunk.remarks;
-        }
-      });
+  std::atomic<std::int64_t> remarks = 0;
+  numbers_.emplace(source_, begin_, "reading the table", progress,
+                   [&](std::string_view text) { return count_rows(text, remarks); });
+  remarks_ = remarks;
 }
 
 std::string TableRows::name_of(std::int64_t column) const {
@@ -106,17 +87,10 @@ std::string TableRows::name_of(std::int64_t column) const {
 
 void TableRows::for_each(std::string_view stage, const Progress& progress,
                          FunctionRef<void(RowCursor&)> body) {
-  for_each_chunk(
-      source_, begin_, stage, progress, [](std::int64_t) {},
-      [&](std::int64_t, const TextChunk& chunk) {
-        const auto found = std::lower_bound(first_rows_.begin(), first_rows_.end(),
-                                            std::pair(chunk.offset, std::int64_t{0}));
-        const bool known = found != first_rows_.end() && found->first == chunk.offset;
-        const std::int64_t first_row = known ? found->second : rows_;
-        RowCursor rows(chunk, layout_, first_row);
-        body(rows);
-      },
-      [](std::int64_t) {});
+  for_each_chunk(source_, begin_, stage, progress, [&](std::int64_t, const TextChunk& chunk) {
+    RowCursor rows(chunk, layout_, numbers_->first_of(chunk));
+    body(rows);
+  });
   source_.require_unchanged();
 }
 

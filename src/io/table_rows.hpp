@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "io/table_layout.hpp"
@@ -49,7 +49,7 @@ class TableRows {
 
   const std::string& path() const noexcept { return source_.path(); }
   const TableLayout& layout() const noexcept { return layout_; }
-  std::int64_t num_rows() const noexcept { return rows_; }
+  std::int64_t num_rows() const noexcept { return numbers_->total(); }
   /// Lines below the first row that are remarks.
   std::int64_t num_remarks() const noexcept { return remarks_; }
   /// The name of a column, or its number from 1 where it has none.
@@ -65,10 +65,8 @@ class TableRows {
   TextSource source_;
   TableLayout layout_;
   std::int64_t begin_ = 0;
-  std::int64_t rows_ = 0;
+  std::optional<EntryNumbers> numbers_;  ///< of the rows
   std::int64_t remarks_ = 0;
-  /// Where each chunk begins, and its first row; by place.
-  std::vector<std::pair<std::int64_t, std::int64_t>> first_rows_;
 };
 
 }  // namespace tessera::io

@@ -4,24 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "tessera/core/memory.hpp"
-#include "tessera/core/parallel.hpp"
 
-/// Reading large text files of numbers with all threads.
+/// Lines of text and the words in them.
 namespace tessera::io {
 
 /// A byte order mark that says nothing and is left out.
 inline constexpr std::string_view utf8_mark = "\xEF\xBB\xBF";
-
-/// Throws `unsupported` for a text in UTF-16.
-void require_utf8(std::string_view text, const std::string& path);
-
-/// The whole of a text file, unpacked if its first bytes are gzip's.
-Buffer<std::byte> load_text(const std::string& path);
 
 /// Without a byte order mark.
 inline std::string_view text_of(const Buffer<std::byte>& bytes) {
@@ -31,7 +22,7 @@ inline std::string_view text_of(const Buffer<std::byte>& bytes) {
   return text;
 }
 
-/// Takes words off the front of a line. Spaces, tabs and carriage returns part them.
+/// Takes words off the front of a line. Blanks part them.
 class LineScanner {
  public:
   explicit LineScanner(std::string_view line) : rest_(line) {}
@@ -52,32 +43,14 @@ class LineScanner {
 };
 
 /// Takes the first line off `text`, without its end.
-std::string_view take_line(std::string_view& text);
+inline std::string_view take_line(std::string_view& text) {
+  const std::size_t end = text.find('\n');
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return line;
+}
 
 /// True for a line that is blank or begins with '%'.
 bool is_comment(std::string_view line);
-
-/// Lines that carry something, found by all threads. Each has its number among these lines and its
-/// line number in the file.
-class TextEntries {
- public:
-  /// @param first_line  line number, in the file, of the first line of `text`
-  TextEntries(std::string_view text, std::int64_t first_line);
-
-  std::int64_t count() const noexcept { return count_; }
-
-  /// Runs `body(entry, line, line_number)` for all of them, in parallel.
-  void for_each(
-      FunctionRef<void(std::int64_t entry, std::string_view line, std::int64_t number)> body) const;
-
- private:
-  struct Chunk {
-    std::string_view text;
-    std::int64_t first_line = 0;
-    std::int64_t first_entry = 0;
-  };
-  std::vector<Chunk> chunks_;
-  std::int64_t count_ = 0;
-};
 
 }  // namespace tessera::io

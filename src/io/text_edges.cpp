@@ -46,14 +46,14 @@ void for_each_block(TextSource& source, const TextEdges& edges, const detail::Ro
   std::vector<Piece> pieces;
   for_each_chunk(
       source, edges.begin, stage, progress,
-      [&](std::int64_t chunks) {
-        if (std::ssize(pieces) < chunks) pieces.resize(static_cast<std::size_t>(chunks));
-      },
       [&](std::int64_t task, const TextChunk& chunk) {
         std::vector<Entry> list = lists.take();
         edges.parse(chunk, with_values, list);
         filler.sort_into(list, pieces[static_cast<std::size_t>(task)]);
         lists.give_back(std::move(list));
+      },
+      [&](std::int64_t chunks) {
+        if (std::ssize(pieces) < chunks) pieces.resize(static_cast<std::size_t>(chunks));
       },
       [&](std::int64_t chunks) {
         use(std::span<const Piece>(pieces).first(static_cast<std::size_t>(chunks)));

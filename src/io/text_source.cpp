@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,6 +14,7 @@
 namespace tessera::io {
 namespace {
 
+constexpr std::int64_t usual_block = 1 << 23;
 constexpr std::int64_t chunk_bytes = 1 << 18;
 constexpr std::int64_t window_bytes = 1 << 18;
 constexpr std::int64_t read_grain = 1 << 21;
@@ -56,13 +56,12 @@ struct PlacedProblem {
 
 }  // namespace
 
-TextSource::TextSource(const std::string& path, std::int64_t block_bytes)
-    : file_(path), packed_(begins_gzipped(file_)), block_bytes_(block_bytes) {
+TextSource::TextSource(const std::string& path) : file_(path), packed_(begins_gzipped(file_)) {
   // One byte more than a small file has, so that its end is seen in the first block. What a packed
   // one has is not known.
   constexpr std::int64_t small_block = 1 << 16;
   const std::int64_t wanted = packed_ ? std::max(small_block, 4 * file_.size()) : file_.size() + 1;
-  block_bytes_ = std::min(block_bytes_, wanted);
+  block_bytes_ = std::min(usual_block, wanted);
   rewind();
 }
 
@@ -112,7 +111,7 @@ std::size_t TextSource::fill_unpacked(std::span<std::byte> out) {
     between_members_ = step.finished;
     if (!step.finished && step.consumed == 0 && step.produced == 0 && position_ == file_.size() &&
         unread_.empty()) {
-      throw Error(ErrorCode::bad_data, "the gzip stream ends early", path(), damaged_file_fix);
+      damaged(path(), "the gzip stream ends early");
     }
   }
   return filled;
@@ -121,7 +120,9 @@ std::size_t TextSource::fill_unpacked(std::span<std::byte> out) {
 void TextSource::skip_byte_order_mark() {
   const std::string_view start(reinterpret_cast<const char*>(buffer_.data()),
                                static_cast<std::size_t>(held_));
-  require_utf8(start, path());
+  if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF")) {
+    throw Error(ErrorCode::unsupported, "is UTF-16", path(), "save the text as UTF-8");
+  }
   if (!start.starts_with(utf8_mark)) return;
   used_ = offset_ = std::ssize(utf8_mark);
   held_ -= used_;
@@ -173,9 +174,9 @@ std::int64_t TextSource::line_at(std::int64_t offset) const {
 }
 
 void for_each_chunk(TextSource& source, std::int64_t begin, std::string_view stage,
-                    const Progress& progress, FunctionRef<void(std::int64_t)> before,
+                    const Progress& progress,
                     FunctionRef<void(std::int64_t, const TextChunk&)> body,
-                    FunctionRef<void(std::int64_t)> after) {
+                    FunctionRef<void(std::int64_t)> before, FunctionRef<void(std::int64_t)> after) {
   source.rewind();
   try {
     report(progress, stage, 0, source.file_bytes());
@@ -198,6 +199,31 @@ void for_each_chunk(TextSource& source, std::int64_t begin, std::string_view sta
                 fmt::format("{}: line {}", source.path(), source.line_at(placed.offset)),
                 placed.fix);
   }
+}
+
+EntryNumbers::EntryNumbers(TextSource& source, std::int64_t begin, std::string_view stage,
+                           const Progress& progress,
+                           FunctionRef<std::int64_t(std::string_view)> count) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> counts;
+  for_each_chunk(
+      source, begin, stage, progress,
+      [&](std::int64_t task, const TextChunk& chunk) {
+        counts[static_cast<std::size_t>(task)] = {chunk.offset, count(chunk.text)};
+      },
+      [&](std::int64_t chunks) { counts.assign(static_cast<std::size_t>(chunks), {}); },
+      [&](std::int64_t) {
+        for (const auto& [offset, entries] : counts) {
+          firsts_.emplace_back(offset, total_);
+          total_ += entries;
+        }
+      });
+}
+
+std::int64_t EntryNumbers::first_of(const TextChunk& chunk) const {
+  const auto found =
+      std::lower_bound(firsts_.begin(), firsts_.end(), std::pair(chunk.offset, std::int64_t{0}));
+  const bool known = found != firsts_.end() && found->first == chunk.offset;
+  return known ? found->second : total_;
 }
 
 }  // namespace tessera::io

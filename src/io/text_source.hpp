@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tessera/core/parallel.hpp"
 #include "tessera/core/progress.hpp"
@@ -25,9 +27,7 @@ struct TextBlock {
 /// long the file. A byte order mark of UTF-8 is left out.
 class TextSource {
  public:
-  static constexpr std::int64_t usual_block = 1 << 23;
-
-  explicit TextSource(const std::string& path, std::int64_t block_bytes = usual_block);
+  explicit TextSource(const std::string& path);
 
   const std::string& path() const noexcept { return file_.path(); }
 
@@ -53,7 +53,7 @@ class TextSource {
 
   InputFile file_;
   bool packed_ = false;
-  std::int64_t block_bytes_;
+  std::int64_t block_bytes_ = 0;
   Buffer<std::byte> buffer_;
   std::int64_t held_ = 0;  ///< bytes in the buffer that no block has handed out yet
   std::int64_t used_ = 0;  ///< bytes in the buffer before those
@@ -76,12 +76,31 @@ struct TextChunk {
   std::int64_t text_bytes = 0;
 };
 
+inline constexpr auto nothing_to_do = [](std::int64_t) {};
+
 /// Goes through the text from `begin` on, a block at a time: `before(chunks)`, then
 /// `body(task, chunk)` for all its chunks by all threads, then `after(chunks)`. A LineProblem that
 /// `body` throws becomes a `bad_data` error with the number of the line.
 void for_each_chunk(TextSource& source, std::int64_t begin, std::string_view stage,
-                    const Progress& progress, FunctionRef<void(std::int64_t chunks)> before,
+                    const Progress& progress,
                     FunctionRef<void(std::int64_t task, const TextChunk& chunk)> body,
-                    FunctionRef<void(std::int64_t chunks)> after);
+                    FunctionRef<void(std::int64_t chunks)> before = nothing_to_do,
+                    FunctionRef<void(std::int64_t chunks)> after = nothing_to_do);
+
+/// Numbers the entries of a text, such as the rows of a table, in a pass that counts those of every
+/// chunk.
+class EntryNumbers {
+ public:
+  EntryNumbers(TextSource& source, std::int64_t begin, std::string_view stage,
+               const Progress& progress, FunctionRef<std::int64_t(std::string_view text)> count);
+
+  std::int64_t total() const noexcept { return total_; }
+  /// The number of the first entry of a chunk, from 0; `total()` where the file has changed.
+  std::int64_t first_of(const TextChunk& chunk) const;
+
+ private:
+  std::vector<std::pair<std::int64_t, std::int64_t>> firsts_;  ///< by where chunks begin
+  std::int64_t total_ = 0;
+};
 
 }  // namespace tessera::io

@@ -22,28 +22,19 @@ std::string_view without_prefix(std::string_view name) {
 }
 
 void append_utf8(std::uint32_t code, std::string& out) {
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0 | (code >> 6));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xE0 | (code >> 12));
-    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | (code >> 18));
-    out += static_cast<char>(0x80 | (code >> 12 & 0x3F));
-    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  }
+  constexpr std::uint32_t first_marks[] = {0, 0xC0, 0xE0, 0xF0};
+  const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  out += static_cast<char>(first_marks[more] | code >> 6 * more);
+  for (int i = more - 1; i >= 0; --i) out += static_cast<char>(0x80 | (code >> 6 * i & 0x3F));
 }
+
+/// What the entities stand for that everybody knows.
+constexpr std::pair<std::string_view, char> entities[] = {
+    {"lt", '<'}, {"gt", '>'}, {"amp", '&'}, {"quot", '"'}, {"apos", '\''}};
 
 }  // namespace
 
-void XmlPull::fail(const std::string& problem) const {
-  throw LineProblem{at_, problem, damaged_file_fix};
-}
+void XmlPull::fail(const std::string& problem) const { throw LineProblem{at_, problem}; }
 
 bool XmlPull::looking_at(std::string_view mark) const {
   return static_cast<std::size_t>(end_ - at_) >= mark.size() &&
@@ -65,16 +56,11 @@ void XmlPull::append_unescaped(const char* begin, const char* stop, std::string&
     const char* const semicolon = std::find(mark, std::min(stop, mark + 12), ';');
     if (semicolon == stop || *semicolon != ';') fail("'&' stands alone: it must be written &amp;");
     const std::string_view name(mark + 1, static_cast<std::size_t>(semicolon - mark - 1));
-    if (name == "lt") {
-      out += '<';
-    } else if (name == "gt") {
-      out += '>';
-    } else if (name == "amp") {
-      out += '&';
-    } else if (name == "quot") {
-      out += '"';
-    } else if (name == "apos") {
-      out += '\'';
+    const auto* const known =
+        std::find_if(std::begin(entities), std::end(entities),
+                     [&](const auto& entity) { return entity.first == name; });
+    if (known != std::end(entities)) {
+      out += known->second;
     } else if (name.size() > 1 && name[0] == '#') {
       const bool hexadecimal = name[1] == 'x';
       const char* const first = name.data() + (hexadecimal ? 2 : 1);

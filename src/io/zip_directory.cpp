@@ -17,10 +17,6 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-[[noreturn]] void damaged(const std::string& where, const std::string& problem) {
-  throw Error(ErrorCode::bad_data, problem, where, damaged_file_fix);
-}
-
 [[noreturn]] void unsupported(const std::string& where, const std::string& problem) {
   throw Error(ErrorCode::unsupported, problem, where, "save it again with numpy.savez_compressed");
 }

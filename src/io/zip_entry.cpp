@@ -12,10 +12,6 @@ constexpr std::int64_t window_bytes = 1 << 16;
 /// Small enough that the checksum finds the bytes still in the cache.
 constexpr std::size_t step_bytes = 1 << 18;
 
-[[noreturn]] void damaged(const std::string& where, const std::string& problem) {
-  throw Error(ErrorCode::bad_data, problem, where, damaged_file_fix);
-}
-
 }  // namespace
 
 ZipEntryReader::ZipEntryReader(const InputFile& file, const ZipEntry& entry)

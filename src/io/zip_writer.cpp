@@ -23,8 +23,7 @@ std::string extra_field(std::initializer_list<std::int64_t> numbers) {
   }
   if (large.empty()) return {};
   std::string field;
-  put_little_endian(field, zip::extra64_id);
-  put_little_endian(field, static_cast<std::uint16_t>(large.size()));
+  put_little_endian(field, zip::extra64_id, static_cast<std::uint16_t>(large.size()));
   return field + large;
 }
 
@@ -34,16 +33,12 @@ bool is_ascii(const std::string& name) {
 
 /// What a local header and a directory entry have in common.
 void put_description(std::string& out, const ZipEntry& entry, const std::string& extra) {
-  put_little_endian(out, extra.empty() ? zip::version_plain : zip::version64);
-  put_little_endian(out, is_ascii(entry.name) ? std::uint16_t{0} : zip::name_is_utf8);
-  put_little_endian(out, static_cast<std::uint16_t>(entry.method));
-  put_little_endian(out, std::uint16_t{0});
-  put_little_endian(out, zip::no_date);
-  put_little_endian(out, entry.crc);
-  put_little_endian(out, short_or_see64(entry.packed_size));
-  put_little_endian(out, short_or_see64(entry.size));
-  put_little_endian(out, static_cast<std::uint16_t>(entry.name.size()));
-  put_little_endian(out, static_cast<std::uint16_t>(extra.size()));
+  put_little_endian(out, extra.empty() ? zip::version_plain : zip::version64,
+                    is_ascii(entry.name) ? std::uint16_t{0} : zip::name_is_utf8,
+                    static_cast<std::uint16_t>(entry.method), std::uint16_t{0}, zip::no_date,
+                    entry.crc, short_or_see64(entry.packed_size), short_or_see64(entry.size),
+                    static_cast<std::uint16_t>(entry.name.size()),
+                    static_cast<std::uint16_t>(extra.size()));
 }
 
 std::string local_header(const ZipEntry& entry) {
@@ -51,10 +46,7 @@ std::string local_header(const ZipEntry& entry) {
   std::string extra;
   ZipEntry shown = entry;
   if (std::max(entry.size, entry.packed_size) >= zip::see64) {
-    put_little_endian(extra, zip::extra64_id);
-    put_little_endian(extra, std::uint16_t{16});
-    put_little_endian(extra, entry.size);
-    put_little_endian(extra, entry.packed_size);
+    put_little_endian(extra, zip::extra64_id, std::uint16_t{16}, entry.size, entry.packed_size);
     shown.size = shown.packed_size = zip::see64;
   }
   std::string header;
@@ -66,33 +58,18 @@ std::string local_header(const ZipEntry& entry) {
 std::string directory_entry(const ZipEntry& entry) {
   const std::string extra = extra_field({entry.size, entry.packed_size, entry.header_offset});
   std::string out;
-  put_little_endian(out, zip::directory_entry_mark);
-  put_little_endian(out, zip::version64);
+  put_little_endian(out, zip::directory_entry_mark, zip::version64);
   put_description(out, entry, extra);
-  put_little_endian(out, std::uint16_t{0});
-  put_little_endian(out, std::uint16_t{0});
-  put_little_endian(out, std::uint16_t{0});
-  put_little_endian(out, std::uint32_t{0});
-  put_little_endian(out, short_or_see64(entry.header_offset));
+  put_little_endian(out, std::uint16_t{0}, std::uint16_t{0}, std::uint16_t{0}, std::uint32_t{0},
+                    short_or_see64(entry.header_offset));
   return out + entry.name + extra;
 }
 
 std::string directory_end64(std::int64_t entries, std::int64_t size, std::int64_t offset) {
   std::string out;
-  put_little_endian(out, zip::directory_end64_mark);
-  put_little_endian(out, zip::directory_end64_bytes - 12);
-  put_little_endian(out, zip::version64);
-  put_little_endian(out, zip::version64);
-  put_little_endian(out, std::uint32_t{0});
-  put_little_endian(out, std::uint32_t{0});
-  put_little_endian(out, entries);
-  put_little_endian(out, entries);
-  put_little_endian(out, size);
-  put_little_endian(out, offset);
-  put_little_endian(out, zip::locator64_mark);
-  put_little_endian(out, std::uint32_t{0});
-  put_little_endian(out, offset + size);
-  put_little_endian(out, std::uint32_t{1});
+  put_little_endian(out, zip::directory_end64_mark, zip::directory_end64_bytes - 12, zip::version64,
+                    zip::version64, std::uint32_t{0}, std::uint32_t{0}, entries, entries, size,
+                    offset, zip::locator64_mark, std::uint32_t{0}, offset + size, std::uint32_t{1});
   return out;
 }
 
@@ -102,14 +79,8 @@ std::string directory_end(std::int64_t entries, std::int64_t size, std::int64_t 
   if (entries >= zip::see64_short || size >= zip::see64 || offset >= zip::see64) {
     out = directory_end64(entries, size, offset);
   }
-  put_little_endian(out, zip::directory_end_mark);
-  put_little_endian(out, std::uint16_t{0});
-  put_little_endian(out, std::uint16_t{0});
-  put_little_endian(out, count);
-  put_little_endian(out, count);
-  put_little_endian(out, short_or_see64(size));
-  put_little_endian(out, short_or_see64(offset));
-  put_little_endian(out, std::uint16_t{0});
+  put_little_endian(out, zip::directory_end_mark, std::uint16_t{0}, std::uint16_t{0}, count, count,
+                    short_or_see64(size), short_or_see64(offset), std::uint16_t{0});
   return out;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/temporary_file.hpp"
+#include "tessera/io/writing.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,7 +18,8 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
-#include "tessera/io/writing.hpp"
+
+#include "io/file.hpp"
 
 namespace tessera::io {
 namespace {
@@ -113,12 +114,51 @@ int create(Pending& all, const std::string& path, std::string& name) {
   return number;
 }
 
+std::string require_writable_target(const std::string& given) {
+  if (given.empty() || given == "-") {
+    throw Error(ErrorCode::invalid_argument, "a data set cannot be written to a pipe",
+                "'" + given + "'", "give the name of a file");
+  }
+  std::string path = written_path(given);
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    throw Error(ErrorCode::io, "cannot write: not a regular file", path, "give another name");
+  }
+  return path;
+}
+
+constexpr const char* write_fix = "check the free space and the permissions of the folder";
+
 }  // namespace
 
-TemporaryFile::TemporaryFile(std::string path)
-    : path_(std::move(path)), descriptor_(create(pending(), path_, name_)) {}
+AtomicFile::AtomicFile(const std::string& path)
+    : path_(require_writable_target(path)), descriptor_(create(pending(), path_, name_)) {
+  struct stat status {};
+  if (::stat(path_.c_str(), &status) == 0) {
+    // A failure here leaves the usual permissions of a new file, which is no reason to stop.
+    [[maybe_unused]] const int result = ::fchmod(descriptor_.number(), status.st_mode & 07777);
+  }
+}
 
-TemporaryFile::~TemporaryFile() { remove_temporary(name_); }
+AtomicFile::~AtomicFile() { remove_temporary(name_); }
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor_.number(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) system_failure("cannot write", path_, errno, write_fix);
+    size_ += count;
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void AtomicFile::commit() {
+  if (!take_place()) system_failure("cannot write", path_, errno, write_fix);
+  // The new name itself is on the disk only once the folder is. Some file systems cannot do this.
+  const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.number() >= 0) [[maybe_unused]]
+    const int result = ::fsync(folder.number());
+}
 
 void remember_temporary(const std::string& name) {
   Pending& all = pending();
@@ -132,7 +172,8 @@ void remove_temporary(const std::string& name) {
   if (all.names.erase(name) > 0) ::unlink(name.c_str());
 }
 
-bool TemporaryFile::take_place() {
+/// False, with the reason in errno, where the system refuses.
+bool AtomicFile::take_place() {
   // The data must be on the disk before the name is, and the lock must outlive the old name.
   if (::fsync(descriptor_.number()) != 0) return false;
   Pending& all = pending();
@@ -145,6 +186,12 @@ bool TemporaryFile::take_place() {
   all.names.erase(name_);
   ++all.written;
   return true;
+}
+
+void write_text_file(const std::string& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
 }
 
 std::int64_t files_written() noexcept {
