@@ -11,7 +11,7 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
-#include "tiles/row_bits.hpp"
+#include "tiles/fragment.hpp"
 #include "tiles/window_columns.hpp"
 
 namespace tessera::tiles {

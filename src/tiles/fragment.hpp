@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 /// Where the bit of a row and a column stands in the words of a tile.
 ///
 /// From 16 rows on, 16 rows and 64 columns are a strip of 32 words, one for each lane of a warp:
@@ -27,6 +29,18 @@ constexpr BitPlace bit_place(int height, int row, int column) {
   if (height == 8) return {lane / 2, lane % 2 * 16 + odd * 8 + step * 2 + upper_columns};
   const int upper_rows = row % 16 / 8;
   return {row / 16 * 32 + lane, odd * 16 + step * 4 + upper_columns * 2 + upper_rows};
+}
+
+/// Columns [first, first + count) of a row, of a tile with these words: the first column in the
+/// lowest bit, at most 32 of them. For encodings that go over edges row by row.
+constexpr std::uint32_t row_bits(const std::uint32_t* tile, int height, int row, int first,
+                                 int count) {
+  std::uint32_t bits = 0;
+  for (int k = 0; k < count; ++k) {
+    const BitPlace at = bit_place(height, row, first + k);
+    bits |= (tile[at.word] >> at.bit & 1u) << k;
+  }
+  return bits;
 }
 
 }  // namespace tessera::tiles

@@ -77,11 +77,7 @@ std::vector<HubWindow> windows_of(const Graph& graph) {
 }  // namespace
 
 std::shared_ptr<const std::vector<HubWindow>> sampled_hub_windows(const Graph& graph) {
-  const auto make = [&]() -> std::shared_ptr<const void> {
-    return std::make_shared<std::vector<HubWindow>>(windows_of(graph));
-  };
-  return std::static_pointer_cast<const std::vector<HubWindow>>(
-      detail::GraphAccess::derived(graph, key, make));
+  return detail::GraphAccess::kept(graph, key, [&] { return windows_of(graph); });
 }
 
 void know_hub_windows(const Graph& graph, std::vector<HubWindow> windows) {

@@ -8,7 +8,6 @@
 
 #include "graph/cut.hpp"
 #include "tessera/core/error.hpp"
-#include "tiles/filled_pieces.hpp"
 
 namespace tessera::tiles {
 namespace {

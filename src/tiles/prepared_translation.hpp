@@ -8,9 +8,9 @@
 namespace tessera::tiles {
 
 /// A translation that can be repeated, to measure it: its rows already lie on the device, where the
-/// tiles stay.
+/// tiles stay. Columns that fewer than `min_uses` rows of a window use go to a rest.
 std::function<void()> prepared_translation(const Graph& graph, int height, Side side,
-                                           const Place& place);
+                                           const Place& place, int min_uses = 1);
 
 /// The same for 2:4 tiles.
 std::function<void()> prepared_quads(const Graph& graph, int height, Side side, const Place& place);

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tiles/quad_values.hpp"
 
-#include <algorithm>
-
 #include "tessera/core/parallel.hpp"
 #include "tiles/quad_fragment.hpp"
 #include "tiles/quad_window.hpp"
 #include "tiles/window_columns.hpp"
-
-#ifdef TESSERA_WITH_CUDA
-#include "cuda/array.hpp"
-#include "tiles/cuda/quad_values.hpp"
-#endif
 
 namespace tessera::tiles {
 namespace {
@@ -19,9 +12,7 @@ namespace {
 class QuadPlacing {
  public:
   QuadPlacing(const Graph& graph, const QuadTiles& quads, Side side)
-      : quads_(quads), rows_(rows_of(graph, side)) {
-    if (side == Side::transposed) positions_ = graph.csc().csr_positions;
-  }
+      : quads_(quads), position_of_(graph, side) {}
 
   void place_window(std::int64_t window, std::int32_t* edges) const {
     const int strips = quads_.height / 16;
@@ -40,24 +31,16 @@ class QuadPlacing {
           const std::int64_t row = window * quads_.height + strip * 16 + at.row;
           const VertexId* const ids =
               quads_.columns.data() + step * quad_step_columns + at.quad * quad_columns;
-          *next++ = columns.first < 0 ? -1 : position_of(row, ids[columns.first]);
-          *next++ = columns.second < 0 ? -1 : position_of(row, ids[columns.second]);
+          *next++ = columns.first < 0 ? -1 : position_of_(row, ids[columns.first]);
+          *next++ = columns.second < 0 ? -1 : position_of_(row, ids[columns.second]);
         }
       }
     }
   }
 
  private:
-  std::int32_t position_of(std::int64_t row, VertexId column) const {
-    const auto begin = rows_.indices.begin() + rows_.offsets[static_cast<std::size_t>(row)];
-    const auto end = rows_.indices.begin() + rows_.offsets[static_cast<std::size_t>(row) + 1];
-    const EdgeOffset edge = std::lower_bound(begin, end, column) - rows_.indices.begin();
-    return static_cast<std::int32_t>(positions_.empty() ? edge : positions_[edge]);
-  }
-
   const QuadTiles& quads_;
-  SideRows rows_;
-  SharedArray<EdgeOffset> positions_;
+  EdgePositions position_of_;
 };
 
 }  // namespace
@@ -68,18 +51,6 @@ SharedArray<std::int32_t> place_quad_values(const Graph& graph, const QuadTiles&
   parallel_for(quads.num_windows(), 16,
                [&](std::int64_t window) { placing.place_window(window, edges.data()); });
   return edges;
-}
-
-SharedArray<std::int32_t> place_quad_values(const Graph& graph, int height, Side side,
-                                            const Place& place) {
-  require_available(place.device);
-  check_quad_height(height);
-#ifdef TESSERA_WITH_CUDA
-  if (place.device.kind == DeviceKind::cuda) {
-    return cuda::to_host(device_quad_values(graph, height, side, place)->edges, place);
-  }
-#endif
-  return place_quad_values(graph, translate_quads(graph, height, side), side);
 }
 
 }  // namespace tessera::tiles

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "graph/access.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tiles/window_columns.hpp"
@@ -15,9 +17,9 @@
 namespace tessera::tiles {
 namespace {
 
-std::string key_of(int height, Side side, int min_uses) {
-  return "sample of " + std::to_string(height) + " " + std::string(to_string(side)) + " rows, " +
-         std::to_string(min_uses) + " uses";
+std::string key_of(const char* what, const SampledWindows& windows, Side side) {
+  return fmt::format("{} windows of {} {} rows, {} uses", what, windows.height, to_string(side),
+                     windows.min_uses);
 }
 
 WindowSums taken(const SideRows& rows, int height, int min_uses) {
@@ -25,26 +27,19 @@ WindowSums taken(const SideRows& rows, int height, int min_uses) {
   const std::int64_t windows = rows.num_windows(height);
   const std::int64_t taken_windows = std::min(windows, most_sampled);
   const auto window_of = [&](std::int64_t i) { return windows * i / taken_windows; };
-  const auto first_row_of = [&](std::int64_t i) {
-    return std::min<std::int64_t>(rows.num_rows, window_of(i) * height);
-  };
-  const auto edges_of = [&](std::int64_t first_row, std::int64_t end_row) {
-    return rows.offsets[static_cast<std::size_t>(end_row)] -
-           rows.offsets[static_cast<std::size_t>(first_row)];
-  };
   const auto look_at = [&](std::int64_t begin, std::int64_t end) {
     WindowColumns window;
     WindowSums sums;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t first_row = first_row_of(i);
-      const std::int64_t end_row = std::min<std::int64_t>(rows.num_rows, first_row + height);
-      window.count(rows, static_cast<VertexId>(first_row), static_cast<VertexId>(end_row));
-      WindowSums found{edges_of(first_row, end_row), 0, 0};
+      const auto [first_row, end_row] = rows.window(window_of(i), height);
+      window.count(rows, first_row, end_row);
+      WindowSums found{rows.num_edges(first_row, end_row), 0, 0};
       for (const std::int32_t uses : window.use_counts()) {
         if (uses >= min_uses) found = found + WindowSums{0, 1, uses};
       }
+      const VertexId next_row = rows.window(window_of(i + 1), height).first;
       sums = sums + found.for_windows(window_of(i + 1) - window_of(i),
-                                      edges_of(first_row, first_row_of(i + 1)));
+                                      rows.num_edges(first_row, next_row));
     }
     return sums;
   };
@@ -63,9 +58,8 @@ std::vector<std::int32_t> columns_taken(const SideRows& rows) {
   parallel_ranges(count, 8, [&](std::int64_t begin, std::int64_t end) {
     WindowColumns window;
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t first_row = windows * i / count * height;
-      const std::int64_t end_row = std::min<std::int64_t>(rows.num_rows, first_row + height);
-      window.count(rows, static_cast<VertexId>(first_row), static_cast<VertexId>(end_row));
+      const auto [first_row, end_row] = rows.window(windows * i / count, height);
+      window.count(rows, first_row, end_row);
       columns[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(window.use_counts().size());
     }
   });
@@ -95,16 +89,13 @@ WindowSample estimate(const WindowSums& sums, std::span<const EdgeOffset> offset
 
 void know_sample(const Graph& graph, const SampledWindows& windows, Side side,
                  const WindowSample& sample) {
-  detail::GraphAccess::know(graph, key_of(windows.height, side, windows.min_uses),
+  detail::GraphAccess::know(graph, key_of("sample of", windows, side),
                             std::make_shared<WindowSample>(sample));
 }
 
 std::shared_ptr<const std::vector<std::int32_t>> sampled_columns(const Graph& graph, Side side) {
-  const auto make = [&]() -> std::shared_ptr<const void> {
-    return std::make_shared<std::vector<std::int32_t>>(columns_taken(rows_of(graph, side)));
-  };
-  return std::static_pointer_cast<const std::vector<std::int32_t>>(
-      detail::GraphAccess::derived(graph, columns_key_of(side), make));
+  return detail::GraphAccess::kept(graph, columns_key_of(side),
+                                   [&] { return columns_taken(rows_of(graph, side)); });
 }
 
 void know_sampled_columns(const Graph& graph, Side side, std::vector<std::int32_t> columns) {
@@ -112,14 +103,23 @@ void know_sampled_columns(const Graph& graph, Side side, std::vector<std::int32_
                             std::make_shared<std::vector<std::int32_t>>(std::move(columns)));
 }
 
+void know_window_counts(const Graph& graph, const SampledWindows& windows, Side side,
+                        WindowCounts counts) {
+  detail::GraphAccess::know(graph, key_of("all", windows, side),
+                            std::make_shared<WindowCounts>(std::move(counts)));
+}
+
+std::shared_ptr<const WindowCounts> known_window_counts(const Graph& graph,
+                                                        const SampledWindows& windows, Side side) {
+  return std::static_pointer_cast<const WindowCounts>(
+      detail::GraphAccess::known(graph, key_of("all", windows, side)));
+}
+
 WindowSample sample_windows(const Graph& graph, int height, Side side, int min_uses) {
-  const auto make = [&]() -> std::shared_ptr<const void> {
+  return *detail::GraphAccess::kept(graph, key_of("sample of", {height, min_uses}, side), [&] {
     const SideRows rows = rows_of(graph, side);
-    return std::make_shared<WindowSample>(
-        estimate(taken(rows, height, min_uses), rows.offsets, rows.num_cols, height));
-  };
-  return *std::static_pointer_cast<const WindowSample>(
-      detail::GraphAccess::derived(graph, key_of(height, side, min_uses), make));
+    return estimate(taken(rows, height, min_uses), rows.offsets, rows.num_cols, height);
+  });
 }
 
 }  // namespace tessera::tiles

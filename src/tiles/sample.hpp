@@ -71,6 +71,20 @@ void know_sample(const Graph& graph, const SampledWindows& windows, Side side,
 /// do not count. Kept with the graph.
 WindowSample sample_windows(const Graph& graph, int height, Side side, int min_uses = 1);
 
+/// What the sizes of tiles follow from: with it they are made without waiting for a GPU.
+struct WindowCounts {
+  std::vector<std::int32_t> columns;  ///< distinct ones of each window that enough rows use
+  EdgeOffset dense_edges = 0;         ///< of these columns, of all windows together
+};
+
+/// From now on `known_window_counts` returns this.
+void know_window_counts(const Graph& graph, const SampledWindows& windows, Side side,
+                        WindowCounts counts);
+
+/// Null where they have not been counted.
+std::shared_ptr<const WindowCounts> known_window_counts(const Graph& graph,
+                                                        const SampledWindows& windows, Side side);
+
 /// Windows that may go to one core or another, each by itself.
 inline constexpr SampledWindows chosen_windows = {64, 1};
 

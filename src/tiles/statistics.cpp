@@ -88,8 +88,8 @@ WindowStats window_stats(const Graph& graph, int height, int block_columns, Side
     WindowStats stats = empty;
     WindowColumns window;
     for (std::int64_t w = begin; w < end; ++w) {
-      const std::int64_t last = std::min<std::int64_t>(rows.num_rows, (w + 1) * height);
-      window.collect(rows, static_cast<VertexId>(w * height), static_cast<VertexId>(last));
+      const auto [first, last] = rows.window(w, height);
+      window.collect(rows, first, last);
       count_window(window, stats);
     }
     return stats;

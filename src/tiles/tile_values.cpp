@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tiles/tile_values.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -34,9 +33,7 @@ void count_entries(std::span<const std::uint32_t> words, std::uint32_t* starts, 
 class Placing {
  public:
   Placing(const Graph& graph, const TiledGraph& tiled, Side side)
-      : tiled_(tiled), rows_(rows_of(graph, side)) {
-    if (side == Side::transposed) positions_ = graph.csc().csr_positions;
-  }
+      : tiled_(tiled), position_of_(graph, side) {}
 
   void place_window(std::int64_t window, std::span<const std::int32_t> unit_offsets,
                     std::span<const std::uint32_t> starts, std::int32_t* edges) const {
@@ -55,8 +52,8 @@ class Placing {
           std::int32_t* next = edges + first_entry + (start >> (16 * half) & 0xffffu);
           for_bits(bits, half, [&](int pair, int odd) {
             const ValuePlace place = value_place(word, pair, odd);
-            *next++ = position_of(static_cast<VertexId>(window * tiled_.height + place.row),
-                                  tile_columns_of[place.column]);
+            *next++ =
+                position_of_(window * tiled_.height + place.row, tile_columns_of[place.column]);
           });
         }
       }
@@ -64,23 +61,11 @@ class Placing {
   }
 
  private:
-  std::int32_t position_of(VertexId row, VertexId column) const {
-    const auto begin = rows_.indices.begin() + rows_.offsets[static_cast<std::size_t>(row)];
-    const auto end = rows_.indices.begin() + rows_.offsets[static_cast<std::size_t>(row) + 1];
-    const EdgeOffset edge = std::lower_bound(begin, end, column) - rows_.indices.begin();
-    return static_cast<std::int32_t>(positions_.empty() ? edge : positions_[edge]);
-  }
-
   const TiledGraph& tiled_;
-  SideRows rows_;
-  SharedArray<EdgeOffset> positions_;
+  EdgePositions position_of_;
 };
 
 }  // namespace
-
-bool operator==(const ValueLayout& a, const ValueLayout& b) {
-  return a.unit_offsets == b.unit_offsets && a.starts == b.starts && a.edges == b.edges;
-}
 
 ValueLayout place_values(const Graph& graph, const TiledGraph& tiled, Side side) {
   check_value_height(tiled.height);

@@ -28,7 +28,7 @@ struct ValueLayout {
   SharedArray<std::int32_t> edges;
 
   /// The same bytes.
-  friend bool operator==(const ValueLayout& a, const ValueLayout& b);
+  friend bool operator==(const ValueLayout&, const ValueLayout&) = default;
 };
 
 /// `tiled` is that side of the graph, in windows of 16 rows or more. Throws `unsupported` for more

@@ -1,47 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/tiles/tiled_graph.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <ostream>
 #include <string>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
-#include "tessera/core/parallel.hpp"
 
 #include "tiles/fragment.hpp"
-#include "tiles/window_columns.hpp"
+#include "tiles/window_tiles.hpp"
 
 namespace tessera::tiles {
 namespace {
-
-void require(bool holds, const char* array, const std::string& problem) {
-  if (holds) return;
-  throw Error(ErrorCode::bad_data, "tiles contradict themselves: " + problem, array,
-              "translate the graph again");
-}
-
-void check_sizes(const TiledGraph& tiled) {
-  const auto windows = (std::int64_t{tiled.num_rows} + tiled.height - 1) / tiled.height;
-  require(tiled.num_rows >= 0 && tiled.num_cols >= 0, "shape", "a negative number of vertices");
-  require(tiled.step_offsets.size() == windows + 1, "step_offsets", "not one for each window");
-  require(tiled.tile_offsets.size() == windows + 1, "tile_offsets", "not one for each window");
-  require(tiled.step_offsets[0] == 0 && tiled.tile_offsets[0] == 0, "offsets",
-          "the first is not 0");
-  for (std::int64_t w = 0; w < windows; ++w) {
-    const EdgeOffset steps = tiled.step_offsets[w + 1] - tiled.step_offsets[w];
-    const EdgeOffset tiles = tiled.tile_offsets[w + 1] - tiled.tile_offsets[w];
-    require(steps >= 0, "step_offsets", fmt::format("they fall at window {}", w));
-    require(tiles == (steps * step_columns + tile_columns - 1) / tile_columns, "tile_offsets",
-            fmt::format("{} tiles for {} steps in window {}", tiles, steps, w));
-  }
-  require(tiled.columns.size() == tiled.num_steps() * step_columns, "columns", "not 16 a step");
-  require(tiled.words.size() == tiled.num_tiles() * tiled.words_per_tile(), "words",
-          fmt::format("not {} a tile", tiled.words_per_tile()));
-}
 
 void check_columns(const TiledGraph& tiled, std::int64_t w) {
   const VertexId distinct = tiled.distinct_columns(w);
@@ -86,11 +57,37 @@ const char* to_string(Side side) noexcept {
   return side == Side::forward ? "forward" : "transposed";
 }
 
-std::int64_t TiledGraph::num_bytes() const noexcept {
+std::int64_t WindowTiles::num_bytes() const noexcept {
   return (step_offsets.size() + tile_offsets.size()) *
              static_cast<std::int64_t>(sizeof(EdgeOffset)) +
          columns.size() * static_cast<std::int64_t>(sizeof(VertexId)) +
          words.size() * static_cast<std::int64_t>(sizeof(std::uint32_t));
+}
+
+void require(bool holds, const char* array, const std::string& problem) {
+  if (holds) return;
+  throw Error(ErrorCode::bad_data, "tiles contradict themselves: " + problem, array,
+              "translate the graph again");
+}
+
+void check_sizes(const WindowTiles& tiles, int columns_per_step, int words_per_tile) {
+  const auto windows = (std::int64_t{tiles.num_rows} + tiles.height - 1) / tiles.height;
+  require(tiles.num_rows >= 0 && tiles.num_cols >= 0, "shape", "a negative number of vertices");
+  require(tiles.step_offsets.size() == windows + 1, "step_offsets", "not one for each window");
+  require(tiles.tile_offsets.size() == windows + 1, "tile_offsets", "not one for each window");
+  require(tiles.step_offsets[0] == 0 && tiles.tile_offsets[0] == 0, "offsets",
+          "the first is not 0");
+  for (std::int64_t w = 0; w < windows; ++w) {
+    const EdgeOffset steps = tiles.step_offsets[w + 1] - tiles.step_offsets[w];
+    const EdgeOffset count = tiles.tile_offsets[w + 1] - tiles.tile_offsets[w];
+    require(steps >= 0, "step_offsets", fmt::format("they fall at window {}", w));
+    require(count == (steps * columns_per_step + tile_columns - 1) / tile_columns, "tile_offsets",
+            fmt::format("{} tiles for {} steps in window {}", count, steps, w));
+  }
+  require(tiles.columns.size() == tiles.num_steps() * columns_per_step, "columns",
+          fmt::format("not {} a step", columns_per_step));
+  require(tiles.words.size() == tiles.num_tiles() * words_per_tile, "words",
+          fmt::format("not {} a tile", words_per_tile));
 }
 
 VertexId TiledGraph::distinct_columns(std::int64_t window) const noexcept {
@@ -108,24 +105,11 @@ bool TiledGraph::has_edge(std::int64_t tile, int row, int column) const noexcept
 
 void TiledGraph::validate() const {
   check_height(height);
-  check_sizes(*this);
-  const auto count = [&](std::int64_t begin, std::int64_t end) {
-    EdgeOffset edges = 0;
-    for (std::int64_t w = begin; w < end; ++w) {
-      check_columns(*this, w);
-      edges += check_bits(*this, w);
-    }
-    return edges;
-  };
-  const EdgeOffset bits =
-      parallel_reduce(num_windows(), 64, EdgeOffset{0}, count, std::plus<EdgeOffset>());
-  require(bits == num_edges, "words", fmt::format("{} bits for {} edges", bits, num_edges));
-}
-
-bool operator==(const TiledGraph& a, const TiledGraph& b) {
-  return a.num_rows == b.num_rows && a.num_cols == b.num_cols && a.num_edges == b.num_edges &&
-         a.height == b.height && a.step_offsets == b.step_offsets &&
-         a.tile_offsets == b.tile_offsets && a.columns == b.columns && a.words == b.words;
+  check_sizes(*this, step_columns, words_per_tile());
+  check_edges(*this, [&](std::int64_t w) {
+    check_columns(*this, w);
+    return check_bits(*this, w);
+  });
 }
 
 std::ostream& operator<<(std::ostream& out, const TiledGraph& tiled) {
@@ -135,7 +119,7 @@ std::ostream& operator<<(std::ostream& out, const TiledGraph& tiled) {
 }
 
 Graph to_graph(const TiledGraph& tiled) {
-  const auto for_edges_of = [&](std::int64_t row, auto&& body) {
+  return graph_of(tiled, [&](std::int64_t row, auto&& body) {
     const std::int64_t w = row / tiled.height;
     const VertexId* const columns = tiled.columns.data() + tiled.step_offsets[w] * step_columns;
     for (EdgeOffset tile = tiled.tile_offsets[w]; tile < tiled.tile_offsets[w + 1]; ++tile) {
@@ -144,20 +128,7 @@ Graph to_graph(const TiledGraph& tiled) {
         body(columns[(tile - tiled.tile_offsets[w]) * tile_columns + column]);
       }
     }
-  };
-  Buffer<EdgeOffset> offsets(std::int64_t{tiled.num_rows} + 1);
-  offsets[tiled.num_rows] = 0;
-  parallel_for(tiled.num_rows, 64, [&](std::int64_t row) {
-    offsets[row] = 0;
-    for_edges_of(row, [&](VertexId) { ++offsets[row]; });
   });
-  exclusive_scan(offsets.span());
-  Buffer<VertexId> indices(tiled.num_edges);
-  parallel_for(tiled.num_rows, 64, [&](std::int64_t row) {
-    EdgeOffset at = offsets[row];
-    for_edges_of(row, [&](VertexId column) { indices[at++] = column; });
-  });
-  return Graph(tiled.num_rows, tiled.num_cols, std::move(offsets), std::move(indices));
 }
 
 }  // namespace tessera::tiles

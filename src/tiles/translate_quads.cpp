@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "tessera/core/error.hpp"
-#include "tessera/core/parallel.hpp"
 #include "tessera/tiles/quad_tiles.hpp"
 #include "tiles/quad_fragment.hpp"
 #include "tiles/quad_window.hpp"
-#include "tiles/window_columns.hpp"
+#include "tiles/window_tiles.hpp"
 
 namespace tessera::tiles {
 namespace {
@@ -19,71 +16,33 @@ constexpr int quads_per_tile = 2 * quads_per_step;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// What neighbouring windows become, to be joined when their sizes are known.
-struct WindowRange {
-  std::vector<VertexId> columns;
-  std::vector<std::uint32_t> words;
-  std::int64_t quads = 0;
-};
-
 template <int num_words>
 class QuadTranslation {
  public:
   QuadTranslation(const SideRows& rows, int height)
-      : rows_(rows),
-        height_(height),
-        num_windows_(rows.num_windows(height)),
-        grain_(std::max<std::int64_t>(1, 4096 / height)),
-        ranges_(at((num_windows_ + grain_ - 1) / grain_)),
-        step_offsets_(num_windows_ + 1),
-        tile_offsets_(num_windows_ + 1) {
-    parallel_ranges(num_windows_, grain_, [&](std::int64_t begin, std::int64_t end) {
-      QuadWindow<num_words> window;
-      WindowRange& range = ranges_[at(begin / grain_)];
-      for (std::int64_t w = begin; w < end; ++w) add_window(w, window, range);
-    });
-    step_offsets_[num_windows_] = tile_offsets_[num_windows_] = 0;
-    exclusive_scan(step_offsets_.span());
-    exclusive_scan(tile_offsets_.span());
+      : rows_(rows), height_(height), windows_(rows, height, quad_step_columns) {
+    using Window = QuadWindow<num_words>;
+    windows_.template translate<Window>(
+        [&](VertexId first, VertexId last, Window& window, WindowRange& range) {
+          return add_window(first, last, window, range);
+        });
   }
 
   QuadTiles tiles() {
-    QuadTiles result;
-    result.num_rows = rows_.num_rows;
-    result.num_cols = rows_.num_cols;
-    result.num_edges = static_cast<EdgeOffset>(rows_.indices.size());
-    result.height = height_;
-    const std::int64_t words_per_tile = result.words_per_tile();
-    Buffer<VertexId> columns(step_offsets_[num_windows_] * quad_step_columns);
-    Buffer<std::uint32_t> words(tile_offsets_[num_windows_] * words_per_tile);
-    parallel_for(static_cast<std::int64_t>(ranges_.size()), 1, [&](std::int64_t i) {
-      const WindowRange& range = ranges_[at(i)];
-      const std::int64_t window = i * grain_;
-      std::copy(range.columns.begin(), range.columns.end(),
-                columns.begin() + step_offsets_[window] * quad_step_columns);
-      std::copy(range.words.begin(), range.words.end(),
-                words.begin() + tile_offsets_[window] * words_per_tile);
-    });
-    for (const WindowRange& range : ranges_) result.num_quads += range.quads;
-    result.step_offsets = std::move(step_offsets_);
-    result.tile_offsets = std::move(tile_offsets_);
-    result.columns = std::move(columns);
-    result.words = std::move(words);
-    return result;
+    auto tiles = windows_.template joined<QuadTiles>();
+    tiles.num_edges = std::ssize(rows_.indices);
+    for (const WindowRange& range : windows_.ranges()) tiles.num_quads += range.quads;
+    return tiles;
   }
 
  private:
-  void add_window(std::int64_t w, QuadWindow<num_words>& window, WindowRange& range) {
-    const auto first = static_cast<VertexId>(w * height_);
-    const auto last =
-        static_cast<VertexId>(std::min<std::int64_t>(rows_.num_rows, (w + 1) * height_));
+  EdgeOffset add_window(VertexId first, VertexId last, QuadWindow<num_words>& window,
+                        WindowRange& range) {
     window.arrange(rows_, first, last);
     const auto quads = window.quads();
     const std::size_t steps = (quads.size() + quads_per_step - 1) / quads_per_step;
     const std::size_t tiles = (quads.size() + quads_per_tile - 1) / quads_per_tile;
-    step_offsets_[w] = static_cast<EdgeOffset>(steps);
-    tile_offsets_[w] = static_cast<EdgeOffset>(tiles);
-    range.quads += static_cast<std::int64_t>(quads.size());
+    range.quads += std::ssize(quads);
     const std::size_t first_column = range.columns.size();
     for (const auto& quad : quads) {
       for (int i = 0; i < quad_columns; ++i) {
@@ -95,6 +54,7 @@ class QuadTranslation {
                            window.column(quads.back().columns[0]));
     }
     write_words(window, static_cast<int>(tiles), range);
+    return std::ssize(quads) * quad_columns;
   }
 
   void write_words(const QuadWindow<num_words>& window, int tiles, WindowRange& range) {
@@ -143,11 +103,7 @@ class QuadTranslation {
 
   SideRows rows_;
   int height_;
-  std::int64_t num_windows_;
-  std::int64_t grain_;  ///< windows in a range
-  std::vector<WindowRange> ranges_;
-  Buffer<EdgeOffset> step_offsets_;
-  Buffer<EdgeOffset> tile_offsets_;
+  WindowRanges windows_;
 };
 
 }  // namespace

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tessera/tiles/tiled_graph.hpp"
@@ -19,9 +21,41 @@ struct SideRows {
   std::int64_t num_windows(int height) const {
     return (std::int64_t{num_rows} + height - 1) / height;
   }
+  /// The first row of a window, and the one behind its last.
+  std::pair<VertexId, VertexId> window(std::int64_t number, int height) const {
+    return {static_cast<VertexId>(std::min<std::int64_t>(num_rows, number * height)),
+            static_cast<VertexId>(std::min<std::int64_t>(num_rows, (number + 1) * height))};
+  }
+  EdgeOffset num_edges(VertexId first_row, VertexId last_row) const {
+    return offsets[static_cast<std::size_t>(last_row)] -
+           offsets[static_cast<std::size_t>(first_row)];
+  }
+  /// The number of a row's first edge that is not left of a column.
+  EdgeOffset first_edge_from(std::int64_t row, VertexId column) const {
+    const auto begin = indices.begin() + offsets[static_cast<std::size_t>(row)];
+    const auto end = indices.begin() + offsets[static_cast<std::size_t>(row) + 1];
+    return std::lower_bound(begin, end, column) - indices.begin();
+  }
 };
 
 SideRows rows_of(const Graph& graph, Side side);
+
+/// Where edges of a side stand in CSR.
+class EdgePositions {
+ public:
+  EdgePositions(const Graph& graph, Side side) : rows_(rows_of(graph, side)) {
+    if (side == Side::transposed) positions_ = graph.csc().csr_positions;
+  }
+
+  std::int32_t operator()(std::int64_t row, VertexId column) const {
+    const EdgeOffset edge = rows_.first_edge_from(row, column);
+    return static_cast<std::int32_t>(positions_.empty() ? edge : positions_[edge]);
+  }
+
+ private:
+  SideRows rows_;
+  SharedArray<EdgeOffset> positions_;
+};
 
 /// Throws `invalid_argument` unless windows may have this height.
 void check_height(int height);

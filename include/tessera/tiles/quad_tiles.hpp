@@ -25,26 +25,12 @@ inline constexpr int quads_per_step = quad_step_columns / quad_columns;
 /// Of 16 rows and a tile: 32 words of indices, one for each lane, and 16 of bits.
 inline constexpr int quad_strip_words = 48;
 
-struct QuadTiles {
-  VertexId num_rows = 0;  ///< of the side that was translated
-  VertexId num_cols = 0;
-  EdgeOffset num_edges = 0;
+/// 32 columns for each step: a place without one repeats another of its quad, or of the last quad.
+/// 48 words for each 16 rows of each tile.
+struct QuadTiles : WindowTiles {
   std::int64_t num_quads = 0;  ///< with columns; others fill the last step of a window
-  int height = 16;
-  /// Window w has the steps [step_offsets[w], step_offsets[w + 1]), and likewise tiles; the last
-  /// tile of a window may have one step.
-  SharedArray<EdgeOffset> step_offsets;
-  SharedArray<EdgeOffset> tile_offsets;
-  /// 32 for each step. A place without a column repeats one of its quad, or of the last quad.
-  SharedArray<VertexId> columns;
-  /// 48 for each 16 rows of each tile.
-  SharedArray<std::uint32_t> words;
 
-  std::int64_t num_windows() const noexcept { return step_offsets.size() - 1; }
-  std::int64_t num_steps() const noexcept { return step_offsets.back(); }
-  std::int64_t num_tiles() const noexcept { return tile_offsets.back(); }
   int words_per_tile() const noexcept { return height / 16 * quad_strip_words; }
-  std::int64_t num_bytes() const noexcept;
   /// Which of the four columns of a quad a row uses, as bits; quads count within the tile.
   unsigned used_columns(std::int64_t tile, int row, int quad) const noexcept;
 
@@ -53,7 +39,7 @@ struct QuadTiles {
   void validate() const;
 
   /// The same bytes.
-  friend bool operator==(const QuadTiles& a, const QuadTiles& b);
+  friend bool operator==(const QuadTiles&, const QuadTiles&) = default;
 };
 
 /// One line: shape, windows, quads.

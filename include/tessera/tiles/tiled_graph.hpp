@@ -29,26 +29,33 @@ enum class Side { forward, transposed };
 
 const char* to_string(Side side) noexcept;
 
-struct TiledGraph {
+/// What all encodings of windows have.
+struct WindowTiles {
   VertexId num_rows = 0;  ///< of the side that was translated
   VertexId num_cols = 0;
   EdgeOffset num_edges = 0;
   int height = 64;
   /// Window w has the steps [step_offsets[w], step_offsets[w + 1]), and likewise tiles; the last
-  /// tile of a window may have fewer than four steps.
+  /// tile of a window may have fewer steps than others.
   SharedArray<EdgeOffset> step_offsets;
   SharedArray<EdgeOffset> tile_offsets;
-  /// 16 for each step. Rising within a window; the last is repeated to fill the last step.
-  SharedArray<VertexId> columns;
-  /// 2 * height for each tile.
+  SharedArray<VertexId> columns;  ///< as many for each step
   SharedArray<std::uint32_t> words;
 
   std::int64_t num_windows() const noexcept { return step_offsets.size() - 1; }
   std::int64_t num_steps() const noexcept { return step_offsets.back(); }
   std::int64_t num_tiles() const noexcept { return tile_offsets.back(); }
-  int words_per_tile() const noexcept { return 2 * height; }
   /// All four arrays together.
   std::int64_t num_bytes() const noexcept;
+
+  /// The same bytes.
+  friend bool operator==(const WindowTiles&, const WindowTiles&) = default;
+};
+
+/// 16 columns for each step, rising within a window; the last is repeated to fill the last step.
+/// 2 * height words for each tile.
+struct TiledGraph : WindowTiles {
+  int words_per_tile() const noexcept { return 2 * height; }
   /// Without those that fill a window's last step.
   VertexId distinct_columns(std::int64_t window) const noexcept;
   /// Whether a row of a window (0 .. height - 1) uses a column of one of its tiles (0 .. 63).
@@ -57,9 +64,6 @@ struct TiledGraph {
   /// Throws `bad_data` unless every array has the size and the order described above, no bit stands
   /// outside the graph, every column is used, and there are as many bits as edges.
   void validate() const;
-
-  /// The same bytes.
-  friend bool operator==(const TiledGraph& a, const TiledGraph& b);
 };
 
 /// One line: shape, windows, tiles.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tiles/cuda/arrange_quads.hpp"
+#include "tiles/cuda/device_quads.hpp"
 
 #include <array>
 #include <numeric>

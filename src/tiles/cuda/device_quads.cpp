@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "cuda/kept_with.hpp"
-#include "tiles/cuda/arrange_quads.hpp"
 #include "tiles/cuda/translate_rows.hpp"
 
 namespace tessera::tiles {

@@ -18,6 +18,11 @@ struct DeviceQuads {
   std::shared_ptr<const cuda::DeviceRows> rest;
 };
 
+/// Puts the columns of windows, translated as row sets, into quads: the same bytes as
+/// `translate_quads`. A warp takes a segment of a window, each lane an open quad. How many quads
+/// there are decides how large the tiles are: the place's stream is waited for, once.
+DeviceQuads arrange_quads(const DeviceTiles& sets, const Place& place);
+
 /// Arranged on the GPU, from rows as `translate_on_device` takes them.
 DeviceQuads arrange_on_device(const Graph& graph, const TileOptions& options, const Place& place);
 

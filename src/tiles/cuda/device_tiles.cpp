@@ -6,10 +6,9 @@
 #include <fmt/format.h>
 
 #include "cuda/array.hpp"
-#include "cuda/cached_rows.hpp"
 #include "cuda/kept_with.hpp"
+#include "cuda/rows.hpp"
 #include "cuda/symmetry.hpp"
-#include "cuda/transpose.hpp"
 #include "tiles/cuda/translate_rows.hpp"
 
 namespace tessera::tiles {

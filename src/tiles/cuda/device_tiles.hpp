@@ -34,10 +34,6 @@ enum class WindowBits {
 /// Made on the GPU, from rows that are copied there for the purpose unless they already lie there.
 DeviceTiles translate_on_device(const Graph& graph, const TileOptions& options, const Place& place,
                                 WindowBits bits = WindowBits::tiles);
-inline DeviceTiles translate_on_device(const Graph& graph, int height, Side side,
-                                       const Place& place) {
-  return translate_on_device(graph, {height, side}, place);
-}
 
 /// The rows of a side of a graph, kept with it.
 std::shared_ptr<const cuda::DeviceRows> side_rows(const Graph& graph, Side side,

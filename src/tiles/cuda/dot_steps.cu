@@ -9,7 +9,7 @@
 #include "cuda/kept_with.hpp"
 #include "cuda/launch.cuh"
 #include "tiles/cuda/windows.cuh"
-#include "tiles/row_bits.hpp"
+#include "tiles/fragment.hpp"
 
 namespace tessera::tiles {
 namespace {
@@ -52,8 +52,7 @@ __global__ __launch_bounds__(block_threads) void fill_places(const RowsView rows
       static_cast<std::uint32_t>(rows.first_edge_from(target, first_column));
 }
 
-}  // namespace
-
+/// Made on the GPU of tiles of 16 rows that hold all edges of `rows`; nothing waits for it.
 DeviceDotSteps make_dot_steps_on_device(const DeviceTiles& tiled, const cuda::DeviceRows& rows,
                                         int run_steps, const Place& place) {
   const cuda_backend::CurrentDevice current(place.device.index);
@@ -61,7 +60,7 @@ DeviceDotSteps make_dot_steps_on_device(const DeviceTiles& tiled, const cuda::De
   made.host_runs = cut_into_runs(tiled.host, run_steps);
   const auto num_runs = std::ssize(made.host_runs);
   made.host_runs.push_back({});
-  made.runs = cuda::to_device(std::span<const DotRun>(made.host_runs), place);
+  made.runs = cuda::to_device(made.host_runs, place);
   made.host_runs.pop_back();
 
   made.masks = Buffer<std::uint32_t>(tiled.host.num_steps() * dot_step_rows / 2, place);
@@ -76,6 +75,8 @@ DeviceDotSteps make_dot_steps_on_device(const DeviceTiles& tiled, const cuda::De
                num_runs, reinterpret_cast<std::uint32_t*>(made.places.data()));
   return made;
 }
+
+}  // namespace
 
 std::shared_ptr<const DeviceDotSteps> device_dot_steps(const Graph& graph, int run_steps, Side side,
                                                        const Place& place) {

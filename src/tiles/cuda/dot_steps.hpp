@@ -17,10 +17,6 @@ struct DeviceDotSteps {
   std::vector<DotRun> host_runs;
 };
 
-/// Made on the GPU of tiles of 16 rows that hold all edges of `rows`; nothing waits for it.
-DeviceDotSteps make_dot_steps_on_device(const DeviceTiles& tiled, const cuda::DeviceRows& rows,
-                                        int run_steps, const Place& place);
-
 /// Made at the first call for a length of runs, a side and a place's memory, then kept with the
 /// graph.
 std::shared_ptr<const DeviceDotSteps> device_dot_steps(const Graph& graph, int run_steps, Side side,

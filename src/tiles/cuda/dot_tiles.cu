@@ -9,7 +9,7 @@
 #include "cuda/launch.cuh"
 #include "tiles/cuda/windows.cuh"
 #include "tiles/dot_tiles.hpp"
-#include "tiles/row_bits.hpp"
+#include "tiles/fragment.hpp"
 
 namespace tessera::tiles {
 namespace {
@@ -112,8 +112,7 @@ __global__ __launch_bounds__(tile_threads) void fill_dot_tiles(const ListLaunch 
   list_strip(launch, tile, words, to);
 }
 
-}  // namespace
-
+/// Made on the GPU of tiles of 64 rows that hold all edges of `rows`; nothing waits for it.
 DeviceDotTiles make_dot_tiles_on_device(const DeviceTiles& tiled, const cuda::DeviceRows& rows,
                                         const Place& place) {
   const cuda_backend::CurrentDevice current(place.device.index);
@@ -135,6 +134,8 @@ DeviceDotTiles make_dot_tiles_on_device(const DeviceTiles& tiled, const cuda::De
   cuda::launch(fill_dot_tiles, grid, tile_threads, place.stream, launch);
   return made;
 }
+
+}  // namespace
 
 std::shared_ptr<const DeviceDotTiles> device_dot_tiles(const Graph& graph, Side side,
                                                        const Place& place) {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "tiles/cuda/device_tiles.hpp"
-#include "tiles/dot_tile.hpp"
+#include "tiles/dot_tiles.hpp"
 
 namespace tessera::tiles {
 
@@ -14,10 +14,6 @@ struct DeviceDotTiles {
   /// With room for as many as there can be: this process need not wait to know how many there are.
   Buffer<std::uint32_t> codes;
 };
-
-/// Made on the GPU of tiles of 64 rows that hold all edges of `rows`; nothing waits for it.
-DeviceDotTiles make_dot_tiles_on_device(const DeviceTiles& tiled, const cuda::DeviceRows& rows,
-                                        const Place& place);
 
 /// Made at the first call for a side and a place's memory, then kept with the graph.
 std::shared_ptr<const DeviceDotTiles> device_dot_tiles(const Graph& graph, Side side,

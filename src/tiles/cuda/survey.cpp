@@ -10,14 +10,12 @@
 #include "core/cuda_handles.hpp"
 #include "core/parts_clock.hpp"
 #include "cuda/array.hpp"
-#include "cuda/cached_rows.hpp"
 #include "cuda/pinned.hpp"
+#include "cuda/rows.hpp"
 #include "cuda/symmetry.hpp"
-#include "cuda/transpose.hpp"
 #include "graph/access.hpp"
 #include "graph/degrees.hpp"
 #include "graph/weight_sizes.hpp"
-#include "tiles/window_counts.hpp"
 
 namespace tessera::tiles {
 namespace {

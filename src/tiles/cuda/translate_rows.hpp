@@ -3,7 +3,7 @@
 
 #include "cuda/rows.hpp"
 #include "tiles/cuda/device_tiles.hpp"
-#include "tiles/window_counts.hpp"
+#include "tiles/sample.hpp"
 
 namespace tessera::tiles {
 

@@ -87,8 +87,7 @@ __global__ void place_entries(const PlaceLaunch launch) {
   }
 }
 
-}  // namespace
-
+/// Made on the GPU. `rows` are those that were translated.
 DeviceValueLayout place_values_on_device(const DeviceTiles& tiled, const cuda::DeviceRows& rows,
                                          const Place& place) {
   const cuda_backend::CurrentDevice current(place.device.index);
@@ -127,6 +126,8 @@ DeviceValueLayout place_values_on_device(const DeviceTiles& tiled, const cuda::D
   cuda::launch(place_entries, blocks, threads, place.stream, launch);
   return layout;
 }
+
+}  // namespace
 
 std::shared_ptr<const DeviceValueLayout> device_value_layout(const Graph& graph, int height,
                                                              Side side, const Place& place) {

@@ -17,10 +17,6 @@ struct DeviceValueLayout {
   Buffer<std::int32_t> edges;
 };
 
-/// Made on the GPU. `rows` are those that were translated.
-DeviceValueLayout place_values_on_device(const DeviceTiles& tiled, const cuda::DeviceRows& rows,
-                                         const Place& place);
-
 /// For windows of that height; made at the first call for a side and a place's memory, then kept
 /// with the graph.
 std::shared_ptr<const DeviceValueLayout> device_value_layout(const Graph& graph, int height,
