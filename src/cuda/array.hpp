@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "core/kept.hpp"
 #include "tessera/core/memory.hpp"
@@ -20,6 +21,11 @@ Buffer<T> to_device(std::span<const T> values, const Place& place) {
   return copy;
 }
 
+template <class T>
+Buffer<T> to_device(const std::vector<T>& values, const Place& place) {
+  return to_device(std::span<const T>(values), place);
+}
+
 /// A copy of a GPU's values, in a `Buffer` or a `SharedArray`, in this process; made in the order
 /// of the stream, which it waits for.
 template <template <class> class Array, class T>
@@ -30,6 +36,15 @@ Buffer<T> to_host(const Array<T>& there, const Place& place) {
              place.device, place.stream);
   synchronise(place.device, place.stream);
   return copy;
+}
+
+/// One of a GPU's values, in this process; waits for the stream.
+template <class T>
+T value_at(const T* there, const Place& place) {
+  T value{};
+  copy_bytes(&value, there, sizeof(value), place.device, place.stream);
+  synchronise(place.device, place.stream);
+  return value;
 }
 
 /// The first `count` of some values, which were as many as there might have been.

@@ -8,8 +8,9 @@
 
 #include "cuda/launch.cuh"
 
-/// Clusters: up to eight blocks, 16 where `allows_clusters_of` says so, which run at once, meet at
-/// barriers and write into each other's shared memory. They came with overlapped launches.
+/// Clusters: up to eight blocks, 16 where `room_in_cluster` says so (together.cuh), which run at
+/// once, meet at barriers and write into each other's shared memory. They came with overlapped
+/// launches.
 namespace tessera::cuda {
 
 /// Blocks of a cluster that every GPU with clusters has room for.
@@ -58,45 +59,35 @@ __device__ inline void store_in_cluster(Value* own, int block, Value value) {
 #endif
 }
 
-/// Lets a kernel run in clusters of more blocks than every GPU has room for; false where the
-/// current one has none.
-template <class... Parameters>
-bool allows_clusters_of(void (*kernel)(Parameters...), unsigned cluster, unsigned threads) {
-  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
-             "asking for large clusters");
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {cluster, 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(cluster);
-  config.blockDim = dim3(threads);
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  int clusters = 0;
-  if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess) {
-    cudaGetLastError();
-    return false;
-  }
-  return clusters > 0;
-}
-
-/// Starts a kernel in clusters of `cluster` neighbouring blocks, as `launch_overlapped` does.
-template <class... Parameters, class... Arguments>
-void launch_clusters(void (*kernel)(Parameters...), unsigned clusters, unsigned cluster,
-                     unsigned threads, Stream stream, Arguments&&... arguments) {
-  if (clusters == 0) return;
+/// How clusters of neighbouring blocks are started. A block alone is one without being asked for.
+struct ClusterLaunch {
   cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim = {cluster, 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(num_blocks(std::int64_t{clusters} * cluster, 1));
-  config.blockDim = dim3(threads);
-  config.stream = raw(stream);
-  config.attrs = attributes;
-  config.numAttrs = 2;
-  cuda_check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...),
+  cudaLaunchConfig_t config = {};
+
+  ClusterLaunch(dim3 grid, unsigned cluster, unsigned threads, std::size_t shared_bytes) {
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim = {cluster, 1, 1};
+    config.gridDim = grid;
+    config.blockDim = dim3(threads);
+    config.dynamicSmemBytes = shared_bytes;
+    config.attrs = attributes;
+    config.numAttrs = cluster > 1 ? 2 : 1;
+  }
+  ClusterLaunch(const ClusterLaunch&) = delete;
+  ClusterLaunch& operator=(const ClusterLaunch&) = delete;
+};
+
+/// Starts a kernel in clusters of `cluster` neighbouring blocks, by which the grid's width can be
+/// divided, as `launch_overlapped` does.
+template <class... Parameters, class... Arguments>
+void launch_clusters(void (*kernel)(Parameters...), dim3 grid, unsigned cluster, unsigned threads,
+                     std::size_t shared_bytes, Stream stream, Arguments&&... arguments) {
+  if (grid.x == 0 || grid.y == 0) return;
+  ClusterLaunch launch(grid, cluster, threads, shared_bytes);
+  launch.config.stream = raw(stream);
+  cuda_check(cudaLaunchKernelEx(&launch.config, kernel, std::forward<Arguments>(arguments)...),
              "starting a kernel in clusters");
 }
 

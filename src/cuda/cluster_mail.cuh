@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cuda/async_copy.cuh"
+#include "cuda/bulk_copy.cuh"
 #include "cuda/cluster.cuh"
 
 /// Numbers that blocks of a cluster send into each other's shared memory, and barriers there that
@@ -14,20 +14,15 @@ namespace tessera::cuda {
 /// One thread makes a barrier ready before its block arrives in the cluster.
 __device__ inline void open_mailbox(std::uint64_t* barrier) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile(
-      "mbarrier.init.shared::cta.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(
-          shared_address(barrier))
-      : "memory");
+  init_barrier(shared_address(barrier), 1);
+  publish_barriers();
 #endif
 }
 
 /// One thread says how many bytes are sent to this block until the barrier's next phase.
 __device__ inline void expect_mail(std::uint64_t* barrier, int bytes) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile(
-      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-      "r"(bytes)
-      : "memory");
+  expect_bytes(shared_address(barrier), bytes);
 #endif
 }
 

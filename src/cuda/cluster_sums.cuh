@@ -53,13 +53,12 @@ struct ClusterSplit {
 struct NoPass {};
 
 /// What the blocks of a cluster tell each other of at most so many columns.
-template <int sums, int width, int columns, int most_blocks, int threads_of_block>
+template <int sums, int width, int columns>
 struct ClusterSums {
   static constexpr int count = sums * columns;
-  static constexpr int threads = threads_of_block;
-  static_assert(count <= threads);
-  double of_warps[threads / 32][count];
-  double of_blocks[most_blocks][count];
+  static_assert(count <= cluster_threads);
+  double of_warps[cluster_threads / 32][count];
+  double of_blocks[most_cluster_blocks][count];
 
   /// `totals` of all threads whose numbers differ by a multiple of `lanes`; afterwards `of_blocks`
   /// is there in every block. Its blocks have arrived once before.
@@ -84,7 +83,7 @@ struct ClusterSums {
     if (thread < count && thread % columns < lanes * width) {
       double sum = of_warps[0][thread];
 #pragma unroll
-      for (int warp = 1; warp < threads / 32; ++warp) sum += of_warps[warp][thread];
+      for (int warp = 1; warp < cluster_threads / 32; ++warp) sum += of_warps[warp][thread];
 #pragma unroll 1
       for (int other = 0; other < blocks; ++other) {
         store_in_cluster(&of_blocks[block][thread], other, sum);
@@ -124,46 +123,48 @@ __device__ void for_rows_ahead(Elements<width, aligned> place, std::int64_t begi
   }
 }
 
-/// The rows and columns that a block of a cluster has. Its threads lie side by side in a row,
-/// `lanes` of them.
-struct ClusterShare {
-  int lanes, block, blocks;
-  std::int64_t first_col, cols;
-  std::int64_t begin, end;
-};
-
 /// `First` is a function as `over_columns` takes (sums.cuh), with sums. With a `Second` the first
 /// has `known(col)`, what it reads of a column apart from the sums, and gives `numbers(known,
 /// totals)`, which the second takes: `columns(place, numbers)`. A row is read by the same thread in
-/// both, so that what the second writes may be what both read. All threads of the cluster have
-/// arrived once before.
-template <int width, bool aligned, class First, class Second, class Sums>
-__device__ void pass_in_cluster(const ClusterShare& share, const First& first, const Second& second,
-                                Sums& shared, ColumnNumbers* numbers) {
+/// both, so that what the second writes may be what both read.
+template <int width, bool aligned, class First, class Second>
+__global__ __launch_bounds__(cluster_threads) void over_columns_in_clusters(
+    const ClusterSplit split, const First first, const Second second) {
   constexpr int sums = First::num_sums;
+  constexpr int most_columns = ClusterSplit::most_lanes(width) * width;
   constexpr bool has_second = !std::is_same_v<Second, NoPass>;
+  __shared__ ClusterSums<sums, width, most_columns> shared;
+  __shared__ ColumnNumbers numbers[most_columns];
+  arrive_in_cluster();
+  begin_overlapped();
   const int thread = static_cast<int>(threadIdx.x);
-  const std::int64_t own_col = share.first_col + thread;
-  const bool has_col = thread < share.lanes * width && own_col < share.cols;
-  const std::int64_t step = Sums::threads / share.lanes;
-  const std::int64_t begin = share.begin + thread / share.lanes;
+  const int block = static_cast<int>(blockIdx.x) % split.blocks;
+  const std::int64_t first_col =
+      std::int64_t{blockIdx.x} / split.blocks * (std::int64_t{split.lanes} * width);
+  const std::int64_t own_col = first_col + thread;
+  const bool has_col = thread < split.lanes * width && own_col < split.cols;
+  const std::int64_t of_block = block * split.rows_per_block;
+  const std::int64_t begin = of_block + thread / split.lanes;
+  const std::int64_t end =
+      of_block + split.rows_per_block < split.rows ? of_block + split.rows_per_block : split.rows;
+  const std::int64_t step = cluster_threads / split.lanes;
   Elements<width, aligned> place;
-  place.cols = share.cols;
-  place.col = share.first_col + thread % share.lanes * width;
-  place.count = place.col < share.cols ? width : 0;
+  place.cols = split.cols;
+  place.col = first_col + thread % split.lanes * width;
+  place.count = place.col < split.cols ? width : 0;
 
   const auto finish = [&](const auto&... known) {
     double totals[sums];
 #pragma unroll
-    for (int sum = 0; sum < sums; ++sum) totals[sum] = shared.total(sum, thread, share.blocks);
+    for (int sum = 0; sum < sums; ++sum) totals[sum] = shared.total(sum, thread, split.blocks);
     if constexpr (has_second) numbers[thread] = first.numbers(known..., totals);
-    if (share.block == 0) first.finish(own_col, known..., totals);
+    if (block == 0) first.finish(own_col, known..., totals);
   };
   const auto add = [&] {
     double totals[sums * width] = {};
     if (place.count > 0) {
       const auto kept = first.columns(place);
-      for_rows_ahead(place, begin, share.end, step, first, kept,
+      for_rows_ahead(place, begin, end, step, first, kept,
                      [&](const auto& at, const auto& fetched) {
                        typename First::Term terms[sums][width] = {};
                        first.row(at, kept, fetched, terms);
@@ -173,7 +174,7 @@ __device__ void pass_in_cluster(const ClusterShare& share, const First& first, c
                        }
                      });
     }
-    shared.add(totals, share.lanes, share.block, share.blocks);
+    shared.add(totals, split.lanes, block, split.blocks);
   };
   if constexpr (has_second) {
     using Known = decltype(first.known(own_col));
@@ -182,39 +183,15 @@ __device__ void pass_in_cluster(const ClusterShare& share, const First& first, c
     if (has_col) finish(known);
     __syncthreads();
     if (place.count == 0) return;
-    const auto kept = second.columns(place, numbers + (place.col - share.first_col));
-    for_rows_ahead(place, begin, share.end, step, second, kept,
-                   [&](const auto& at, const auto& fetched) {
-                     float none[1][width];
-                     second.row(at, kept, fetched, none);
-                   });
+    const auto kept = second.columns(place, numbers + (place.col - first_col));
+    for_rows_ahead(place, begin, end, step, second, kept, [&](const auto& at, const auto& fetched) {
+      float none[1][width];
+      second.row(at, kept, fetched, none);
+    });
   } else {
     add();
     if (has_col) finish();
   }
-}
-
-template <int width, bool aligned, class First, class Second>
-__global__ __launch_bounds__(cluster_threads) void over_columns_in_clusters(
-    const ClusterSplit split, const First first, const Second second) {
-  constexpr int most_columns = ClusterSplit::most_lanes(width) * width;
-  __shared__ ClusterSums<First::num_sums, width, most_columns, most_cluster_blocks, cluster_threads>
-      shared;
-  __shared__ ColumnNumbers numbers[most_columns];
-  arrive_in_cluster();
-  begin_overlapped();
-  const int block = static_cast<int>(blockIdx.x) % split.blocks;
-  const std::int64_t columns = std::int64_t{split.lanes} * width;
-  const std::int64_t begin = block * split.rows_per_block;
-  const std::int64_t end = begin + split.rows_per_block;
-  const ClusterShare share{split.lanes,
-                           block,
-                           split.blocks,
-                           std::int64_t{blockIdx.x} / split.blocks * columns,
-                           split.cols,
-                           begin,
-                           end < split.rows ? end : split.rows};
-  pass_in_cluster<width, aligned>(share, first, second, shared, numbers);
 }
 
 /// Whether a matrix of so many rows is one for clusters, on the current GPU.
@@ -226,8 +203,9 @@ void for_columns_in_clusters(const Extent& extent, const First& first, const Sec
                              Stream stream) {
   const ClusterSplit split = ClusterSplit::of(extent.rows, extent.cols, width);
   launch_clusters(over_columns_in_clusters<width, aligned, First, Second>,
-                  num_blocks(split.clusters(width), 1), static_cast<unsigned>(split.blocks),
-                  cluster_threads, stream, split, first, second);
+                  num_blocks(split.clusters(width) * split.blocks, 1),
+                  static_cast<unsigned>(split.blocks), cluster_threads, 0, stream, split, first,
+                  second);
 }
 
 }  // namespace tessera::cuda

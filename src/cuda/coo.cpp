@@ -23,10 +23,8 @@ void check_range_on_device(VertexId num_rows, VertexId num_cols, std::span<const
   edges.num_cols = num_cols;
   const EdgeOffset bad = cuda::first_out_of_range(edges, place);
   if (bad == cuda::no_edge) return;
-  VertexId row = 0, col = 0;
-  copy_bytes(&row, rows.data() + bad, sizeof(row), place.device, place.stream);
-  copy_bytes(&col, cols.data() + bad, sizeof(col), place.device, place.stream);
-  synchronise(place.device, place.stream);
+  const VertexId row = cuda::value_at(rows.data() + bad, place);
+  const VertexId col = cuda::value_at(cols.data() + bad, place);
   const bool row_is_bad = row < 0 || row >= num_rows;
   report_out_of_range(row_is_bad ? "row" : "column", row_is_bad ? row : col,
                       row_is_bad ? num_rows : num_cols, bad);

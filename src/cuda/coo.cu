@@ -8,8 +8,6 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr unsigned block_threads = 256;
-
 __device__ float number_of(const float* numbers, VertexId vertex) {
   return numbers == nullptr ? 1.0f : numbers[vertex];
 }
@@ -56,25 +54,22 @@ __global__ void rule(const RowCounts counts, VertexId num_vertices, const RuledV
 void weigh_edges(const WeighedEdges& edges, WeightFunction function, float* weights,
                  Stream stream) {
   visit_weight(function, [&](auto chosen) {
-    launch(weigh<decltype(chosen)>, dim3(num_blocks(edges.count, block_threads)), block_threads,
-           stream, edges, chosen, weights);
+    launch_each(weigh<decltype(chosen)>, edges.count, stream, edges, chosen, weights);
   });
 }
 
 void expand_rows(const Offsets& offsets, VertexId num_rows, EdgeOffset count, VertexId* rows,
                  Stream stream) {
-  launch(expand, dim3(num_blocks(count, block_threads)), block_threads, stream, offsets, num_rows,
-         count, rows);
+  launch_each(expand, count, stream, offsets, num_rows, count, rows);
 }
 
 void count_edges(const WeighedEdges& edges, const RowCounts& counts, Stream stream) {
-  launch(count, dim3(num_blocks(edges.count, block_threads)), block_threads, stream, edges, counts);
+  launch_each(count, edges.count, stream, edges, counts);
 }
 
 void rule_vertices(const RowCounts& counts, VertexId num_vertices, const RuledVertices& vertices,
                    Stream stream) {
-  launch(rule, dim3(num_blocks(num_vertices, block_threads)), block_threads, stream, counts,
-         num_vertices, vertices);
+  launch_each(rule, num_vertices, stream, counts, num_vertices, vertices);
 }
 
 }  // namespace tessera::cuda

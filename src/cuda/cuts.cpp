@@ -27,8 +27,8 @@ Cuts cut_long_rows(std::span<const EdgeOffset> offsets, EdgeOffset longest, cons
     });
   }
   cuts.num_slots = cutter.num_slots();
-  cuts.pieces = to_device(std::span<const Piece>(pieces), place);
-  cuts.cut_rows = to_device(std::span<const CutRow>(cut_rows), place);
+  cuts.pieces = to_device(pieces, place);
+  cuts.cut_rows = to_device(cut_rows, place);
   return cuts;
 }
 

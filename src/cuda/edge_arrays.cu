@@ -11,16 +11,6 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr unsigned block_threads = 256;
-
-/// One thread for each of `count`.
-template <class... Parameters, class... Arguments>
-void for_each(void (*kernel)(Parameters...), std::int64_t count, Stream stream,
-              Arguments&&... arguments) {
-  launch(kernel, dim3(num_blocks(count, block_threads)), block_threads, stream,
-         std::forward<Arguments>(arguments)...);
-}
-
 /// The least position that a kernel finds.
 class FirstPosition {
  public:
@@ -155,29 +145,6 @@ __global__ void merge(const EdgeKey* keys, const EdgeOffset* positions, const Ed
   }
 }
 
-__global__ void find_rows(const EdgeKey* keys, EdgeOffset count, VertexId num_rows, int col_bits,
-                          EdgeOffset* row_offsets) {
-  const std::int64_t row = thread_number();
-  if (row > num_rows) return;
-  row_offsets[row] =
-      row == num_rows ? count : lower_bound(keys, 0, count, static_cast<EdgeKey>(row) << col_bits);
-}
-
-__global__ void extract_columns(const EdgeKey* keys, EdgeOffset count, int col_bits,
-                                VertexId* cols) {
-  const EdgeOffset k = thread_number();
-  if (k < count) cols[k] = static_cast<VertexId>(keys[k] & ((EdgeKey{1} << col_bits) - 1));
-}
-
-__global__ void place(const EdgeOffset* positions, EdgeOffset count, const float* from, float* to,
-                      EdgeOffset* ids) {
-  const EdgeOffset k = thread_number();
-  if (k >= count) return;
-  const EdgeOffset position = positions[k];
-  if (to != nullptr) to[k] = from[position];
-  if (ids != nullptr) ids[position] = k;
-}
-
 __global__ void circulant(VertexId num_vertices, VertexId degree, VertexId stride, VertexId* rows,
                           VertexId* cols) {
   const EdgeOffset edge = thread_number();
@@ -231,90 +198,76 @@ KeyBits::KeyBits(VertexId num_rows, VertexId num_cols)
 
 void pack_edges(const GivenEdges& edges, EdgeKey* keys, EdgeOffset* positions, EdgeReport* report,
                 Stream stream) {
-  for_each(pack, edges.count_with_loops(), stream, edges,
-           KeyBits(edges.num_rows, edges.num_cols).col, keys, positions, report);
+  launch_each(pack, edges.count_with_loops(), stream, edges,
+              KeyBits(edges.num_rows, edges.num_cols).col, keys, positions, report);
 }
 
 void find_repeated(const EdgeKey* keys, EdgeOffset count, int col_bits, EdgeOffset* kept,
                    EdgeReport* report, Stream stream) {
-  for_each(mark_repeated, count + 1, stream, keys, count, col_bits, kept, report);
+  launch_each(mark_repeated, count + 1, stream, keys, count, col_bits, kept, report);
 }
 
 void write_edges(const WrittenEdges& edges, Stream stream) {
-  for_each(write, std::max(edges.count, std::int64_t{edges.num_rows} + 1), stream, edges);
+  launch_each(write, std::max(edges.count, std::int64_t{edges.num_rows} + 1), stream, edges);
 }
 
 EdgeOffset narrow_indices(const std::int64_t* from, EdgeOffset count, std::int64_t bound,
                           VertexId* to, const Place& place) {
   FirstPosition first_bad(place);
-  for_each(narrow, count, place.stream, from, count, bound, to, first_bad.data());
+  launch_each(narrow, count, place.stream, from, count, bound, to, first_bad.data());
   return first_bad.read();
 }
 
 EdgeOffset first_out_of_range(const GivenEdges& edges, const Place& place) {
   FirstPosition first_bad(place);
-  for_each(find_out_of_range, edges.count, place.stream, edges, first_bad.data());
+  launch_each(find_out_of_range, edges.count, place.stream, edges, first_bad.data());
   return first_bad.read();
 }
 
 EdgeOffset first_unsorted(const Offsets& row_offsets, VertexId num_rows, const VertexId* cols,
                           EdgeOffset count, VertexId num_cols, const Place& place) {
   FirstPosition first_bad(place);
-  for_each(find_unsorted, count, place.stream, row_offsets, num_rows, cols, count, num_cols,
-           first_bad.data());
+  launch_each(find_unsorted, count, place.stream, row_offsets, num_rows, cols, count, num_cols,
+              first_bad.data());
   return first_bad.read();
 }
 
 void number_groups(const EdgeKey* keys, EdgeOffset count, EdgeOffset* groups, const Place& place) {
-  for_each(mark_heads, count, place.stream, keys, count, groups);
+  launch_each(mark_heads, count, place.stream, keys, count, groups);
   inclusive_scan(groups, count, place);
 }
 
 void merge_groups(const EdgeKey* keys, const EdgeOffset* positions, const EdgeOffset* groups,
                   EdgeOffset count, const float* values, bool sum, const GroupOutputs& outputs,
                   Stream stream) {
-  for_each(merge, count, stream, keys, positions, groups, count, values, sum, outputs);
-}
-
-void unpack_keys(const EdgeKey* keys, EdgeOffset count, VertexId num_rows, KeyBits bits,
-                 EdgeOffset* row_offsets, VertexId* cols, Stream stream) {
-  for_each(find_rows, std::int64_t{num_rows} + 1, stream, keys, count, num_rows, bits.col,
-           row_offsets);
-  for_each(extract_columns, count, stream, keys, count, bits.col, cols);
-}
-
-void place_edges(const EdgeOffset* positions, EdgeOffset count, const float* from, float* to,
-                 EdgeOffset* ids, Stream stream) {
-  for_each(place, count, stream, positions, count, from, to, ids);
+  launch_each(merge, count, stream, keys, positions, groups, count, values, sum, outputs);
 }
 
 void fill_circulant(VertexId num_vertices, VertexId degree, VertexId stride, VertexId* rows,
                     VertexId* cols, Stream stream) {
-  for_each(circulant, EdgeOffset{num_vertices} * degree, stream, num_vertices, degree, stride, rows,
-           cols);
+  launch_each(circulant, EdgeOffset{num_vertices} * degree, stream, num_vertices, degree, stride,
+              rows, cols);
 }
 
 void number_columns(const VertexId* cols, EdgeOffset count, std::uint32_t* sortable,
                     EdgeOffset* positions, Stream stream) {
-  for_each(number, count, stream, cols, count, sortable, positions);
+  launch_each(number, count, stream, cols, count, sortable, positions);
 }
 
+template <class Offset>
 void transpose_offsets(const SortedColumns& sorted, const Offsets& row_offsets, VertexId num_rows,
-                       VertexId num_cols, std::int32_t* col_offsets, VertexId* rows,
-                       Stream stream) {
-  for_each(place_columns<std::int32_t>, std::max(sorted.count, std::int64_t{num_cols} + 1), stream,
-           sorted, row_offsets, num_rows, num_cols, col_offsets, rows);
+                       VertexId num_cols, Offset* col_offsets, VertexId* rows, Stream stream) {
+  launch_each(place_columns<Offset>, std::max(sorted.count, std::int64_t{num_cols} + 1), stream,
+              sorted, row_offsets, num_rows, num_cols, col_offsets, rows);
 }
-
-void transpose_offsets(const SortedColumns& sorted, const Offsets& row_offsets, VertexId num_rows,
-                       VertexId num_cols, EdgeOffset* col_offsets, VertexId* rows, Stream stream) {
-  for_each(place_columns<EdgeOffset>, std::max(sorted.count, std::int64_t{num_cols} + 1), stream,
-           sorted, row_offsets, num_rows, num_cols, col_offsets, rows);
-}
+template void transpose_offsets(const SortedColumns&, const Offsets&, VertexId, VertexId,
+                                std::int32_t*, VertexId*, Stream);
+template void transpose_offsets(const SortedColumns&, const Offsets&, VertexId, VertexId,
+                                EdgeOffset*, VertexId*, Stream);
 
 void inverse_roots_of_degrees(const Offsets& offsets, const float* values, VertexId num_rows,
                               float* scale, Stream stream) {
-  for_each(inverse_roots, num_rows, stream, offsets, values, num_rows, scale);
+  launch_each(inverse_roots, num_rows, stream, offsets, values, num_rows, scale);
 }
 
 }  // namespace tessera::cuda

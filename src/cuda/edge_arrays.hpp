@@ -94,8 +94,8 @@ void sort_columns(Buffer<std::uint32_t>& columns, Buffer<EdgeOffset>& positions,
 
 /// Sums of all values up to each, in place: with it, or without it.
 void inclusive_scan(EdgeOffset* values, EdgeOffset count, const Place& place);
-void exclusive_scan(EdgeOffset* values, EdgeOffset count, const Place& place);
-void exclusive_scan(std::int32_t* values, EdgeOffset count, const Place& place);
+template <class Count>
+void exclusive_scan(Count* values, EdgeOffset count, const Place& place);
 
 /// Those of `count` values whose flag is not 0, side by side and in their order.
 void keep_flagged(const VertexId* values, const std::uint8_t* flags, EdgeOffset count, VertexId* to,
@@ -119,14 +119,6 @@ void merge_groups(const EdgeKey* keys, const EdgeOffset* positions, const EdgeOf
                   EdgeOffset count, const float* values, bool sum, const GroupOutputs& outputs,
                   Stream stream);
 
-/// Offsets of rows 0 … num_rows in sorted keys, and the columns of the keys.
-void unpack_keys(const EdgeKey* keys, EdgeOffset count, VertexId num_rows, KeyBits bits,
-                 EdgeOffset* row_offsets, VertexId* cols, Stream stream);
-
-/// to[k] = from[positions[k]], and ids[positions[k]] = k; each null where it is not wanted.
-void place_edges(const EdgeOffset* positions, EdgeOffset count, const float* from, float* to,
-                 EdgeOffset* ids, Stream stream);
-
 /// Entry k of row i, at i * degree + k, is (i + k * stride) mod num_vertices.
 void fill_circulant(VertexId num_vertices, VertexId degree, VertexId stride, VertexId* rows,
                     VertexId* cols, Stream stream);
@@ -143,10 +135,9 @@ struct SortedColumns {
 };
 
 /// Offsets of the columns in the sorted edges, and the row of each edge.
+template <class Offset>
 void transpose_offsets(const SortedColumns& sorted, const Offsets& row_offsets, VertexId num_rows,
-                       VertexId num_cols, std::int32_t* col_offsets, VertexId* rows, Stream stream);
-void transpose_offsets(const SortedColumns& sorted, const Offsets& row_offsets, VertexId num_rows,
-                       VertexId num_cols, EdgeOffset* col_offsets, VertexId* rows, Stream stream);
+                       VertexId num_cols, Offset* col_offsets, VertexId* rows, Stream stream);
 
 /// scale[row] = (sum of the row's values)^-1/2, 0 where that is not positive.
 void inverse_roots_of_degrees(const Offsets& offsets, const float* values, VertexId num_rows,

@@ -29,9 +29,9 @@ DeviceEdgeRows made(const Graph& graph, const Place& place) {
     rows.push_back(row);
   }
   DeviceEdgeRows result;
-  result.tiles = to_device(std::span<const EdgeTile>(tiles), place);
+  result.tiles = to_device(tiles, place);
   if (std::ssize(rows) != graph.num_rows()) {
-    result.rows = to_device(std::span<const VertexId>(rows), place);
+    result.rows = to_device(rows, place);
   }
   return result;
 }

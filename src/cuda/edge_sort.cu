@@ -40,14 +40,6 @@ void sort_by(Buffer<Key>& keys, Buffer<EdgeOffset>& positions, int bits, const P
   }
 }
 
-template <class Count>
-void scan_before(Count* values, EdgeOffset count, const Place& place) {
-  with_workspace(place, "adding up counts", [&](void* workspace, std::size_t& bytes) {
-    return cub::DeviceScan::ExclusiveSum(workspace, bytes, values, values, count,
-                                         raw(place.stream));
-  });
-}
-
 }  // namespace
 
 void sort_keys(Buffer<EdgeKey>& keys, Buffer<EdgeOffset>& positions, int bits, const Place& place) {
@@ -66,13 +58,15 @@ void inclusive_scan(EdgeOffset* values, EdgeOffset count, const Place& place) {
   });
 }
 
-void exclusive_scan(EdgeOffset* values, EdgeOffset count, const Place& place) {
-  scan_before(values, count, place);
+template <class Count>
+void exclusive_scan(Count* values, EdgeOffset count, const Place& place) {
+  with_workspace(place, "adding up counts", [&](void* workspace, std::size_t& bytes) {
+    return cub::DeviceScan::ExclusiveSum(workspace, bytes, values, values, count,
+                                         raw(place.stream));
+  });
 }
-
-void exclusive_scan(std::int32_t* values, EdgeOffset count, const Place& place) {
-  scan_before(values, count, place);
-}
+template void exclusive_scan(EdgeOffset*, EdgeOffset, const Place&);
+template void exclusive_scan(std::int32_t*, EdgeOffset, const Place&);
 
 void keep_flagged(const VertexId* values, const std::uint8_t* flags, EdgeOffset count, VertexId* to,
                   const Place& place) {

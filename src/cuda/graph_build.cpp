@@ -5,7 +5,6 @@
 #include "core/cuda_handles.hpp"
 #include "cuda/array.hpp"
 #include "cuda/edge_arrays.hpp"
-#include "cuda/made_offsets.hpp"
 #include "cuda/rows.hpp"
 #include "graph/access.hpp"
 #include "graph/device_build.hpp"
@@ -46,25 +45,17 @@ struct Edges {
 };
 
 [[noreturn]] void report_bad_edge(const EdgeInput& in, EdgeOffset position, const Place& place) {
-  VertexId row = 0, col = 0;
-  copy_bytes(&row, in.rows.data() + position, sizeof(row), place.device, place.stream);
-  copy_bytes(&col, in.cols.data() + position, sizeof(col), place.device, place.stream);
-  synchronise(place.device, place.stream);
-  report_out_of_range(in, position, row, col);
+  report_out_of_range(in, position, cuda::value_at(in.rows.data() + position, place),
+                      cuda::value_at(in.cols.data() + position, place));
 }
 
 [[noreturn]] void report_bad_value(const float* values, EdgeOffset position, const char* fix,
                                    const Place& place) {
-  float value = 0;
-  copy_bytes(&value, values + position, sizeof(value), place.device, place.stream);
-  synchronise(place.device, place.stream);
-  report_nonfinite(position, value, fix);
+  report_nonfinite(position, cuda::value_at(values + position, place), fix);
 }
 
 [[noreturn]] void report_repeated_key(const EdgeInput& in, const EdgeKey* key, const Place& place) {
-  EdgeKey found = 0;
-  copy_bytes(&found, key, sizeof(found), place.device, place.stream);
-  synchronise(place.device, place.stream);
+  const EdgeKey found = cuda::value_at(key, place);
   const cuda::KeyBits bits(in.num_rows, in.num_cols);
   report_duplicate(in, static_cast<VertexId>(found >> bits.col),
                    static_cast<VertexId>(found & ((EdgeKey{1} << bits.col) - 1)));
@@ -148,8 +139,10 @@ Graph merged(const EdgeInput& in, const float* values, const BuildOptions& optio
 
   Buffer<EdgeOffset> offsets(std::int64_t{in.num_rows} + 1, place);
   Buffer<VertexId> cols(found[0], place);
-  cuda::unpack_keys(keys.data(), found[0], in.num_rows, cuda::KeyBits(in.num_rows, in.num_cols),
-                    offsets.data(), cols.data(), place.stream);
+  cuda::write_edges(
+      {keys.data(), nullptr, nullptr, found[0], found[0], in.num_rows,
+       cuda::KeyBits(in.num_rows, in.num_cols).col, nullptr, offsets.data(), cols.data()},
+      place.stream);
   const EdgeOffset num_values = has_values ? found[0] : 0;
   return cuda::graph_on(place, in.num_rows, in.num_cols, offsets, std::move(cols))
       .with_values(cuda::placed(cuda::first_of(std::move(sums), num_values), place))
@@ -226,10 +219,7 @@ SharedArray<VertexId> narrowed_on_device(std::span<const std::int64_t> indices, 
   Buffer<VertexId> narrow(count, place);
   const EdgeOffset bad = cuda::narrow_indices(wide.data(), count, bound, narrow.data(), place);
   if (bad != cuda::no_edge) {
-    std::int64_t value = 0;
-    copy_bytes(&value, wide.data() + bad, sizeof(value), place.device, place.stream);
-    synchronise(place.device, place.stream);
-    report_out_of_range(word, value, bound, bad);
+    report_out_of_range(word, cuda::value_at(wide.data() + bad, place), bound, bad);
   }
   return narrow;
 }

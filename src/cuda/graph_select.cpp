@@ -6,7 +6,6 @@
 #include "core/cuda_handles.hpp"
 #include "cuda/array.hpp"
 #include "cuda/edge_arrays.hpp"
-#include "cuda/made_offsets.hpp"
 #include "cuda/rows.hpp"
 #include "cuda/select_rows.hpp"
 #include "graph/access.hpp"
@@ -109,14 +108,11 @@ class Selected {
     cuda::key_edges(offsets_.data(), made_.num_rows, cols_.data(), count, bits.col, keys.data(),
                     positions.data(), place_.stream);
     cuda::sort_keys(keys, positions, bits.all, place_);
-    cuda::unpack_keys(keys.data(), count, made_.num_rows, bits, offsets_.data(), cols_.data(),
+    Buffer<float> values(values_.size(), place_);
+    cuda::write_edges({keys.data(), positions.data(), nullptr, count, count, made_.num_rows,
+                       bits.col, values_.data(), offsets_.data(), cols_.data(), values.data()},
                       place_.stream);
-    if (!values_.empty()) {
-      Buffer<float> sorted(values_.size(), place_);
-      cuda::place_edges(positions.data(), count, values_.data(), sorted.data(), nullptr,
-                        place_.stream);
-      values_ = std::move(sorted);
-    }
+    values_ = std::move(values);
     if (!keeps_ids_) return;
     Buffer<EdgeOffset> sorted(old_edges_.size(), place_);
     cuda::gather(old_edges_.data(), positions.data(), count, sorted.data(), place_.stream);

@@ -32,26 +32,4 @@ __device__ void multiply_rows(float (&d)[count], const std::uint32_t (&a)[4], st
   }
 }
 
-/// The same with 64 rows of B whose numbers lie side by side (wgmma_rows.cuh): D[16][64] +=
-/// A[16][k] B[64][k]^T for the k of one step. `address_of` says where unit `unit` of a row lies.
-template <class T, class AddressOf>
-__device__ void multiply_with_rows(float (&d)[32], const std::uint32_t (&a)[4], int step,
-                                   AddressOf&& address_of) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int pair = 0; pair < 4; ++pair) {
-    std::uint32_t blocks[4];
-    load_blocks(blocks, address_of(pair * 16 + lane / 16 * 8 + lane % 8, 2 * step + lane / 8 % 2));
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int first = 8 * pair + 4 * half;
-      float sums[4] = {d[first], d[first + 1], d[first + 2], d[first + 3]};
-      const std::uint32_t b[2] = {blocks[2 * half], blocks[2 * half + 1]};
-      multiply_16x8<T>(sums, a, b);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) d[first + i] = sums[i];
-    }
-  }
-}
-
 }  // namespace tessera::cuda

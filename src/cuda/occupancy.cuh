@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "core/cuda_check.hpp"
+#include "core/device_traits.hpp"
 
 namespace tessera::cuda {
 
@@ -19,14 +20,12 @@ int resident_blocks(void (*kernel)(Parameters...), int threads, int shared_bytes
     cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, allowed),
                "asking for shared memory");
   }
-  int device = 0, processors = 0, blocks = 0;
+  int device = 0, blocks = 0;
   cuda_check(cudaGetDevice(&device), "reading the current GPU");
-  cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-             "reading the number of processors");
   cuda_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads,
                                                            static_cast<std::size_t>(shared_bytes)),
              "reading the occupancy of a kernel");
-  return processors * blocks;
+  return device_traits({DeviceKind::cuda, device}).processors * blocks;
 }
 
 }  // namespace tessera::cuda

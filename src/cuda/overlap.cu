@@ -4,7 +4,6 @@
 
 #include "core/cuda_check.hpp"
 #include "cuda/overlap.cuh"
-#include "cuda/overlap.hpp"
 
 namespace tessera::cuda {
 namespace {

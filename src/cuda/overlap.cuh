@@ -12,6 +12,10 @@
 ///     waited
 namespace tessera::cuda {
 
+/// Whether the current GPU can start a kernel before the one ahead of it is done, and the kernels
+/// were compiled to wait for it. Asked once for each GPU.
+bool overlaps_launches();
+
 /// The next kernel's blocks may take the place that is left once all blocks of this one called.
 __device__ inline void let_next_begin() {
 #if __CUDA_ARCH__ >= 900

@@ -19,11 +19,6 @@ namespace tessera::cuda {
 __device__ inline void begin_leader(bool leads) {
   if (!leads) let_next_begin();
 }
-/// Before it reads what other kernels write.
-__device__ inline void wait_as_leader(bool leads) {
-  wait_for_previous();
-  if (leads) let_next_begin();
-}
 
 /// Before a kernel that may follow reads what other kernels write.
 __device__ inline void wait_as_follower(bool follows) {

@@ -11,13 +11,10 @@
 
 #include "core/cuda_handles.hpp"
 #include "cuda/array.hpp"
-#include "cuda/cached_rows.hpp"
 #include "cuda/edge_arrays.hpp"
 #include "cuda/kept_with.hpp"
-#include "cuda/made_offsets.hpp"
 #include "cuda/pinned.hpp"
 #include "cuda/select_rows.hpp"
-#include "cuda/transpose.hpp"
 
 namespace tessera::cuda {
 namespace {
@@ -68,7 +65,7 @@ DeviceRows sorted_columns(const Graph& graph, const Place& place) {
 void set_offsets(DeviceRows& rows, SharedArray<EdgeOffset> offsets, const Place& place) {
   if (offsets.back() <= std::numeric_limits<std::int32_t>::max()) {
     const std::vector<std::int32_t> narrow(offsets.begin(), offsets.end());
-    rows.narrow_offsets = to_device(std::span<const std::int32_t>(narrow), place);
+    rows.narrow_offsets = to_device(narrow, place);
   } else {
     rows.wide_offsets = to_device(offsets.span(), place);
   }

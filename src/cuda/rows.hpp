@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "tessera/graph/graph.hpp"
@@ -46,5 +47,31 @@ Graph graph_on(const Place& place, DeviceRows rows);
 
 /// With 32 bits where they fit, as kernels read them; `offsets` are kept, too.
 void set_offsets(DeviceRows& rows, SharedArray<EdgeOffset> offsets, const Place& place);
+
+/// Something small on the GPU that comes here together with something else.
+struct Brought {
+  const void* there = nullptr;
+  std::size_t bytes = 0;
+  void* here = nullptr;
+};
+
+/// As `set_offsets` of offsets that were made on the GPU, of at most `most_edges` edges. The one
+/// wait that this takes is for `also`, too.
+void set_made_offsets(DeviceRows& rows, const Buffer<EdgeOffset>& offsets, EdgeOffset most_edges,
+                      const Place& place, const Brought& also = {});
+
+/// What `device_rows` and `device_columns` have made of a graph before; null if they have not.
+std::shared_ptr<const DeviceRows> cached_rows(const Graph& graph, const Place& place);
+std::shared_ptr<const DeviceRows> cached_columns(const Graph& graph, const Place& place);
+
+/// A^T by A's columns: a stable sort of A's entries, which lie by rows, by their columns. Only
+/// queued; its offsets are on the GPU alone.
+DeviceRows transposed_rows(const DeviceRows& rows, const Place& place);
+
+/// What `device_columns` returns from now on: columns whose offsets have come to this process.
+void keep_columns(const Graph& graph, DeviceRows columns, const Place& place);
+
+/// Plans need no CSC for these afterwards.
+void know_columns(const Graph& graph, const SharedArray<EdgeOffset>& col_offsets);
 
 }  // namespace tessera::cuda

@@ -7,15 +7,7 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr unsigned block_threads = 256;
 constexpr int warp_lanes = 32;
-
-template <class... Parameters, class... Arguments>
-void for_each(void (*kernel)(Parameters...), std::int64_t count, Stream stream,
-              Arguments&&... arguments) {
-  launch(kernel, dim3(num_blocks(count, block_threads)), block_threads, stream,
-         std::forward<Arguments>(arguments)...);
-}
 
 __global__ void number_vertices(const VertexId* vertices, VertexId count, VertexId* new_numbers,
                                 SelectionReport* report) {
@@ -117,43 +109,38 @@ __global__ void narrow(const EdgeOffset* from, std::int64_t count, std::int32_t*
 
 void number_selected(const VertexId* vertices, VertexId count, VertexId* new_numbers,
                      SelectionReport* report, Stream stream) {
-  for_each(number_vertices, count, stream, vertices, count, new_numbers, report);
+  launch_each(number_vertices, count, stream, vertices, count, new_numbers, report);
 }
 
 void count_selected(const Selection& selection, Stream stream) {
-  for_each(count_rows, (std::int64_t{selection.num_rows} + 1) * warp_lanes, stream, selection);
+  launch_each(count_rows, (std::int64_t{selection.num_rows} + 1) * warp_lanes, stream, selection);
 }
 
 void write_selected(const Selection& selection, SelectionReport* report, Stream stream) {
-  for_each(write_rows, std::int64_t{selection.num_rows} * warp_lanes, stream, selection, report);
+  launch_each(write_rows, std::int64_t{selection.num_rows} * warp_lanes, stream, selection, report);
 }
 
 void key_edges(const EdgeOffset* offsets, VertexId num_rows, const VertexId* cols, EdgeOffset count,
                int col_bits, std::uint64_t* keys, EdgeOffset* positions, Stream stream) {
-  for_each(make_keys, count, stream, offsets, num_rows, cols, count, col_bits, keys, positions);
+  launch_each(make_keys, count, stream, offsets, num_rows, cols, count, col_bits, keys, positions);
 }
 
-void gather(const float* from, const VertexId* at, std::int64_t count, float* to, Stream stream) {
-  for_each(gather_values<float, VertexId>, count, stream, from, at, count, to);
+template <class T, class Index>
+void gather(const T* from, const Index* at, std::int64_t count, T* to, Stream stream) {
+  launch_each(gather_values<T, Index>, count, stream, from, at, count, to);
 }
-
-void gather(const float* from, const EdgeOffset* at, std::int64_t count, float* to, Stream stream) {
-  for_each(gather_values<float, EdgeOffset>, count, stream, from, at, count, to);
-}
-
-void gather(const EdgeOffset* from, const EdgeOffset* at, std::int64_t count, EdgeOffset* to,
-            Stream stream) {
-  for_each(gather_values<EdgeOffset, EdgeOffset>, count, stream, from, at, count, to);
-}
+template void gather(const float*, const VertexId*, std::int64_t, float*, Stream);
+template void gather(const float*, const EdgeOffset*, std::int64_t, float*, Stream);
+template void gather(const EdgeOffset*, const EdgeOffset*, std::int64_t, EdgeOffset*, Stream);
 
 void renumber_edge_ids(const EdgeOffset* old_edges, EdgeOffset count, EdgeOffset* moved,
                        EdgeOffset* ids, EdgeOffset num_ids, Stream stream) {
-  for_each(note_moves, count, stream, old_edges, count, moved);
-  for_each(move_ids, num_ids, stream, moved, ids, num_ids);
+  launch_each(note_moves, count, stream, old_edges, count, moved);
+  launch_each(move_ids, num_ids, stream, moved, ids, num_ids);
 }
 
 void narrow_offsets(const EdgeOffset* from, std::int64_t count, std::int32_t* to, Stream stream) {
-  for_each(narrow, count, stream, from, count, to);
+  launch_each(narrow, count, stream, from, count, to);
 }
 
 }  // namespace tessera::cuda

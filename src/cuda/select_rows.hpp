@@ -42,10 +42,8 @@ void key_edges(const EdgeOffset* offsets, VertexId num_rows, const VertexId* col
                int col_bits, std::uint64_t* keys, EdgeOffset* positions, Stream stream);
 
 /// to[k] = from[at[k]].
-void gather(const float* from, const VertexId* at, std::int64_t count, float* to, Stream stream);
-void gather(const float* from, const EdgeOffset* at, std::int64_t count, float* to, Stream stream);
-void gather(const EdgeOffset* from, const EdgeOffset* at, std::int64_t count, EdgeOffset* to,
-            Stream stream);
+template <class T, class Index>
+void gather(const T* from, const Index* at, std::int64_t count, T* to, Stream stream);
 
 /// Edge ids, in place, after the edge that stood at old_edges[k] has moved to k; -1 where it went.
 /// `moved` is memory for one number per old edge, all 0.

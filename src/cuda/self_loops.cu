@@ -7,8 +7,6 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr unsigned block_threads = 256;
-
 /// Where the row's loop is, or would be, among its old edges.
 __device__ EdgeOffset place_of_loop(const LoopedRows& rows, VertexId row) {
   return lower_bound(rows.old_cols, offset_at(rows.old_offsets, row),
@@ -68,17 +66,16 @@ __global__ void move_ids(LoopedRows rows, EdgeOffset* ids, EdgeOffset count) {
 }  // namespace
 
 void count_with_loops(const LoopedRows& rows, EdgeOffset* counts, Stream stream) {
-  launch(count_rows, dim3(num_blocks(std::int64_t{rows.num_rows} + 1, block_threads)),
-         block_threads, stream, rows, counts);
+  launch_each(count_rows, std::int64_t{rows.num_rows} + 1, stream, rows, counts);
 }
 
 void write_with_loops(const LoopedRows& rows, Stream stream) {
-  launch(move_edges, dim3(num_blocks(rows.num_edges, block_threads)), block_threads, stream, rows);
-  launch(add_loops, dim3(num_blocks(rows.num_rows, block_threads)), block_threads, stream, rows);
+  launch_each(move_edges, rows.num_edges, stream, rows);
+  launch_each(add_loops, rows.num_rows, stream, rows);
 }
 
 void move_edge_ids(const LoopedRows& rows, EdgeOffset* ids, EdgeOffset count, Stream stream) {
-  launch(move_ids, dim3(num_blocks(count, block_threads)), block_threads, stream, rows, ids, count);
+  launch_each(move_ids, count, stream, rows, ids, count);
 }
 
 }  // namespace tessera::cuda

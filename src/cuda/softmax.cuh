@@ -72,12 +72,4 @@ __device__ float sum_over_edges(const HeadLanes& lanes, float value) {
   return value;
 }
 
-template <int team>
-__device__ float max_over_edges(const HeadLanes& lanes, float value) {
-  over_edges<team>(lanes, [&](int distance) {
-    value = fmaxf(value, __shfl_xor_sync(team_mask<team>(), value, distance));
-  });
-  return value;
-}
-
 }  // namespace tessera::cuda

@@ -64,6 +64,19 @@ __device__ Pack<T, width> fetch_pack(const Elements<width, aligned>& place, Rows
   return *reinterpret_cast<const Pack<T, width>*>(from.data + place.row * from.stride + place.col);
 }
 
+/// What a pass before left of a thread's columns.
+template <int width>
+struct KeptNumbers {
+  ColumnNumbers of[width];
+};
+template <int width>
+__device__ KeptNumbers<width> keep_numbers(const ColumnNumbers* of_columns) {
+  KeptNumbers<width> kept;
+#pragma unroll
+  for (int i = 0; i < width; ++i) kept.of[i] = of_columns[i];
+  return kept;
+}
+
 /// Blocks on a multiprocessor: what a thread keeps of its columns takes registers.
 constexpr int resident_blocks(int width) { return width <= 4 ? 3 : 2; }
 
@@ -286,13 +299,6 @@ __device__ inline void add_across_grid(double (&values)[count], const Workspace&
   }
   add_across_block(values, 1);
   if (threadIdx.x == 0) finish(values);
-}
-
-/// The same of one value; `finish(total)`.
-template <class Finish>
-__device__ inline void add_across_grid(double value, const Workspace& workspace, Finish&& finish) {
-  double values[1] = {value};
-  add_across_grid(values, workspace, [&](const double(&totals)[1]) { finish(totals[0]); });
 }
 
 /// Blocks for such a sum over `count` things, `per_block` of them at a time.

@@ -57,11 +57,8 @@ bool compare_twins(const Graph& graph, const Place& place) {
 
 bool is_symmetric(const Graph& graph, const Place& place) {
   if (graph.num_rows() != graph.num_cols()) return false;
-  const auto known =
-      detail::GraphAccess::derived(graph, symmetry_key, [&]() -> std::shared_ptr<const void> {
-        return std::make_shared<const bool>(compare_twins(graph, place));
-      });
-  return *std::static_pointer_cast<const bool>(known);
+  return *detail::GraphAccess::kept(graph, symmetry_key,
+                                    [&] { return compare_twins(graph, place); });
 }
 
 void know_symmetry(const Graph& graph, bool symmetric) {

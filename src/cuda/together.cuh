@@ -38,35 +38,18 @@ int room_in_grid(void (*kernel)(Parameters...), int blocks, int threads) {
   return bytes > 0 && resident_blocks(kernel, threads, bytes) >= blocks ? bytes : 0;
 }
 
-/// How one cluster is started.
-struct ClusterLaunch {
-  cudaLaunchAttribute attributes[2] = {};
-  cudaLaunchConfig_t config = {};
-
-  ClusterLaunch(int blocks, int threads, int shared_bytes) {
-    attributes[0].id = cudaLaunchAttributeClusterDimension;
-    attributes[0].val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
-    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[1].val.programmaticStreamSerializationAllowed = 1;
-    config.gridDim = dim3(static_cast<unsigned>(blocks));
-    config.blockDim = dim3(static_cast<unsigned>(threads));
-    config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
-    config.attrs = attributes;
-    config.numAttrs = 1;
-  }
-  ClusterLaunch(const ClusterLaunch&) = delete;
-  ClusterLaunch& operator=(const ClusterLaunch&) = delete;
-};
-
-/// The same for the blocks of one cluster.
+/// The same for the blocks of one cluster, which may be more than every GPU has room for.
 template <class... Parameters>
 int room_in_cluster(void (*kernel)(Parameters...), int blocks, int threads) {
-  if (!has_clusters() ||
-      !allows_clusters_of(kernel, static_cast<unsigned>(blocks), static_cast<unsigned>(threads))) {
-    return 0;
-  }
+  if (!has_clusters()) return 0;
+  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
+             "asking for large clusters");
   const int bytes = take_shared_memory(kernel);
-  const ClusterLaunch launch(blocks, threads, bytes);
+  const auto cluster = static_cast<unsigned>(blocks);
+  ClusterLaunch launch(dim3(cluster), cluster, static_cast<unsigned>(threads),
+                       static_cast<std::size_t>(bytes));
+  launch.config.attrs = &launch.attributes[1];  // the clusters alone
+  launch.config.numAttrs = 1;
   int clusters = 0;
   if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &launch.config) != cudaSuccess) {
     cudaGetLastError();
@@ -98,17 +81,6 @@ template <class... Parameters, class... Arguments>
   }
   cuda_check(status, "starting blocks that run at once");
   return true;
-}
-
-/// Starts the blocks of one cluster, as `launch_overlapped` does.
-template <class... Parameters, class... Arguments>
-void launch_cluster(void (*kernel)(Parameters...), int blocks, int threads, int shared_bytes,
-                    Stream stream, Arguments&&... arguments) {
-  ClusterLaunch launch(blocks, threads, shared_bytes);
-  launch.config.stream = raw(stream);
-  launch.config.numAttrs = 2;
-  cuda_check(cudaLaunchKernelEx(&launch.config, kernel, std::forward<Arguments>(arguments)...),
-             "starting a cluster");
 }
 
 }  // namespace tessera::cuda

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core/cuda_handles.hpp"
+#include "core/gpu_limits.hpp"
 #include "cuda/wgmma.cuh"
 
 namespace tessera::cuda {
@@ -20,7 +21,7 @@ __global__ void compiled_with_wgmma() {
 }
 
 bool ask(Device device) {
-  if (device.index >= num_gpus()) return false;
+  if (device.index >= num_gpus() || gpu_limits().no_wgmma) return false;
   const cuda_backend::CurrentDevice current(device.index);
   int major = 0;
   cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.index),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cuda/blocks_8x8.cuh"
 #include "cuda/wgmma.cuh"
 
 /// Products of rows with rows on Hopper's matrix units: D[64][64] += A[64][k] B[64][k]^T. Both
@@ -34,10 +35,7 @@ inline constexpr std::uint64_t row_step = 32 >> 4;
 /// The A operand of one step from 16 rows in shared memory; a lane gives the address of one row's
 /// 16 bytes: lanes 0-15 the first half of the step in rows 0-15, lanes 16-31 the second.
 __device__ inline void load_fragment(std::uint32_t (&fragment)[4], std::uint32_t address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
-               : "r"(address)
-               : "memory");
+  load_blocks(fragment, address);
 }
 
 /// Stores four 8 x 8 blocks of 16-bit numbers that lie as results do; a lane gives the address of a
