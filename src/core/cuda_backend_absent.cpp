@@ -2,6 +2,7 @@
 #include "tessera/core/error.hpp"
 
 #include "core/cuda_backend.hpp"
+#include "core/cuda_timing.hpp"
 
 namespace tessera::cuda_backend {
 namespace {
@@ -36,5 +37,11 @@ void reset_memory_peak(int) { refuse(); }
 std::shared_ptr<const void> record(Device, FunctionRef<void(Stream)>) { refuse(); }
 std::int64_t num_launches(const void*) { refuse(); }
 void replay(const void*, Device, Stream) { refuse(); }
+
+std::string gpu_name(int) { refuse(); }
+std::vector<double> time_runs(Device, Stream, FunctionRef<void(Stream)>, const MeasureOptions&) {
+  refuse();
+}
+double time_chain(Device, FunctionRef<void(Stream)>, int) { refuse(); }
 
 }  // namespace tessera::cuda_backend

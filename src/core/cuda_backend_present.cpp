@@ -16,6 +16,7 @@
 #include "core/cuda_check.hpp"
 #include "core/cuda_handles.hpp"
 #include "core/device_work.hpp"
+#include "core/limited_streams.hpp"
 #include "core/parts_clock.hpp"
 
 namespace tessera::cuda_backend {
@@ -27,21 +28,6 @@ cudaStream_t raw(Stream stream) { return static_cast<cudaStream_t>(stream.handle
 thread_local cudaStream_t recording_stream = nullptr;
 
 using Counters = detail::DeviceWorkCounters;
-
-/// Makes a GPU current for as long as it lives. Where it already is, which small calls by the dozen
-/// find, that takes no more than a look.
-class OnGpu {
- public:
-  explicit OnGpu(int index) : former_(make_current(index)) {}
-  ~OnGpu() {
-    if (former_ >= 0) make_current_again(former_);
-  }
-  OnGpu(const OnGpu&) = delete;
-  OnGpu& operator=(const OnGpu&) = delete;
-
- private:
-  int former_;
-};
 
 /// Tells copies to this process from others where somebody wants to know.
 void count_copy(const void* to, std::size_t bytes) {
@@ -65,7 +51,7 @@ void require_recordable(Stream stream, const char* doing) {
 class DeviceMemory final : public MemoryResource {
  public:
   explicit DeviceMemory(int index) : index_(index) {
-    const OnGpu current(index);
+    const CurrentDevice current(index);
     cudaMemPoolProps properties{};
     properties.allocType = cudaMemAllocationTypePinned;
     properties.handleTypes = cudaMemHandleTypeNone;
@@ -82,7 +68,7 @@ class DeviceMemory final : public MemoryResource {
     if (bytes == 0) return nullptr;
     const TimedPart part("allocating");
     Counters::add(detail::device_work_counters.allocations);
-    const OnGpu current(index_);
+    const CurrentDevice current(index_);
     void* memory = nullptr;
     const cudaError_t status = cudaMallocFromPoolAsync(&memory, bytes, pool_, raw(stream));
     if (status == cudaErrorMemoryAllocation) {
@@ -172,7 +158,7 @@ DeviceTraits traits(int index) {
   DeviceTraits traits;
   traits.name = properties.name;
   traits.compute_capability = 10 * properties.major + properties.minor;
-  traits.processors = properties.multiProcessorCount;
+  traits.processors = usable_processors(index, properties.multiProcessorCount);
   traits.clock_mhz = attribute(cudaDevAttrClockRate) * 1e-3;
   // Two transfers in each cycle: the clock is in kHz, the bus in bits.
   traits.memory_bytes_per_us = 2.0 * attribute(cudaDevAttrMemoryClockRate) * 1e-3 *
@@ -206,14 +192,14 @@ void copy(void* to, const void* from, std::size_t bytes, Device device, Stream s
   require_recordable(stream, "copying memory");
   const TimedPart part("copying");
   count_copy(to, bytes);
-  const OnGpu current(device.index);
+  const CurrentDevice current(device.index);
   cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, raw(stream)), "copying memory");
 }
 
 void fill_zero(void* memory, std::size_t bytes, Device device, Stream stream) {
   if (bytes == 0) return;
   require_recordable(stream, "clearing memory");
-  const OnGpu current(device.index);
+  const CurrentDevice current(device.index);
   cuda_check(cudaMemsetAsync(memory, 0, bytes, raw(stream)), "clearing memory");
 }
 
@@ -224,12 +210,12 @@ void synchronise(Device device, Stream stream) {
   }
   const TimedPart part("waiting");
   Counters::add(detail::device_work_counters.waits);
-  const OnGpu current(device.index);
+  const CurrentDevice current(device.index);
   cuda_check(cudaStreamSynchronize(raw(stream)), "waiting for the GPU");
 }
 
 void* make_event(Device device) {
-  const OnGpu current(device.index);
+  const CurrentDevice current(device.index);
   cudaEvent_t event = nullptr;
   cuda_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
   return event;
@@ -239,7 +225,7 @@ void record_event(void* event, Device device, Stream stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cuda_check(cudaStreamIsCapturing(raw(stream), &status), "asking whether a stream is captured");
   if (status != cudaStreamCaptureStatusNone) return;
-  const OnGpu current(device.index);
+  const CurrentDevice current(device.index);
   cuda_check(cudaEventRecord(static_cast<cudaEvent_t>(event), raw(stream)), "recording an event");
 }
 
@@ -250,7 +236,7 @@ void wait_for_event(void* event, Device, Stream stream) noexcept {
 }
 
 void* make_timed_event(Device device) {
-  const OnGpu current(device.index);
+  const CurrentDevice current(device.index);
   cudaEvent_t event = nullptr;
   cuda_check(cudaEventCreate(&event), "making an event");
   return event;
@@ -259,7 +245,7 @@ void* make_timed_event(Device device) {
 void synchronise_event(void* event, Device device) {
   const TimedPart part("waiting");
   Counters::add(detail::device_work_counters.waits);
-  const OnGpu current(device.index);
+  const CurrentDevice current(device.index);
   cuda_check(cudaEventSynchronize(static_cast<cudaEvent_t>(event)), "waiting for the GPU");
 }
 
@@ -296,7 +282,7 @@ class RelaxedCapture {
 
 bool follow_event(void* event, Device device, Stream stream, bool in_order) {
   const auto raw_event = static_cast<cudaEvent_t>(event);
-  const OnGpu current(device.index);
+  const CurrentDevice current(device.index);
   const RelaxedCapture relaxed;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   if (cudaStreamIsCapturing(raw(stream), &status) != cudaSuccess) {

@@ -9,6 +9,7 @@
 #include "tessera/core/device.hpp"
 
 #include "core/cuda_check.hpp"
+#include "core/limited_streams.hpp"
 
 /// Owners of what the CUDA runtime hands out.
 namespace tessera::cuda_backend {
@@ -45,9 +46,7 @@ inline bool is_on_gpu(const void* pointer) {
 /// A stream that does not wait for the default one.
 class OwnedStream {
  public:
-  OwnedStream() {
-    cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
-  }
+  OwnedStream() : stream_(make_stream()) {}
   ~OwnedStream() { cudaStreamDestroy(stream_); }
   OwnedStream(const OwnedStream&) = delete;
   OwnedStream& operator=(const OwnedStream&) = delete;

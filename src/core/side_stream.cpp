@@ -12,13 +12,9 @@ SideStream::SideStream(Device device, [[maybe_unused]] bool goes_first) : device
 #ifdef TESSERA_WITH_CUDA
   if (device.kind != DeviceKind::cuda) return;
   const cuda_backend::CurrentDevice current(device.index);
-  cudaStream_t stream = nullptr;
   int last = 0, first = 0;
   cuda_check(cudaDeviceGetStreamPriorityRange(&last, &first), "reading what a GPU is");
-  cuda_check(
-      cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, goes_first ? first : last),
-      "making a stream");
-  handle_ = stream;
+  handle_ = cuda_backend::make_stream(goes_first ? first : last);
 #endif
 }
 
