@@ -5,10 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include "tessera/core/error.hpp"
-
+#include "core/names.hpp"
 #include "data/citation.hpp"
 #include "data/links.hpp"
 
@@ -68,17 +65,10 @@ std::vector<CatalogueEntry> embedded_datasets() {
 }
 
 Dataset embedded_dataset(const std::string& name) {
-  std::string names;
-  for (const Embedded& set : all_embedded) {
-    if (name == set.name) {
-      Dataset result = set.build();
-      result.name = name;
-      return result;
-    }
-    names += (names.empty() ? "" : ", ") + std::string(set.name);
-  }
-  throw Error(ErrorCode::invalid_argument, fmt::format("unknown embedded data set '{}'", name),
-              "embedded", "there are " + names);
+  Dataset result =
+      find_named(all_embedded, name, "embedded data set", "embedded", "there are ").build();
+  result.name = name;
+  return result;
 }
 
 }  // namespace tessera

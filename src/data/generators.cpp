@@ -6,6 +6,7 @@
 #include "tessera/data/embedded.hpp"
 #include "tessera/graph/generate.hpp"
 
+#include "core/names.hpp"
 #include "data/description.hpp"
 #include "data/planted.hpp"
 
@@ -138,17 +139,10 @@ std::vector<CatalogueEntry> generator_kinds() {
 
 Dataset generate_dataset(const std::string& description, const Progress& progress) {
   const Description parsed = data::parse_description(description);
-  std::string names;
-  for (const Kind& kind : kinds()) {
-    if (parsed.kind == kind.name) {
-      Dataset result = kind.build(parsed, progress);
-      result.name = description;
-      return result;
-    }
-    names += (names.empty() ? "" : ", ") + std::string(kind.name);
-  }
-  throw Error(ErrorCode::invalid_argument, fmt::format("unknown kind of graph '{}'", parsed.kind),
-              "generate", "there are " + names);
+  const Kind& kind = find_named(kinds(), parsed.kind, "kind of graph", "generate", "there are ");
+  Dataset result = kind.build(parsed, progress);
+  result.name = description;
+  return result;
 }
 
 }  // namespace tessera

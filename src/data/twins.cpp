@@ -11,8 +11,10 @@
 #include "tessera/data/embedded.hpp"
 #include "tessera/graph/transform.hpp"
 
+#include "core/names.hpp"
 #include "graph/index_shuffle.hpp"
 #include "graph/random_use.hpp"
+#include "graph/select.hpp"
 
 namespace tessera {
 namespace {
@@ -48,15 +50,6 @@ constexpr std::array all_twins = {
          "chung_lu?vertices=18300000&edges=172000000&seed=1"},
 };
 
-template <class Value>
-SharedArray<Value> gathered(const SharedArray<Value>& values, const Buffer<VertexId>& new_to_old) {
-  if (values.empty()) return {};
-  Buffer<Value> result(values.size());
-  parallel_for(values.size(), even_grain(values.size()),
-               [&](std::int64_t i) { result[i] = values[new_to_old[i]]; });
-  return result;
-}
-
 /// The same graph, labels and graph ids under random vertex ids.
 void shuffle_vertices(Dataset& dataset, const Progress& progress) {
   report(progress, "shuffling vertices");
@@ -68,9 +61,9 @@ void shuffle_vertices(Dataset& dataset, const Progress& progress) {
     new_to_old[v] = static_cast<VertexId>(order(static_cast<std::uint64_t>(v)));
   });
   dataset.graph = induced_subgraph(dataset.graph, new_to_old.span());
-  dataset.graph_ids = gathered(dataset.graph_ids, new_to_old);
+  dataset.graph_ids = detail::gathered(dataset.graph_ids, new_to_old.span());
   if (const auto* labels = std::get_if<ClassLabels>(&dataset.labels)) {
-    dataset.labels = gathered(*labels, new_to_old);
+    dataset.labels = detail::gathered(*labels, new_to_old.span());
   }
 }
 
@@ -89,7 +82,6 @@ std::vector<CatalogueEntry> twins() {
 Dataset twin(const std::string& name, const Progress& progress) {
   const bool shuffled = name.ends_with(shuffled_ending);
   const std::string base = shuffled ? name.substr(0, name.size() - shuffled_ending.size()) : name;
-  std::string names;
   for (const Twin& twin : all_twins) {
     if (base == twin.name) {
       Dataset result = generate_dataset(twin.description, progress);
@@ -97,11 +89,10 @@ Dataset twin(const std::string& name, const Progress& progress) {
       result.name = name;
       return result;
     }
-    names += (names.empty() ? "" : ", ") + std::string(twin.name);
   }
-  throw Error(
-      ErrorCode::invalid_argument, fmt::format("unknown twin '{}'", name), "twin",
-      fmt::format("there are {}, each also with '{}' after its name", names, shuffled_ending));
+  throw Error(ErrorCode::invalid_argument, fmt::format("unknown twin '{}'", name), "twin",
+              fmt::format("there are {}, each also with '{}' after its name", names_of(all_twins),
+                          shuffled_ending));
 }
 
 }  // namespace tessera

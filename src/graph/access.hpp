@@ -20,6 +20,16 @@ struct GraphAccess {
   static std::shared_ptr<const void> derived(const Graph& graph, const std::string& key,
                                              FunctionRef<std::shared_ptr<const void>()> make,
                                              Keeping keeping = Keeping::for_good);
+  /// The same of what `make` returns, by its type.
+  template <class Make>
+  static auto kept(const Graph& graph, const std::string& key, Make&& make,
+                   Keeping keeping = Keeping::for_good) {
+    using Made = decltype(make());
+    const auto made = [&]() -> std::shared_ptr<const void> {
+      return std::make_shared<const Made>(make());
+    };
+    return std::static_pointer_cast<const Made>(derived(graph, key, made, keeping));
+  }
   /// The same if it has been made, else null.
   static std::shared_ptr<const void> known(const Graph& graph, const std::string& key);
   /// The same where the value was found beside something else; one that is there already stays.

@@ -58,15 +58,6 @@ void check_sizes(const Given& in) {
   }
 }
 
-[[noreturn]] void report_first_out_of_range(const Input& in) {
-  for (EdgeOffset k = 0; k < in.count(); ++k) {
-    const bool row_is_bad = in.row(k) < 0 || in.row(k) >= in.num_rows;
-    const bool col_is_bad = in.col(k) < 0 || in.col(k) >= in.num_cols;
-    if (row_is_bad || col_is_bad) detail::report_out_of_range(in, k, in.row(k), in.col(k));
-  }
-  throw Error(ErrorCode::internal, "no index is out of range", "building a graph");
-}
-
 struct Scan {
   bool in_range = true;
   bool strictly_sorted = true;
@@ -282,7 +273,7 @@ Graph build(const Given& given, const BuildOptions& options, const Ruling& rule 
   }
   report(options.progress, "checking edges", 0, in.count());
   const Scan found = scan(in);
-  if (!found.in_range) report_first_out_of_range(in);
+  if (!found.in_range) detail::require_in_range(in);
   const bool finite = options.nonfinite == Nonfinite::reject;
   if (finite) detail::require_finite(in.values, "values", "building a graph", detail::finite_fix);
   report(options.progress, "checking edges", in.count(), in.count());
@@ -304,6 +295,14 @@ void report_out_of_range(const EdgeInput& in, EdgeOffset position, VertexId row,
   const bool row_is_bad = row < 0 || row >= in.num_rows;
   report_out_of_range(row_is_bad ? in.row_word : in.col_word, row_is_bad ? row : col,
                       row_is_bad ? in.num_rows : in.num_cols, position);
+}
+
+void require_in_range(const EdgeInput& in) {
+  for (EdgeOffset k = 0; k < in.count(); ++k) {
+    const bool row_is_bad = in.row(k) < 0 || in.row(k) >= in.num_rows;
+    const bool col_is_bad = in.col(k) < 0 || in.col(k) >= in.num_cols;
+    if (row_is_bad || col_is_bad) report_out_of_range(in, k, in.row(k), in.col(k));
+  }
 }
 
 void report_nonfinite(EdgeOffset position, float value, const char* fix) {

@@ -54,16 +54,6 @@ SharedArray<VertexId> borrowed(const Indices& indices, std::int64_t bound, const
   return {coo.owner, indices.narrow().data(), indices.size()};
 }
 
-void check_range(VertexId num_rows, VertexId num_cols, std::span<const VertexId> rows,
-                 std::span<const VertexId> cols) {
-  for (std::size_t k = 0; k < rows.size(); ++k) {
-    const bool row_is_bad = rows[k] < 0 || rows[k] >= num_rows;
-    if (!row_is_bad && cols[k] >= 0 && cols[k] < num_cols) continue;
-    detail::report_out_of_range(row_is_bad ? "row" : "column", row_is_bad ? rows[k] : cols[k],
-                                row_is_bad ? num_rows : num_cols, static_cast<EdgeOffset>(k));
-  }
-}
-
 Buffer<float> weighed(const Coo& coo) {
   using Of = detail::CooAccess;
   if (coo.place().device.kind != DeviceKind::cpu) return detail::weighed_on_device(coo);
@@ -205,7 +195,9 @@ Coo borrow_coo(VertexId num_rows, VertexId num_cols, const BorrowedCoo& coo,
   SharedArray<float> values(coo.owner, coo.values.data(), std::ssize(coo.values));
   const bool looks = options.row_order == RowOrder::checked;
   if (options.device.kind == DeviceKind::cpu) {
-    if (looks) check_range(num_rows, num_cols, rows.span(), cols.span());
+    if (looks) {
+      detail::require_in_range({num_rows, num_cols, rows.span(), cols.span(), {}, "row", "column"});
+    }
     return detail::CooAccess::make(num_rows, num_cols, std::move(rows), std::move(cols),
                                    std::move(values), place);
   }

@@ -64,16 +64,6 @@ std::vector<EdgeOffset> high_degrees(std::span<const EdgeOffset> offsets, std::i
   return high;
 }
 
-template <class Offsets>
-std::shared_ptr<const DegreeStatistics> kept(const Graph& graph, const char* key,
-                                             Offsets&& offsets) {
-  const auto make = [&]() -> std::shared_ptr<const void> {
-    return std::make_shared<DegreeStatistics>(degree_statistics(offsets().span()));
-  };
-  return std::static_pointer_cast<const DegreeStatistics>(
-      detail::GraphAccess::derived(graph, key, make));
-}
-
 }  // namespace
 
 double DegreeStatistics::mean() const noexcept {
@@ -118,14 +108,16 @@ DegreeStatistics degree_statistics(std::span<const EdgeOffset> offsets) {
 }
 
 std::shared_ptr<const DegreeStatistics> row_degrees(const Graph& graph) {
-  return kept(graph, "degrees of rows", [&] { return graph.row_offsets(); });
+  return detail::GraphAccess::kept(graph, "degrees of rows",
+                                   [&] { return degree_statistics(graph.row_offsets().span()); });
 }
 
 std::shared_ptr<const DegreeStatistics> column_degrees(const Graph& graph) {
   const SharedArray<EdgeOffset> offsets = detail::GraphAccess::col_offsets(graph);
   // The same array where the graph is known to be symmetric.
   if (offsets.data() == graph.row_offsets().data()) return row_degrees(graph);
-  return kept(graph, "degrees of columns", [&] { return offsets; });
+  return detail::GraphAccess::kept(graph, "degrees of columns",
+                                   [&] { return degree_statistics(offsets.span()); });
 }
 
 }  // namespace tessera

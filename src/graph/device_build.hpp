@@ -30,6 +30,8 @@ struct EdgeInput {
 /// The edge at this position of the input has an index out of range.
 [[noreturn]] void report_out_of_range(const EdgeInput& in, EdgeOffset position, VertexId row,
                                       VertexId col);
+/// Reports the first edge with an index out of range.
+void require_in_range(const EdgeInput& in);
 /// A value of the input, or a sum of some, is not finite.
 [[noreturn]] void report_nonfinite(EdgeOffset position, float value, const char* fix);
 inline constexpr const char* finite_fix =

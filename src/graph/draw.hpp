@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -38,7 +39,13 @@ constexpr std::uint64_t num_pairs(std::uint64_t vertices) noexcept {
 }
 
 /// The pairs u < v in the order (0, 1), (0, 2), (1, 2), (0, 3), …: the one numbered `index`.
-Entry nth_pair(std::uint64_t index) noexcept;
+inline Entry nth_pair(std::uint64_t index) noexcept {
+  // v is the largest number with v (v - 1) / 2 <= index; the square root may be off by one.
+  auto v = static_cast<std::uint64_t>((1 + std::sqrt(1 + 8 * static_cast<double>(index))) / 2);
+  while (num_pairs(v) > index) --v;
+  while (num_pairs(v + 1) <= index) ++v;
+  return {static_cast<VertexId>(index - num_pairs(v)), static_cast<VertexId>(v)};
+}
 
 constexpr Entry turned(Entry entry) noexcept { return {entry.col, entry.row}; }
 

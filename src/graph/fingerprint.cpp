@@ -22,11 +22,7 @@ std::uint64_t computed(const Graph& graph) {
 }  // namespace
 
 std::uint64_t fingerprint(const Graph& graph) {
-  const auto make = [&]() -> std::shared_ptr<const void> {
-    return std::make_shared<const std::uint64_t>(computed(graph));
-  };
-  return *std::static_pointer_cast<const std::uint64_t>(
-      detail::GraphAccess::derived(graph, "fingerprint", make));
+  return *detail::GraphAccess::kept(graph, "fingerprint", [&] { return computed(graph); });
 }
 
 std::string fingerprint_text(const Graph& graph) {

@@ -21,14 +21,6 @@ namespace {
 using detail::offsets_from_counts;
 using detail::RowWriter;
 
-SharedArray<float> gathered(const SharedArray<float>& values, std::span<const VertexId> from) {
-  if (values.empty()) return {};
-  Buffer<float> result(static_cast<std::int64_t>(from.size()));
-  parallel_for(result.size(), even_grain(result.size()),
-               [&](std::int64_t i) { result[i] = values[from[static_cast<std::size_t>(i)]]; });
-  return result;
-}
-
 /// The new number of every vertex of the graph; -1 where it is not selected.
 Buffer<VertexId> numbers_of_selected(const Graph& graph, std::span<const VertexId> vertices) {
   Buffer<VertexId> number(graph.num_rows(), -1);
@@ -116,8 +108,8 @@ Graph detail::induced_in(const Graph& graph, std::span<const VertexId> vertices,
   });
   const Graph selected = std::move(writer)
                              .finish(size, size)
-                             .with_scales(gathered(graph.row_scale(), vertices),
-                                          gathered(graph.col_scale(), vertices));
+                             .with_scales(detail::gathered(graph.row_scale(), vertices),
+                                          detail::gathered(graph.col_scale(), vertices));
   return graph.has_repeated_edges() ? selected.with_repeated_edges() : selected;
 }
 
@@ -146,7 +138,7 @@ Graph selected_rows(const Graph& graph, std::span<const VertexId> rows, Stream s
   });
   const Graph selected =
       Graph(size, graph.num_cols(), std::move(offsets), std::move(cols), std::move(values))
-          .with_scales(gathered(graph.row_scale(), rows), graph.col_scale());
+          .with_scales(detail::gathered(graph.row_scale(), rows), graph.col_scale());
   return graph.has_repeated_edges() ? selected.with_repeated_edges() : selected;
 }
 

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
-#include <limits>
 #include <ostream>
 
 #include <fmt/format.h>
 
 #include "tessera/core/parallel.hpp"
 
+#include "graph/degrees.hpp"
 #include "graph/requirements.hpp"
 #include "graph/symmetry.hpp"
 
@@ -19,26 +19,21 @@ namespace {
 
 /// What a pass over the rows finds.
 struct RowTally {
-  EdgeOffset min_degree = std::numeric_limits<EdgeOffset>::max();
-  EdgeOffset max_degree = 0;
   EdgeOffset loops = 0;
-  VertexId empty_rows = 0;
   VertexId bandwidth = 0;
 };
 
 RowTally combined(const RowTally& a, const RowTally& b) {
-  return {std::min(a.min_degree, b.min_degree), std::max(a.max_degree, b.max_degree),
-          a.loops + b.loops, a.empty_rows + b.empty_rows, std::max(a.bandwidth, b.bandwidth)};
+  return {a.loops + b.loops, std::max(a.bandwidth, b.bandwidth)};
 }
 
 RowTally tally_of_row(const Graph& graph, VertexId row) {
   const auto columns = graph.neighbours(row);
-  const auto degree = static_cast<EdgeOffset>(columns.size());
-  if (columns.empty()) return {0, 0, 0, 1, 0};
+  if (columns.empty()) return {};
   const bool looped = std::binary_search(columns.begin(), columns.end(), row);
   // Columns rise, so the farthest is the first or the last.
   const VertexId reach = std::max(std::abs(row - columns.front()), std::abs(row - columns.back()));
-  return {degree, degree, looped ? 1 : 0, 0, reach};
+  return {looped ? 1 : 0, reach};
 }
 
 RowTally tally_rows(const Graph& graph) {
@@ -53,28 +48,25 @@ RowTally tally_rows(const Graph& graph) {
                          combined);
 }
 
-double median_degree(const Graph& graph) {
-  if (graph.num_rows() == 0) return 0;
-  std::vector<EdgeOffset> degrees(static_cast<std::size_t>(graph.num_rows()));
-  for (VertexId row = 0; row < graph.num_rows(); ++row) {
-    degrees[static_cast<std::size_t>(row)] = graph.degree(row);
+void describe_degrees(const DegreeStatistics& degrees, GraphStats& stats) {
+  if (degrees.counts.empty()) return;
+  const DegreeCount& lowest = degrees.counts.front();
+  stats.min_degree = lowest.degree;
+  stats.max_degree = degrees.longest();
+  stats.mean_degree = degrees.mean();
+  if (lowest.degree == 0) stats.num_empty_rows = static_cast<VertexId>(lowest.rows);
+  // Of the row, or the two rows, in the middle.
+  std::int64_t before = 0;
+  for (const auto& [degree, rows] : degrees.counts) {
+    for (const std::int64_t middle : {(degrees.num_rows - 1) / 2, degrees.num_rows / 2}) {
+      const bool is_here = middle >= before && middle < before + rows;
+      stats.median_degree += is_here ? static_cast<double>(degree) / 2 : 0;
+    }
+    before += rows;
+    const auto bin = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(degree)));
+    if (bin >= stats.degree_histogram.size()) stats.degree_histogram.resize(bin + 1);
+    stats.degree_histogram[bin] += rows;
   }
-  const auto middle = degrees.begin() + graph.num_rows() / 2;
-  std::nth_element(degrees.begin(), middle, degrees.end());
-  if (graph.num_rows() % 2 == 1) return static_cast<double>(*middle);
-  const EdgeOffset below = *std::max_element(degrees.begin(), middle);
-  return static_cast<double>(below + *middle) / 2;
-}
-
-std::vector<std::int64_t> degree_histogram(const Graph& graph) {
-  std::vector<std::int64_t> histogram;
-  for (VertexId row = 0; row < graph.num_rows(); ++row) {
-    const auto bin =
-        static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(graph.degree(row))));
-    if (bin >= histogram.size()) histogram.resize(bin + 1);
-    ++histogram[bin];
-  }
-  return histogram;
 }
 
 void describe_components(const Graph& graph, GraphStats& stats) {
@@ -103,17 +95,9 @@ GraphStats compute_stats(const Graph& graph) {
   stats.num_edges = graph.num_edges();
 
   const RowTally rows = tally_rows(graph);
-  stats.min_degree = graph.num_rows() == 0 ? 0 : rows.min_degree;
-  stats.max_degree = rows.max_degree;
-  stats.num_empty_rows = rows.empty_rows;
   stats.bandwidth = rows.bandwidth;
   stats.num_self_loops = graph.is_square() ? rows.loops : 0;
-  if (graph.num_rows() > 0) {
-    stats.mean_degree =
-        static_cast<double>(graph.num_edges()) / static_cast<double>(graph.num_rows());
-  }
-  stats.median_degree = median_degree(graph);
-  stats.degree_histogram = degree_histogram(graph);
+  describe_degrees(*row_degrees(graph), stats);
 
   if (graph.is_square()) {
     const detail::Symmetry symmetry = detail::symmetry_of(graph);

@@ -52,15 +52,8 @@ void pack(BitTensorView<std::uint32_t> to, Code&& code) {
 
 template <class Fill>
 BitTensor filled(BitTensor tensor, Fill&& fill) {
-  const auto plane = checked_area(tensor.padded_rows, tensor.words_per_row);
-  Buffer<std::uint32_t> words(checked_area(plane, tensor.bits));
-  fill(BitTensorView<std::uint32_t>{words.data(),
-                                    tensor.bits,
-                                    tensor.rows,
-                                    tensor.depth,
-                                    tensor.padded_rows,
-                                    tensor.words_per_row,
-                                    {}});
+  Buffer<std::uint32_t> words(tensor.num_words());
+  fill(tensor.over(words.data()));
   tensor.words = std::move(words);
   return tensor;
 }

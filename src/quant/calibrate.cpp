@@ -62,17 +62,11 @@ void check_options(MatrixView<const float> x, const QuantOptions& options) {
   }
 }
 
-std::size_t range_of(const QuantOptions& options, std::int64_t row, std::int64_t col) {
-  Affine shape;
-  shape.granularity = options.granularity;
-  if (options.granularity == Granularity::classes) {
-    return static_cast<std::size_t>(options.classes.of_row[static_cast<std::size_t>(row)]);
-  }
-  return shape.range_of(row, col);
-}
-
 template <class Body>
 void for_each_number(MatrixView<const float> x, const QuantOptions& options, Body&& body) {
+  Affine ranges;
+  ranges.granularity = options.granularity;
+  ranges.classes = options.classes;
   for (std::int64_t i = 0; i < x.rows; ++i) {
     for (std::int64_t j = 0; j < x.cols; ++j) {
       if (!std::isfinite(x(i, j))) {
@@ -80,7 +74,7 @@ void for_each_number(MatrixView<const float> x, const QuantOptions& options, Bod
                     fmt::format("calibration, row {}, column {}", i, j),
                     "clean the numbers first, or give bounds");
       }
-      body(range_of(options, i, j), x(i, j));
+      body(ranges.range_of(i, j), x(i, j));
     }
   }
 }

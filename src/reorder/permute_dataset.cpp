@@ -8,7 +8,10 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/graph/transform.hpp"
 #include "tessera/reorder/permutation.hpp"
+
+#include "graph/select.hpp"
 
 namespace tessera {
 namespace {
@@ -29,14 +32,6 @@ void move_rows(const void* from, void* to, std::size_t row_bytes,
   });
 }
 
-template <class T>
-SharedArray<T> moved_values(const SharedArray<T>& values, const SharedArray<VertexId>& new_to_old) {
-  if (values.empty()) return {};
-  Buffer<T> moved(values.size());
-  move_rows(values.data(), moved.data(), sizeof(T), new_to_old);
-  return moved;
-}
-
 std::shared_ptr<const Matrix<float>> moved_matrix(const Matrix<float>& matrix,
                                                   const SharedArray<VertexId>& new_to_old) {
   auto moved = std::make_shared<Matrix<float>>(matrix.rows(), matrix.cols());
@@ -45,43 +40,19 @@ std::shared_ptr<const Matrix<float>> moved_matrix(const Matrix<float>& matrix,
   return moved;
 }
 
-/// The rows of a sparse matrix in a new order; its columns, which are features, stay.
-Graph moved_sparse_rows(const Graph& sparse, const SharedArray<VertexId>& new_to_old) {
-  const std::int64_t rows = sparse.num_rows();
-  Buffer<EdgeOffset> offsets(rows + 1);
-  parallel_for(rows, even_grain(rows),
-               [&](std::int64_t row) { offsets[row] = sparse.degree(new_to_old[row]); });
-  offsets[rows] = 0;
-  const EdgeOffset entries = exclusive_scan(offsets.span());
-  Buffer<VertexId> cols(entries);
-  Buffer<float> values(sparse.has_values() ? entries : 0);
-  parallel_for(rows, even_grain(rows), [&](std::int64_t row) {
-    const EdgeOffset begin = sparse.row_offsets()[new_to_old[row]];
-    const EdgeOffset end = sparse.row_offsets()[new_to_old[row] + 1];
-    std::copy(sparse.col_indices().data() + begin, sparse.col_indices().data() + end,
-              cols.data() + offsets[row]);
-    if (values.empty()) return;
-    std::copy(sparse.values().data() + begin, sparse.values().data() + end,
-              values.data() + offsets[row]);
-  });
-  return Graph(sparse.num_rows(), sparse.num_cols(), std::move(offsets), std::move(cols),
-               std::move(values))
-      .with_scales(moved_values(sparse.row_scale(), new_to_old), sparse.col_scale());
-}
-
 Features moved_features(const Features& features, const SharedArray<VertexId>& new_to_old) {
   if (const auto* dense = std::get_if<DenseFeatures>(&features)) {
     return moved_matrix(**dense, new_to_old);
   }
   if (const auto* sparse = std::get_if<SparseFeatures>(&features)) {
-    return moved_sparse_rows(*sparse, new_to_old);
+    return selected_rows(*sparse, new_to_old);
   }
   return {};
 }
 
 Labels moved_labels(const Labels& labels, const SharedArray<VertexId>& new_to_old) {
   if (const auto* classes = std::get_if<ClassLabels>(&labels)) {
-    return moved_values(*classes, new_to_old);
+    return detail::gathered(*classes, new_to_old);
   }
   if (const auto* multi = std::get_if<MultiLabels>(&labels)) {
     return moved_matrix(**multi, new_to_old);
@@ -163,7 +134,7 @@ Dataset permuted(const Dataset& dataset, const Permutation& permutation) {
       *part = renumbered(*part, old_to_new);
     }
   }
-  result.graph_ids = moved_values(dataset.graph_ids, new_to_old);
+  result.graph_ids = detail::gathered(dataset.graph_ids, new_to_old);
   result.filled_cells = moved_cells(dataset.filled_cells, dataset.num_features(), old_to_new);
   result.vertex_names = moved_names(dataset.vertex_names, new_to_old);
   for (auto& [name, extra] : result.extras) extra = moved_extra(extra, new_to_old);

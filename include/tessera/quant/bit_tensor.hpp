@@ -56,10 +56,17 @@ struct BitTensor {
   std::int64_t words_per_row = 0;
   SharedArray<std::uint32_t> words;
 
-  BitTensorView<const std::uint32_t> view() const noexcept {
-    return {words.data(), bits, rows, depth, padded_rows, words_per_row, {}};
+  /// The same shape over words elsewhere, `num_words()` of them.
+  template <class Word>
+  BitTensorView<Word> over(Word* there, Device device = {}) const noexcept {
+    return {there, bits, rows, depth, padded_rows, words_per_row, device};
   }
+  BitTensorView<const std::uint32_t> view() const noexcept { return over(words.data()); }
   operator BitTensorView<const std::uint32_t>() const noexcept { return view(); }
+  /// Words that the shape takes. Throws where they are too many to count.
+  std::int64_t num_words() const {
+    return checked_area(checked_area(padded_rows, words_per_row), bits);
+  }
   std::int64_t num_bytes() const noexcept { return words.size() * 4; }
 
   /// Throws `bad_data` unless the sizes fit each other and all padding is 0.

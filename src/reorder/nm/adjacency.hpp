@@ -8,6 +8,8 @@
 
 namespace tessera::reorder::detail {
 
+constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
 /// The pattern of an undirected graph: the neighbours of a vertex are the entries of its row and of
 /// its column. Or one side of a part of it: the rows of some columns, or the columns of rows.
 struct Adjacency {
@@ -19,9 +21,8 @@ struct Adjacency {
         all(lists) {}
 
   std::span<const VertexId> neighbours(VertexId vertex) const {
-    const auto begin = static_cast<std::size_t>(offsets[static_cast<std::size_t>(vertex)]);
-    const auto end = static_cast<std::size_t>(offsets[static_cast<std::size_t>(vertex) + 1]);
-    return all.subspan(begin, end - begin);
+    const std::size_t begin = at(offsets[at(vertex)]);
+    return all.subspan(begin, at(offsets[at(vertex) + 1]) - begin);
   }
   std::int64_t degree(VertexId vertex) const {
     return static_cast<std::int64_t>(neighbours(vertex).size());

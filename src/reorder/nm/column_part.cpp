@@ -6,8 +6,6 @@
 namespace tessera::reorder::detail {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 /// A row with so many entries in a part can violate; others need not be looked at.
 constexpr EdgeOffset entries_that_matter = 3;
 

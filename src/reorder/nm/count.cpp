@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "graph/requirements.hpp"
@@ -17,23 +18,6 @@ NmWork operator+(const NmWork& a, const NmWork& b) {
   return {a.gathered_rows + b.gathered_rows, a.quads + b.quads};
 }
 
-/// The groups in which a row has more than N entries are appended to `bad_groups`.
-std::int64_t violating_vectors(std::span<const VertexId> columns, const NmPattern& pattern,
-                               std::vector<VertexId>& bad_groups) {
-  std::int64_t vectors = 0;
-  for (std::size_t i = 0; i < columns.size();) {
-    const VertexId group = columns[i] / pattern.m;
-    std::size_t end = i + 1;
-    while (end < columns.size() && columns[end] / pattern.m == group) ++end;
-    if (end - i > static_cast<std::size_t>(pattern.n)) {
-      ++vectors;
-      bad_groups.push_back(group);
-    }
-    i = end;
-  }
-  return vectors;
-}
-
 /// All columns with entries in rows [begin, end), sorted.
 void collect_columns(const Graph& graph, VertexId begin, VertexId end,
                      std::vector<VertexId>& columns) {
@@ -48,9 +32,9 @@ void collect_columns(const Graph& graph, VertexId begin, VertexId end,
   }
 }
 
-/// Calls `visit(group, live columns)` for each group of `group_size` columns.
+/// Calls `visit(group, columns of it)` for each group of `group_size` columns.
 template <class Visit>
-void for_each_group(const std::vector<VertexId>& columns, int group_size, Visit&& visit) {
+void for_each_group(std::span<const VertexId> columns, int group_size, Visit&& visit) {
   for (std::size_t i = 0; i < columns.size();) {
     const VertexId group = columns[i] / group_size;
     std::size_t end = i + 1;
@@ -87,10 +71,13 @@ NmViolations count_violations(const Graph& graph, const NmPattern& pattern) {
     thread_local std::vector<VertexId> columns;
     thread_local std::vector<VertexId> bad_groups;
     bad_groups.clear();
-    NmViolations found;
     for (VertexId row = begin; row < end; ++row) {
-      found.vectors += violating_vectors(graph.neighbours(row), pattern, bad_groups);
+      for_each_group(graph.neighbours(row), pattern.m, [&](VertexId group, std::int64_t entries) {
+        if (entries > pattern.n) bad_groups.push_back(group);
+      });
     }
+    NmViolations found;
+    found.vectors = static_cast<std::int64_t>(bad_groups.size());
     if (pattern.v > 1) {
       collect_columns(graph, begin, end, columns);
       for_each_group(columns, pattern.m, [&](VertexId group, std::int64_t live) {

@@ -65,7 +65,6 @@ class GroupRepair {
   std::span<const VertexId> members_of(std::int32_t group) const;
   std::span<const VertexId> short_rows(VertexId column) const;
   const Word* bits_of(VertexId column) const { return bits_.data() + at(column) * words_; }
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
   const VertexId num_columns_;
   const int group_size_;

@@ -11,8 +11,6 @@ namespace {
 /// Rows from this length on spread their columns from group to group.
 constexpr std::int64_t long_row = 64;
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 }  // namespace
 
 Grouping::Grouping(const Adjacency& rows_of, const Adjacency& columns_of, int group_size,

@@ -11,7 +11,6 @@
 #include "graph/symmetry.hpp"
 #include "reorder/nm/adjacency.hpp"
 #include "reorder/nm/budget.hpp"
-#include "reorder/nm/dealt.hpp"
 #include "reorder/nm/group_repair.hpp"
 #include "reorder/nm/grouping.hpp"
 #include "reorder/nm/paper.hpp"
@@ -29,7 +28,8 @@ using Clock = Budget::Clock;
 
 Graph pattern_of(const Graph& graph, bool ignore_loops) {
   tessera::detail::require_square(graph, "N:M");
-  const Graph both_ways = tessera::detail::undirected(graph);
+  const Graph both_ways =
+      tessera::detail::undirected(graph.with_scales({}, {}).with_values({}).with_edge_ids({}));
   if (!ignore_loops || tessera::detail::symmetry_of(both_ways).loops == 0) return both_ways;
   return without_self_loops(both_ways);
 }
@@ -85,7 +85,7 @@ Found repair_groups(const detail::Adjacency& adjacency, int group_size,
   std::unique_ptr<GroupRepair> best = repair_of(std::move(members));
   std::int64_t swaps = 0;
   if (best->fewest_violations() > 0 && may_deal && !budget.is_spent()) {
-    detail::Dealt dealt = detail::group_dealt(adjacency, group_size, seed, budget);
+    detail::GroupedParts dealt = detail::group_dealt(adjacency, group_size, seed, budget);
     std::unique_ptr<GroupRepair> other = repair_of(std::move(dealt.order));
     if (other->fewest_violations() < best->fewest_violations()) std::swap(best, other);
     swaps = dealt.swaps + other->swaps();
@@ -120,11 +120,11 @@ Found spread_entries(const detail::Adjacency& adjacency, const NmPattern& patter
 
 Found find_order(const Graph& graph, const NmPattern& pattern, const NmOptions& options,
                  bool is_possible, Budget& budget) {
-  const detail::Adjacency adjacency(graph);
   if (options.algorithm == NmAlgorithm::paper) {
-    detail::PaperResult result = detail::order_as_paper(adjacency, pattern, budget);
+    detail::PaperResult result = detail::order_as_paper(graph, pattern, budget);
     return {std::move(result.order), result.passes};
   }
+  const detail::Adjacency adjacency(graph);
   if (!groups_columns(pattern, options)) {
     return spread_entries(adjacency, pattern, options.seed, budget);
   }

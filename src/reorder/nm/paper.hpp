@@ -19,9 +19,6 @@ struct Placement {
   std::vector<VertexId> position_of;
 };
 
-NmViolations count_violations(const Adjacency& adjacency, const Placement& placement,
-                              const NmPattern& pattern);
-
 /// Stage 1, one pass: every segment vector gets the rank of its bits in the Gray code, with a minus
 /// where it has more than N of them, and the rows are sorted by these numbers.
 Placement sorted_by_codes(const Adjacency& adjacency, const Placement& placement,
@@ -36,6 +33,6 @@ struct PaperResult {
   std::vector<VertexId> order;
   std::int64_t passes = 0;
 };
-PaperResult order_as_paper(const Adjacency& adjacency, const NmPattern& pattern, Budget& budget);
+PaperResult order_as_paper(const Graph& graph, const NmPattern& pattern, Budget& budget);
 
 }  // namespace tessera::reorder::detail

@@ -9,8 +9,6 @@
 namespace tessera::reorder::detail {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 struct Code {
   VertexId segment;
   std::int64_t rank;  // negative where the segment vector violates

@@ -10,8 +10,6 @@
 namespace tessera::reorder::detail {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 /// Which columns of one segment each row has: a word per row, cleared again after use.
 class SegmentBits {
  public:
@@ -57,7 +55,7 @@ class SegmentSwaps {
   bool run(Budget& budget) {
     rank_segments();
     if (queue_.size() == 1) {
-      swap_with(queue_[0], sparsest_segment(queue_[0]), true);
+      swap_with(queue_[0], sparsest_segment(queue_[0]));
     }
     for (std::size_t first = 0; first + 1 < queue_.size(); ++first) {
       if (!budget.take(1) || !treat(first, budget)) break;
@@ -129,14 +127,13 @@ class SegmentSwaps {
     return true;
   }
 
-  void swap_with(VertexId primary, VertexId target, bool only_gains) {
+  void swap_with(VertexId primary, VertexId target) {
     if (target < 0) return;
     primary_.load(adjacency_, vertices_of(primary));
     target_.load(adjacency_, vertices_of(target));
     while (score_[at(primary)] > 0) {
       const Pair pair = best_fresh_pair(primary, target);
-      if (pair.of_primary < 0) break;
-      if (only_gains && pair.primary_gain + pair.target_gain <= 0) break;
+      if (pair.of_primary < 0 || pair.primary_gain + pair.target_gain <= 0) break;
       record(primary, target, pair);
     }
   }

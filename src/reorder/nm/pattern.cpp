@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/names.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/reorder/nm.hpp"
 
@@ -31,27 +32,10 @@ void check(const NmPattern& pattern, std::string_view text) {
   if (!is_power(pattern.m, 4, 32)) unknown_pattern(text, fmt::format("M is {}", pattern.m));
 }
 
-template <class Value>
-struct Named {
-  const char* name;
-  Value value;
-};
-
-constexpr Named<NmAlgorithm> algorithms[] = {{"paper", NmAlgorithm::paper},
-                                             {"group", NmAlgorithm::group}};
-constexpr Named<NmSearch> searches[] = {
-    {"paper", NmSearch::paper}, {"hardest", NmSearch::hardest}, {"time", NmSearch::time}};
-
-template <class Value, std::size_t size>
-Value parse_name(const Named<Value> (&known)[size], std::string_view text, const char* where) {
-  std::string names;
-  for (const Named<Value>& entry : known) {
-    if (entry.name == text) return entry.value;
-    names += (names.empty() ? "" : ", ") + std::string(entry.name);
-  }
-  throw Error(ErrorCode::invalid_argument, fmt::format("unknown name '{}'", text), where,
-              "use one of " + names);
-}
+constexpr std::array<Named<NmAlgorithm>, 2> algorithms = {
+    {{NmAlgorithm::paper, "paper"}, {NmAlgorithm::group, "group"}}};
+constexpr std::array<Named<NmSearch>, 3> searches = {
+    {{NmSearch::paper, "paper"}, {NmSearch::hardest, "hardest"}, {NmSearch::time, "time"}}};
 
 }  // namespace
 
@@ -87,13 +71,13 @@ std::ostream& operator<<(std::ostream& out, const NmPattern& pattern) {
 }
 
 NmAlgorithm parse_nm_algorithm(std::string_view text) {
-  return parse_name(algorithms, text, "algorithm");
+  return find_named(algorithms, text, "name", "algorithm").value;
 }
 
-const char* to_string(NmAlgorithm algorithm) noexcept {
-  return algorithm == NmAlgorithm::paper ? "paper" : "group";
-}
+const char* to_string(NmAlgorithm algorithm) noexcept { return name_of(algorithms, algorithm); }
 
-NmSearch parse_nm_search(std::string_view text) { return parse_name(searches, text, "search"); }
+NmSearch parse_nm_search(std::string_view text) {
+  return find_named(searches, text, "name", "search").value;
+}
 
 }  // namespace tessera::reorder

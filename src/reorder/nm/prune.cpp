@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "graph/row_writer.hpp"
+#include "reorder/nm/adjacency.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/reorder/nm.hpp"
 
 namespace tessera::reorder {
 namespace {
 
+using detail::at;
+
 struct Entry {
   VertexId column;
   EdgeOffset edge;
   double size;
 };
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Moves the `count` largest to the front; of equal ones those that came first.
 template <class Value, class Size>
@@ -105,28 +106,25 @@ NmPruned prune_nm(const Graph& graph, const NmPattern& pattern) {
       pruning.run(static_cast<VertexId>(block * pattern.v), static_cast<VertexId>(last));
     }
   });
-  std::vector<EdgeOffset> offsets(1, 0);
-  std::vector<VertexId> columns;
-  std::vector<float> values;
-  for (VertexId row = 0; row < graph.num_rows(); ++row) {
-    for (EdgeOffset k = graph.row_offsets()[row]; k < graph.row_offsets()[row + 1]; ++k) {
-      if (stays[at(k)] == 0) continue;
-      columns.push_back(graph.col_indices()[k]);
-      if (graph.has_values()) values.push_back(graph.values()[k]);
-    }
-    offsets.push_back(static_cast<EdgeOffset>(columns.size()));
-  }
-  const auto kept = static_cast<EdgeOffset>(columns.size());
-  Graph pruned(graph.num_rows(), graph.num_cols(), std::move(offsets), std::move(columns),
-               std::move(values));
-  const auto scale = [](bool has, const SharedArray<float>& array) {
-    return has ? PlacedArray<float>(array) : PlacedArray<float>();
+  const auto num_kept = [&](VertexId row) {
+    return std::count(stays.begin() + graph.row_offsets()[row],
+                      stays.begin() + graph.row_offsets()[row + 1], 1);
   };
-  if (graph.has_row_scale() || graph.has_col_scale()) {
-    pruned = pruned.with_scales(scale(graph.has_row_scale(), graph.row_scale()),
-                                scale(graph.has_col_scale(), graph.col_scale()));
-  }
-  return {std::move(pruned), graph.num_edges() - kept};
+  tessera::detail::RowWriter writer(
+      graph, tessera::detail::offsets_from_counts(graph.num_rows(), num_kept), graph.has_values());
+  parallel_for(graph.num_rows(), even_grain(graph.num_rows()), [&](std::int64_t index) {
+    const auto row = static_cast<VertexId>(index);
+    EdgeOffset next = writer.row_begin(row);
+    for (EdgeOffset k = graph.row_offsets()[row]; k < graph.row_offsets()[row + 1]; ++k) {
+      if (stays[at(k)] != 0) writer.move(next++, graph.col_indices()[k], k);
+    }
+  });
+  Graph pruned = std::move(writer)
+                     .finish(graph.num_rows(), graph.num_cols())
+                     .with_edge_ids({})
+                     .with_scales(graph.row_scale(), graph.col_scale());
+  const EdgeOffset dropped = graph.num_edges() - pruned.num_edges();
+  return {std::move(pruned), dropped};
 }
 
 }  // namespace tessera::reorder

@@ -10,8 +10,6 @@ namespace {
 /// At the start a swap that adds one violation is taken with probability exp(-1 / this).
 constexpr double first_temperature = 0.3;
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 std::int64_t parts(std::int64_t size, std::int64_t part) { return (size + part - 1) / part; }
 
 }  // namespace

@@ -24,7 +24,6 @@ class Spreading {
   /// False if violations remain; the order is then the best that was found.
   bool run(Budget& budget);
   const std::vector<VertexId>& order() const { return vertex_at_; }
-  std::int64_t violations() const { return violations_; }
   std::int64_t swaps() const { return swaps_; }
 
  private:
