@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <type_traits>
 #include <utility>
 
 #include "tessera/core/dtype.hpp"
@@ -12,7 +17,7 @@
 /// template that gives the kernels of a key:
 ///
 ///     struct RowsKey { Precision precision; bool aligned; ... };                    launch.hpp
-///     template <RowsKey key> struct RowsKernels { static ... all(); };
+///     template <RowsKey key> struct RowsKernels { static ... get(); };
 ///
 ///     template struct RowsKernels<RowsKey{Precision::bf16, true, ...}>;             inst/NAME.cu
 ///
@@ -41,13 +46,24 @@ constexpr auto collect_keys(List) {
   return keys;
 }
 
-/// What `get.operator()<key>()` gives for the one of `keys` that is wanted. Who plans has asked
-/// beforehand whether there is one (`why_not`).
-template <const auto& keys, class Key, class Get>
-auto kernels_of(const Key& wanted, Get get) {
-  decltype(get.template operator()<keys[0]>()) found{};
+/// All keys of a precision and a flag, which many strategies have.
+template <class Key>
+inline constexpr auto flagged_keys = collect_keys<Key>([](auto add) {
+  for (const Precision precision : kernel_precisions) {
+    for (const bool flag : {false, true}) add(Key{precision, flag});
+  }
+});
+
+template <const auto& keys>
+using KeyOf = typename std::remove_cvref_t<decltype(keys)>::value_type;
+
+/// `Kernels<key>::get()` for the one of `keys` that is wanted. Who plans has asked beforehand
+/// whether there is one (`why_not`).
+template <const auto& keys, template <KeyOf<keys>> class Kernels>
+auto kernels_of(const KeyOf<keys>& wanted) {
+  decltype(Kernels<keys[0]>::get()) found{};
   const bool exists = [&]<std::size_t... i>(std::index_sequence<i...>) {
-    return ((keys[i] == wanted && (found = get.template operator()<keys[i]>(), true)) || ...);
+    return ((keys[i] == wanted && (found = Kernels<keys[i]>::get(), true)) || ...);
   }
   (std::make_index_sequence<keys.size()>{});
   if (!exists) {
@@ -55,6 +71,19 @@ auto kernels_of(const Key& wanted, Get get) {
                 "report this with the plan's explanation");
   }
   return found;
+}
+
+/// The same of kernels that are set apart by the precision alone.
+template <template <Precision> class Kernels>
+auto kernels_of(Precision precision) {
+  return kernels_of<kernel_precisions, Kernels>(stored_as(precision));
+}
+
+/// Of kernels by their width, the narrowest that takes so much at once, or the widest.
+template <class Function, class Width>
+const Function& narrowest(std::span<const Function> kernels, Width width, std::int64_t wanted) {
+  const auto fits = [&](const Function& kernel) { return wanted <= std::invoke(width, kernel); };
+  return *std::find_if(kernels.begin(), kernels.end() - 1, fits);
 }
 
 }  // namespace tessera::ops

@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned block_threads = 256;
 
-/// Rows of a thread, all of them on their way before the first is stored.
+/// Rows of a thread, all of them in flight before the first is stored.
 constexpr int rows_at_once = 4;
 
 template <class T>

@@ -38,7 +38,7 @@ TESSERA_INLINE void for_blocks_of(std::int64_t begin, std::int64_t end, Run&& ru
     const std::int64_t first = begin + done * N;
     const std::int64_t last = upto == vectors ? end - N : begin + (upto - 1) * N;
     const auto count = static_cast<int>(upto - done);
-    unrolled<MaxVectors>([&](auto i) __attribute__((always_inline)) {
+    unrolled<MaxVectors>([&](auto i) TESSERA_INLINED {
       constexpr int v = i.value + 1;
       if constexpr (v <= odd_vectors || v % 2 == 0) {
         if (count == v || (v > odd_vectors && count == v - 1)) {
@@ -54,7 +54,7 @@ TESSERA_INLINE void for_blocks_of(std::int64_t begin, std::int64_t end, Run&& ru
 template <class T, int N, int MaxVectors, class Run>
 TESSERA_INLINE void for_blocks(std::int64_t begin, std::int64_t end, Run&& run) {
   if (end - begin >= N) {
-    for_blocks_of<N, (N == lanes<ScalarOf<T>> ? MaxVectors : 2)>(begin, end, run);
+    for_blocks_of<N, (N == lanes<SumOf<T>> ? MaxVectors : 2)>(begin, end, run);
   } else if constexpr (N > 1) {
     for_blocks<T, N / 2, MaxVectors>(begin, end, run);
   }

@@ -59,9 +59,8 @@ template <class Vector>
 TESSERA_INLINE Vector add_exp_terms(Vector r, Vector lower, double) {
   constexpr int degree = 13;
   Vector sum = Vector{} + reciprocal_factorial(degree);
-  unrolled<degree - 2>([&](auto i) __attribute__((always_inline)) {
-    sum = sum * r + reciprocal_factorial(degree - 1 - i.value);
-  });
+  unrolled<degree - 2>(
+      [&](auto i) TESSERA_INLINED { sum = sum * r + reciprocal_factorial(degree - 1 - i.value); });
   return sum * (r * r) + lower;
 }
 
@@ -139,7 +138,7 @@ TESSERA_INLINE Lanes<Scalar, N> log_lanes(Lanes<Scalar, N> x) {
   const Vector s = (mantissa - Scalar{1}) / (mantissa + Scalar{1});
   const Vector square = s * s;
   Vector series = Vector{} + Scalar{1} / (2 * Constants::log_terms - 1);
-  unrolled<Constants::log_terms - 1>([&](auto i) __attribute__((always_inline)) {
+  unrolled<Constants::log_terms - 1>([&](auto i) TESSERA_INLINED {
     constexpr int odd = 2 * (Constants::log_terms - 2 - i.value) + 1;
     series = series * square + Scalar{1} / odd;
   });

@@ -10,9 +10,10 @@
 
 /// Numbers of a block of edges, one per edge and head, lie edge by edge in one array: number k
 /// belongs to edge k / heads and head k % heads. Vectors then run over any number of heads without
-/// waste. Arrays are long enough for whole vectors; what lies past their end is 0 where it would be
-/// summed.
+/// waste. Arrays are long enough for whole vectors.
 namespace tessera::ops::TESSERA_ISA {
+
+inline constexpr double infinity = __builtin_inf();
 
 template <class S>
 using FullVector = Lanes<S, lanes<S>>;
@@ -24,6 +25,22 @@ TESSERA_INLINE FullVector<S> load_full(const S* from) {
 template <class S>
 TESSERA_INLINE void store_full(S* to, FullVector<S> value) {
   store_lanes<lanes<S>>(to, value);
+}
+
+/// `count` numbers, widened to what they are summed in, or rounded to how they are stored.
+template <class T, class S>
+TESSERA_INLINE void load_row(const T* from, std::int64_t count, S* to) {
+  std::int64_t i = 0;
+  for (; i + lanes<S> <= count; i += lanes<S>) store_full(to + i, load_lanes<lanes<S>>(from + i));
+  for (; i < count; ++i) to[i] = load_lanes<1>(from + i);
+}
+
+template <class T>
+void store_row(const SumOf<T>* from, std::int64_t count, T* to) {
+  constexpr int n = lanes<SumOf<T>>;
+  std::int64_t i = 0;
+  for (; i + n <= count; i += n) store_lanes<n>(to + i, load_lanes<n>(from + i));
+  for (; i < count; ++i) store_lanes<1>(to + i, from[i]);
 }
 
 /// tile[i] = map(per_head[i % heads]): a vector that starts at any head can be loaded from it.
@@ -48,41 +65,17 @@ TESSERA_INLINE void make_tile(const T* per_head, std::int64_t heads, S* tile) {
   make_tile(per_head, heads, tile, []<int N>(Lanes<S, N> value) { return value; });
 }
 
-/// Where in a tile the vector at k = 0, lanes, 2 * lanes, … starts.
-class TilePhase {
- public:
-  TESSERA_INLINE TilePhase make(std::int64_t heads, int vector_lanes) {
-    TilePhase phase;
-    phase.heads_ = heads;
-    phase.step_ = vector_lanes % heads;
-    return phase;
-  }
-  __attribute__((always_inline)) std::int64_t at() const { return at_; }
-  __attribute__((always_inline)) void advance() {
-    at_ += step_;
-    at_ = at_ >= heads_ ? at_ - heads_ : at_;
-  }
-
- private:
-  std::int64_t heads_ = 1;
-  std::int64_t step_ = 0;
-  std::int64_t at_ = 0;
-};
-
-/// Calls body(k, phase) for k = 0, lanes, … below `size`.
+/// Calls body(k, phase) for k = 0, lanes, … below `size`; `phase` is where in a tile the vector at
+/// k starts.
 template <class S, class Body>
 TESSERA_INLINE void for_vectors(std::int64_t size, std::int64_t heads, Body&& body) {
-  TilePhase phase = TilePhase::make(heads, lanes<S>);
+  const std::int64_t step = lanes<S> % heads;
+  std::int64_t phase = 0;
   for (std::int64_t k = 0; k < size; k += lanes<S>) {
-    body(k, phase.at());
-    phase.advance();
+    body(k, phase);
+    phase += step;
+    phase = phase >= heads ? phase - heads : phase;
   }
-}
-
-/// Writes 0 (or another value) from `size` to the end of its last vector.
-template <class S>
-TESSERA_INLINE void pad(S* values, std::int64_t size, S value = 0) {
-  for (std::int64_t k = size; k % lanes<S> != 0; ++k) values[k] = value;
 }
 
 struct Add {
@@ -99,47 +92,12 @@ struct Max {
   }
 };
 
-/// Combines the numbers of each head with what `per_head` holds. Reads past `size` to the end of a
-/// vector where a vector holds all heads; padding must not change the result then.
-template <class Combine, class S>
-static void reduce_heads(const S* values, std::int64_t edges, std::int64_t heads, S* per_head) {
-  constexpr std::int64_t n = lanes<S>;
-  if (n % heads == 0) {
-    FullVector<S> total = load_full(values);
-    for (std::int64_t k = n; k < edges * heads; k += n) {
-      total = Combine::apply(total, load_full(values + k));
-    }
-    S parts[n];
-    store_full(parts, total);
-    for (std::int64_t i = heads; i < n; ++i) {
-      parts[i % heads] = Combine::apply(parts[i % heads], parts[i]);
-    }
-    for (std::int64_t h = 0; h < heads; ++h) {
-      per_head[h] = Combine::apply(per_head[h], parts[h]);
-    }
-  } else if (heads % n == 0) {
-    for (std::int64_t h = 0; h < heads; h += n) {
-      FullVector<S> total = load_full(values + h);
-      for (std::int64_t b = 1; b < edges; ++b) {
-        total = Combine::apply(total, load_full(values + b * heads + h));
-      }
-      store_full(per_head + h, FullVector<S>(Combine::apply(load_full(per_head + h), total)));
-    }
-  } else {
-    for (std::int64_t b = 0; b < edges; ++b) {
-      for (std::int64_t h = 0; h < heads; ++h) {
-        per_head[h] = Combine::apply(per_head[h], values[b * heads + h]);
-      }
-    }
-  }
-}
-
 /// `Vectors` vectors of heads from `first` on, for all edges; the totals stay in registers.
 template <int Vectors, class Combine, class S, class Prepare>
 TESSERA_INLINE void map_vectors(std::int64_t first, std::int64_t size, std::int64_t heads,
                                 S* per_head, Prepare&& prepare) {
   constexpr std::int64_t n = lanes<S>;
-  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+  [&]<int... I>(std::integer_sequence<int, I...>) TESSERA_INLINED {
     const decltype(prepare(first)) bodies[] = {prepare(first + I * n)...};
     FullVector<S> totals[] = {bodies[I](first + I * n)...};
     for (std::int64_t k = first + heads; k < size; k += heads) {
@@ -150,6 +108,18 @@ TESSERA_INLINE void map_vectors(std::int64_t first, std::int64_t size, std::int6
      ...);
   }
   (std::make_integer_sequence<int, Vectors>{});
+}
+
+/// Combines the numbers of each head with what `per_head` holds. Apart from the loops below, whose
+/// registers it would take.
+template <class Combine, class S>
+[[gnu::noinline]] void reduce_heads(const S* values, std::int64_t edges, std::int64_t heads,
+                                    S* per_head) {
+  for (std::int64_t b = 0; b < edges; ++b) {
+    for (std::int64_t h = 0; h < heads; ++h) {
+      per_head[h] = Combine::apply(per_head[h], values[b * heads + h]);
+    }
+  }
 }
 
 /// Goes over a block and combines what it computes with what `per_head` holds, head by head.
@@ -192,6 +162,31 @@ TESSERA_INLINE void map_heads(std::int64_t edges, std::int64_t heads, const S* r
       per_head[k % heads] = Combine::apply(per_head[k % heads], results[k]);
     }
   }
+}
+
+/// tile = what to subtract from scores: their maxima, but 0 where only -inf was seen, so that the
+/// weights are 0.
+template <class S>
+TESSERA_INLINE void make_max_tile(const S* max, std::int64_t heads, S* tile) {
+  make_tile(max, heads, tile, []<int N>(Lanes<S, N> value) {
+    return select_where<S, N>(value > static_cast<S>(-infinity), value, Lanes<S, N>{});
+  });
+}
+
+/// weights = exp(scores - max), and their sums, added to what `sum` holds. Where all scores of a
+/// row are -inf its sum is 0, by which 0 is divided, as the reference does.
+template <class S>
+TESSERA_INLINE void exponentials(std::int64_t edges, std::int64_t heads, const S* scores,
+                                 const S* max, S* tile, S* weights, S* sum) {
+  make_max_tile(max, heads, tile);
+  map_heads<Add>(edges, heads, weights, sum, [=](std::int64_t offset) TESSERA_INLINED {
+    const FullVector<S> subtracted = load_full(tile + offset);
+    return [=](std::int64_t k) TESSERA_INLINED {
+      const FullVector<S> weight = exp_lanes<S, lanes<S>>(load_full(scores + k) - subtracted);
+      store_full(weights + k, weight);
+      return weight;
+    };
+  });
 }
 
 template <int Count, class T, class S>

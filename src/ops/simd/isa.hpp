@@ -2,7 +2,10 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 #include <vector>
+
+#include "tessera/core/dtype.hpp"
 
 /// Instruction sets that kernels are compiled for, and the choice among them at run time.
 ///
@@ -31,6 +34,38 @@ class ForcedIsa {
   ~ForcedIsa();
   ForcedIsa(const ForcedIsa&) = delete;
   ForcedIsa& operator=(const ForcedIsa&) = delete;
+};
+
+/// What elements stored as T are summed in.
+template <class T>
+using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+/// Kernels for every way in which features are stored on a CPU.
+template <template <class> class Functions>
+struct ByStorage {
+  Functions<double> fp64;
+  Functions<float> fp32;
+  Functions<Bfloat16> bf16;
+
+  template <class T>
+  const Functions<T>& of() const {
+    if constexpr (std::is_same_v<T, double>) return fp64;
+    if constexpr (std::is_same_v<T, float>) return fp32;
+    if constexpr (std::is_same_v<T, Bfloat16>) return bf16;
+  }
+};
+
+/// Kernels for both types that dense ops compute in.
+template <template <class> class Functions>
+struct ByArithmetic {
+  Functions<double> fp64;
+  Functions<float> fp32;
+
+  template <class T>
+  const Functions<T>& of() const {
+    if constexpr (std::is_same_v<T, double>) return fp64;
+    if constexpr (std::is_same_v<T, float>) return fp32;
+  }
 };
 
 /// Picks a table by instruction set.

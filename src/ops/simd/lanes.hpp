@@ -5,13 +5,33 @@
 #include <type_traits>
 #include <utility>
 
-#include "ops/simd/vector.hpp"
+#include "tessera/core/dtype.hpp"
 
-/// Vectors of a chosen number of lanes, 1 included: kernels take the widest that fits a row, so a
+#include "ops/simd/isa.hpp"
+
+#ifndef TESSERA_ISA
+#error "this header is for *_simd.cpp files, which are compiled once per instruction set"
+#endif
+
+/// Short vectors by the compiler's own extension: the same source becomes NEON, AVX2 or AVX-512.
+/// They have a chosen number of lanes, 1 included: kernels take the widest that fits a row, so a
 /// narrow or odd width needs no masks and never reads past its end.
 namespace tessera::ops::TESSERA_ISA {
 
-#define TESSERA_INLINE static inline __attribute__((always_inline))
+#if defined(__AVX512F__)
+inline constexpr int vector_bytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int vector_bytes = 32;
+#else
+inline constexpr int vector_bytes = 16;
+#endif
+
+template <class T>
+inline constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
+
+/// Of lambdas and members, and of functions.
+#define TESSERA_INLINED __attribute__((always_inline))
+#define TESSERA_INLINE static inline TESSERA_INLINED
 
 template <class Scalar, int N>
 struct LanesOf {
@@ -24,9 +44,6 @@ struct LanesOf<Scalar, 1> {
 
 template <class Scalar, int N>
 using Lanes = typename LanesOf<Scalar, N>::type;
-
-template <class T>
-using ScalarOf = typename Arithmetic<T>::Scalar;
 
 /// Integers as wide as a sum, so that a comparison's mask selects among them too.
 template <class Scalar>
@@ -42,7 +59,7 @@ inline constexpr int accumulator_registers = 8;
 /// Calls body(0), body(1), … with compile-time numbers: arrays indexed by them stay in registers.
 template <int Count, class Body>
 TESSERA_INLINE void unrolled(Body&& body) {
-  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+  [&]<int... I>(std::integer_sequence<int, I...>) TESSERA_INLINED {
     (body(std::integral_constant<int, I>{}), ...);
   }
   (std::make_integer_sequence<int, Count>{});
@@ -50,8 +67,8 @@ TESSERA_INLINE void unrolled(Body&& body) {
 
 /// N elements at `from`, widened to what they are summed in.
 template <int N, class T>
-TESSERA_INLINE Lanes<ScalarOf<T>, N> load_lanes(const T* from) {
-  Lanes<ScalarOf<T>, N> value;
+TESSERA_INLINE Lanes<SumOf<T>, N> load_lanes(const T* from) {
+  Lanes<SumOf<T>, N> value;
   if constexpr (!std::is_same_v<T, Bfloat16>) {
     __builtin_memcpy(&value, from, sizeof value);
   } else if constexpr (N == 1) {
@@ -68,7 +85,7 @@ TESSERA_INLINE Lanes<ScalarOf<T>, N> load_lanes(const T* from) {
 
 /// Stores N elements; bf16 rounds to nearest, ties to even, and not-a-number stays so.
 template <int N, class T>
-TESSERA_INLINE void store_lanes(T* to, Lanes<ScalarOf<T>, N> value) {
+TESSERA_INLINE void store_lanes(T* to, Lanes<SumOf<T>, N> value) {
   if constexpr (!std::is_same_v<T, Bfloat16>) {
     __builtin_memcpy(to, &value, sizeof value);
   } else {
@@ -90,14 +107,14 @@ TESSERA_INLINE void store_lanes(T* to, Lanes<ScalarOf<T>, N> value) {
 /// The lower (upper) half of a vector's lanes.
 template <int N, class Vector>
 TESSERA_INLINE auto lower_half(Vector value) {
-  return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+  return [&]<int... I>(std::integer_sequence<int, I...>) TESSERA_INLINED {
     return __builtin_shufflevector(value, value, I...);
   }
   (std::make_integer_sequence<int, N / 2>{});
 }
 template <int N, class Vector>
 TESSERA_INLINE auto upper_half(Vector value) {
-  return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+  return [&]<int... I>(std::integer_sequence<int, I...>) TESSERA_INLINED {
     return __builtin_shufflevector(value, value, (I + N / 2)...);
   }
   (std::make_integer_sequence<int, N / 2>{});
@@ -124,13 +141,13 @@ TESSERA_INLINE void four_horizontal_sums(const Lanes<Scalar, N> (&values)[4], Sc
                                             lower_half<N>(values[3]) + upper_half<N>(values[3])};
     four_horizontal_sums<Scalar, N / 2>(halves, sums);
   } else if constexpr (N == 4) {
-    const auto pairs = [](const auto& a, const auto& b) __attribute__((always_inline)) {
+    const auto pairs = [](const auto& a, const auto& b) TESSERA_INLINED {
       return __builtin_shufflevector(a, b, 0, 2, 4, 6) + __builtin_shufflevector(a, b, 1, 3, 5, 7);
     };
     const Lanes<Scalar, 4> result = pairs(pairs(values[0], values[1]), pairs(values[2], values[3]));
     __builtin_memcpy(sums, &result, sizeof result);
   } else {
-    unrolled<4>([&](auto i) __attribute__((always_inline)) {
+    unrolled<4>([&](auto i) TESSERA_INLINED {
       sums[i.value] = horizontal_sum<Scalar, N>(values[i.value]);
     });
   }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include "core/device_traits.hpp"
+
+/// Coefficients of cost models. Each strategy has those that were measured on one GPU in its
+/// cost.cpp. Other GPUs get them scaled by how many processors they have and how fast their memory
+/// is.
+namespace tessera::ops {
+
+/// Where coefficients come from.
+struct Provenance {
+  const char* gpu;
+  int compute_capability;
+  int processors;
+  double memory_bytes_per_us;
+  const char* date;
+  const char* fitted_to;
+};
+
+/// How often a GPU has what another one had: 1 and 1 on the GPU that was measured itself.
+struct DeviceRatio {
+  double processors = 1;  ///< for what happens inside of processors and in their caches
+  double memory = 1;      ///< for what comes from memory
+};
+
+/// How often `traits` have what coefficients were measured with; 1 and 1 on such a GPU.
+DeviceRatio ratio_to(const Provenance& provenance, const DeviceTraits& traits);
+
+/// `Coefficients` may have a function `scale(DeviceRatio)`.
+template <class Coefficients>
+struct Fitted {
+  Provenance provenance;
+  Coefficients coefficients;
+
+  Coefficients on(const DeviceTraits& traits) const {
+    Coefficients scaled = coefficients;
+    if constexpr (requires(DeviceRatio ratio) { scaled.scale(ratio); }) {
+      scaled.scale(ratio_to(provenance, traits));
+    }
+    return scaled;
+  }
+};
+
+/// How many times what a model says of all policies the kernel of one of them takes, as the
+/// compiler made it: by the size of features, in the order of the strategy's policies.
+template <std::size_t size>
+struct PolicyFactors {
+  std::array<double, size> full;
+  std::array<double, size> half;
+
+  /// 1 for a policy that is not among them.
+  template <class Policy>
+  double of(const std::array<Policy, size>& policies, const Policy& policy, bool is_half) const {
+    for (std::size_t i = 0; i < size; ++i) {
+      if (policies[i] == policy) return is_half ? half[i] : full[i];
+    }
+    return 1;
+  }
+};
+
+/// The GPU that all coefficients of this version were fitted on.
+constexpr Provenance fitted_on_h200(const char* date, const char* fitted_to) {
+  return {"NVIDIA H200", 90, 132, 4.8e6, date, fitted_to};
+}
+
+/// What an explanation says of predictions for a GPU; empty where coefficients were fitted to it.
+std::string note_on_costs(const DeviceTraits& traits);
+
+}  // namespace tessera::ops
