@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "nn/bit_epilogue.hpp"
-#include "ops/bits/chain.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/detail/ops/bit_chain.hpp"
 
 namespace tessera::nn {
 namespace {
@@ -76,16 +76,6 @@ struct PlannedStep {
 
 /// That so many codes fill in a plane.
 std::int64_t words_of_row(std::int64_t codes) { return (codes + 31) / 32; }
-
-std::int64_t words_of(const quant::BitTensor& shape) {
-  return shape.bits * checked_area(shape.padded_rows, shape.words_per_row);
-}
-
-quant::BitTensorView<std::uint32_t> view_of(const quant::BitTensor& shape, std::uint32_t* words,
-                                            Device device) {
-  return {words, shape.bits, shape.rows, shape.depth, shape.padded_rows, shape.words_per_row,
-          device};
-}
 
 }  // namespace
 
@@ -200,7 +190,7 @@ struct BitNetwork::State {
 
   /// Words.
   static std::int64_t room_of(const PlannedStep& step) {
-    if (!step.gives_bytes) return words_of(*step.output);
+    if (!step.gives_bytes) return step.output->num_words();
     return checked_area(step.output->rows, byte_stride(step.out)) / 4;
   }
   static std::int64_t byte_stride(std::int64_t cols) { return (cols + 15) / 16 * 16; }
@@ -260,7 +250,7 @@ struct BitNetwork::State {
         if (step.terms > 0) inputs.epilogue.row_terms = given.row_weights;
       } else {
         inputs.a = codes;
-        inputs.b = view_of(step.weights, step.weight_words.data(), place.device);
+        inputs.b = step.weights.over(step.weight_words.data(), place.device);
         if (i == 0) inputs.epilogue.row_scale = given.feature_scale;
       }
       if (step.scales_result) inputs.epilogue.result_scale = given.col_scale;
@@ -270,7 +260,7 @@ struct BitNetwork::State {
                          step.out, byte_stride(step.out), place.device};
         bytes = outputs.bytes;
       } else if (step.output) {
-        outputs.codes = view_of(*step.output, slots[step.slot].data(), place.device);
+        outputs.codes = step.output->over(slots[step.slot].data(), place.device);
       } else {
         outputs.values = values;
       }
@@ -339,7 +329,7 @@ Codes BitNetwork::last_input() const {
                 "set keeps_last_input, and use a model of more than one layer");
   }
   const PlannedStep& step = state_->steps[*state_->last_input];
-  return view_of(*step.output, state_->slots[step.slot].data(), state_->place.device);
+  return step.output->over(state_->slots[step.slot].data(), state_->place.device);
 }
 
 std::int64_t BitNetwork::weight_bytes() const {

@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "ops/rounding/formula.hpp"
+#include "quant/code_steps.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::nn {
 namespace {
 
-using Steps = ops::CodeSteps<float>;
+using Steps = quant::CodeSteps<float>;
 
 Steps steps_of(std::span<const float> ranges, std::size_t range, int bits) {
   return {ranges[range * 2], ranges[range * 2 + 1], bits};

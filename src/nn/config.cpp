@@ -13,6 +13,8 @@
 
 #include "tessera/core/error.hpp"
 
+#include "core/names.hpp"
+
 namespace tessera::nn {
 namespace {
 
@@ -98,12 +100,7 @@ const char* to_string(ModelKind kind) noexcept {
 }
 
 ModelKind parse_model_kind(const std::string& text) {
-  std::string names;
-  for (const KindInfo& info : kinds) {
-    if (text == info.name) return info.kind;
-    names += names.empty() ? info.name : fmt::format(", {}", info.name);
-  }
-  throw Error(ErrorCode::invalid_argument, "unknown model '" + text + "'", "", "use " + names);
+  return find_named(kinds, text, "model", "", "use ").kind;
 }
 
 std::vector<CatalogueEntry> model_kinds() {

@@ -9,7 +9,7 @@
 #include "tessera/ops/elementwise.hpp"
 #include "tessera/ops/gemm.hpp"
 
-#include "ops/chain/held_calls.hpp"
+#include "tessera/detail/ops/held_calls.hpp"
 
 namespace tessera::nn {
 

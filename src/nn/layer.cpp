@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "ops/chain/held_calls.hpp"
-#include "ops/plan_only.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/detail/ops/held_calls.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
 #include "tessera/nn/rounder.hpp"
 #include "tessera/ops/elementwise.hpp"
 

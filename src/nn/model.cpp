@@ -6,7 +6,7 @@
 #include "tessera/core/error.hpp"
 
 #include "nn/build_stack.hpp"
-#include "ops/chain/held_calls.hpp"
+#include "tessera/detail/ops/held_calls.hpp"
 
 namespace tessera::nn {
 

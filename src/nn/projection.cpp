@@ -10,7 +10,7 @@
 #include "tessera/ops/gemm.hpp"
 #include "tessera/ops/linear.hpp"
 
-#include "ops/chain/held_calls.hpp"
+#include "tessera/detail/ops/held_calls.hpp"
 
 namespace tessera::nn {
 namespace {

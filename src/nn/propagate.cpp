@@ -9,7 +9,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/ops/elementwise.hpp"
 
-#include "ops/chain/held_calls.hpp"
+#include "tessera/detail/ops/held_calls.hpp"
 
 namespace tessera::nn {
 namespace {

@@ -10,7 +10,7 @@
 #include "tessera/core/recording.hpp"
 #include "tessera/ops/elementwise.hpp"
 
-#include "ops/plan_only.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
 
 namespace tessera::nn {
 namespace {

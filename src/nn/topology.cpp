@@ -10,8 +10,8 @@
 #include "core/parts_clock.hpp"
 #include "graph/access.hpp"
 #include "nn/one_side.hpp"
-#include "ops/plan_only.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tessera/nn/context.hpp"
 

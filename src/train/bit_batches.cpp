@@ -29,16 +29,6 @@ constexpr std::int64_t most_listed_block = 1 << 16;
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t to) { return (count + to - 1) / to * to; }
 
-std::int64_t words_of(const quant::BitTensor& shape) {
-  return shape.bits * checked_area(shape.padded_rows, shape.words_per_row);
-}
-
-template <class Word>
-quant::BitTensorView<Word> view_of(const quant::BitTensor& shape, Word* words, Device device) {
-  return {words, shape.bits, shape.rows, shape.depth, shape.padded_rows, shape.words_per_row,
-          device};
-}
-
 const nn::BitStep& summing_step(const nn::BitSteps& steps) {
   const auto found = std::find_if(steps.steps().begin(), steps.steps().end(),
                                   [](const nn::BitStep& step) { return step.aggregates; });
@@ -118,8 +108,8 @@ BitBatches::BitBatches(const Graph& graph, const Partition& partition, std::int6
   // Rows are filled up where they are multiplied, not on the bus.
   if (!first.aggregates) features_.words_per_row = (first.in + 31) / 32;
   feature_offset_ = has_lists() ? sources_offset() + rounded_up(list_edges_ * 2, byte_boundary)
-                                : rounded_up(words_of(adjacency_) * 4, byte_boundary);
-  start_offset_ = feature_offset_ + rounded_up(words_of(features_) * 4, byte_boundary);
+                                : rounded_up(adjacency_.num_words() * 4, byte_boundary);
+  start_offset_ = feature_offset_ + rounded_up(features_.num_words() * 4, byte_boundary);
   number_offset_ =
       start_offset_ +
       rounded_up(rounded_up(vertices_, rows_of_start) / rows_of_start * 4, byte_boundary);
@@ -223,7 +213,7 @@ void BitBatches::fill(std::int64_t batch, const Filling& from) {
                                                : std::span<const float>());
   auto* const words = reinterpret_cast<std::uint32_t*>(memory + feature_offset_);
   if (first.aggregates && !has_lists()) {
-    quant::pack_columns(quant::unpack(codes.codes()), view_of(features_, words, Device()));
+    quant::pack_columns(quant::unpack(codes.codes()), features_.over(words));
   } else {
     const auto filled = codes.codes();
     for (std::int64_t line = 0; line < filled.bits * filled.padded_rows; ++line) {
@@ -257,7 +247,7 @@ std::int64_t BitBatches::number_columns() const {
 void BitBatches::fill_bits(std::int64_t batch, bool with_own, nn::BitAdjacency& adjacency) {
   const auto& starts = starts_[static_cast<std::size_t>(batch)];
   auto* const words = reinterpret_cast<std::uint32_t*>(memory_.data() + batch * bytes_);
-  const auto bits = view_of(adjacency_, words, Device());
+  const auto bits = adjacency_.over(words);
   for (VertexId row = 0; row < static_cast<VertexId>(vertices_); ++row) {
     const std::int32_t start = starts[static_cast<std::size_t>(row / rows_of_start)];
     const auto set = [&](VertexId source) {
@@ -313,9 +303,9 @@ nn::BitVertices BitBatches::view(const std::byte* memory, Device device) const {
     vertices.list_sources = {reinterpret_cast<const std::uint16_t*>(memory + sources_offset()), 1,
                              list_edges_, device};
   } else {
-    vertices.adjacency = view_of(adjacency_, words(0), device);
+    vertices.adjacency = adjacency_.over(words(0), device);
   }
-  vertices.features = view_of(features_, words(feature_offset_), device);
+  vertices.features = features_.over(words(feature_offset_), device);
   vertices.block_starts = {reinterpret_cast<const std::int32_t*>(memory + start_offset_),
                            rounded_up(vertices_, rows_of_start) / rows_of_start, 1, device};
   vertices.row_weights = numbers(0);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t grain = 64;
 
-/// As ops::CodeSteps, whose lower bound is a multiple of its step.
+/// As quant::CodeSteps, whose lower bound is a multiple of its step.
 struct Coder {
   float step, zero, last;
 
@@ -37,18 +37,14 @@ float factor_of(double sum) { return sum > 0 ? static_cast<float>(1 / sum) : 1.0
 BitFeatures::BitFeatures(std::int64_t vertices, const quant::Affine& range, std::int64_t features)
     : range_(range),
       shape_(quant::bit_tensor_shape(range.bits, vertices, features)),
-      words_(shape_.bits * checked_area(shape_.padded_rows, shape_.words_per_row)) {
+      words_(shape_.num_words()) {
   std::fill(words_.begin(), words_.end(), 0u);
 }
 
-quant::BitTensorView<std::uint32_t> BitFeatures::view() {
-  return {words_.data(),      shape_.bits,          shape_.rows, shape_.depth,
-          shape_.padded_rows, shape_.words_per_row, {}};
-}
+quant::BitTensorView<std::uint32_t> BitFeatures::view() { return shape_.over(words_.data()); }
 
 quant::BitTensorView<const std::uint32_t> BitFeatures::codes() const {
-  return {words_.data(),      shape_.bits,          shape_.rows, shape_.depth,
-          shape_.padded_rows, shape_.words_per_row, {}};
+  return shape_.over(words_.data());
 }
 
 /// Returns the sum of what the codes stand for, without their signs.

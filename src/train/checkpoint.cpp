@@ -82,33 +82,7 @@ std::vector<Setting> progress_of(const Checkpoint& c) {
 }
 
 /// Reads what `progress_of` wrote.
-class ProgressReader {
- public:
-  ProgressReader(const std::string& text, std::string where)
-      : settings_(parse_settings(text, where)), where_(std::move(where)) {}
-
-  std::int64_t integer(const std::string& name, std::int64_t least, std::int64_t most) const {
-    const std::int64_t value = settings_.integer(name);
-    if (value < least || value > most) reject(fmt::format("'{}' is {}", name, value));
-    return value;
-  }
-  bool truth(const std::string& name) const { return integer(name, 0, 1) != 0; }
-  bool has(const std::string& name) const { return settings_.has(name); }
-  Metric metric() const {
-    return settings_.reading("metric", [](const std::string& text) { return parse_metric(text); });
-  }
-  std::int64_t version() const { return settings_.integer("version"); }
-
-  [[noreturn]] void reject(const std::string& problem) const {
-    throw Error(ErrorCode::bad_data, problem, where_, io::damaged_file_fix);
-  }
-
- private:
-  SettingsReader settings_;
-  std::string where_;
-};
-
-void take_progress(const ProgressReader& reader, Checkpoint& c) {
+void take_progress(const SettingsReader& reader, Checkpoint& c) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   c.features = reader.integer("features", 1, most);
   c.outputs = reader.integer("outputs", 1, most);
@@ -119,7 +93,7 @@ void take_progress(const ProgressReader& reader, Checkpoint& c) {
     c.input.graph.emplace();
     for (const auto& [name, trait] : graph_traits) (*c.input.graph).*trait = reader.truth(name);
   }
-  c.metric = reader.metric();
+  c.metric = reader.reading("metric", [](const std::string& text) { return parse_metric(text); });
   // Every run has fields of its own, so that a number that is too large is noticed at once.
   const std::int64_t runs = reader.integer("runs", 0, most);
   for (std::int64_t i = 0; i < runs; ++i) {
@@ -131,12 +105,12 @@ void take_progress(const ProgressReader& reader, Checkpoint& c) {
 }
 
 /// Each run's curve has as many epochs as the text says.
-void require_epochs(const ProgressReader& reader, const Checkpoint& c) {
+void require_epochs(const SettingsReader& reader, const Checkpoint& c) {
   for (std::int64_t i = 0; i < std::ssize(c.runs); ++i) {
     const std::int64_t epochs = std::ssize(c.runs[static_cast<std::size_t>(i)].curve);
     if (reader.integer(run_field(i, "epochs"), 1, std::numeric_limits<std::int64_t>::max()) !=
         epochs) {
-      reader.reject(fmt::format("the curve of run {} has {} epochs", i + 1, epochs));
+      io::damaged(reader.where(), fmt::format("the curve of run {} has {} epochs", i + 1, epochs));
     }
   }
 }
@@ -148,11 +122,9 @@ constexpr std::pair<std::string_view, std::vector<double> Normalisation::*> norm
 bool take_normalisation(io::ArrayReader& array, Normalisation& normalisation) {
   for (const auto& [name, part] : normalisation_parts) {
     if (array.name() != name) continue;
-    if (array.type() != io::type_name<double>() || array.shape().size() != 1) {
-      array.reject("must be numbers of double precision in one dimension");
-    }
-    (normalisation.*part).resize(static_cast<std::size_t>(array.num_elements()));
-    array.copy_to(reinterpret_cast<std::byte*>((normalisation.*part).data()));
+    const auto numbers =
+        io::read_exact<double>(array, "must be numbers of double precision in one dimension");
+    (normalisation.*part).assign(numbers.begin(), numbers.end());
     if (normalisation.kind == Normalise::rows) array.reject("contradicts 'row_normalised'");
     normalisation.kind = Normalise::standard;
     return true;
@@ -225,8 +197,8 @@ void take_run_part(io::ArrayReader& array, Checkpoint& c) {
               "use a newer tessera");
 }
 
-void require_version(const ProgressReader& reader, const std::string& path) {
-  const std::int64_t version = reader.version();
+void require_version(const SettingsReader& reader, const std::string& path) {
+  const std::int64_t version = reader.integer("version");
   if (version != format_version) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("is a checkpoint of version {}; this program knows version {}", version,
@@ -288,12 +260,12 @@ bool holds_checkpoint(const std::string& path) {
 Checkpoint load_checkpoint(const std::string& path) {
   const io::InputFile file(path);
   Checkpoint checkpoint;
-  std::optional<ProgressReader> progress;
+  std::optional<SettingsReader> progress;
   NameSections names;
   for (const io::Section& section : io::read_container_header(file)) {
     io::SectionReader array(file, section);
     if (section.name == io::checkpoint_section) {
-      progress.emplace(io::read_text(array), array.where());
+      progress = parse_settings(io::read_text(array), array.where());
       require_version(*progress, path);
       take_progress(*progress, checkpoint);
     } else if (!progress) {

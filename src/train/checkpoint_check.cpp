@@ -45,9 +45,7 @@ class CheckpointCheck {
   }
 
  private:
-  [[noreturn]] void reject(const std::string& problem) const {
-    throw Error(ErrorCode::bad_data, problem, where_, io::damaged_file_fix);
-  }
+  [[noreturn]] void reject(const std::string& problem) const { io::damaged(where_, problem); }
 
   static TensorForm form_of(const StoredTensor& tensor) {
     return {tensor.array.type, tensor.array.shape};

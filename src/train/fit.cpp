@@ -219,8 +219,7 @@ class Fit {
         loaded.class_values == checkpoint_.class_values &&
         loaded.class_names == checkpoint_.class_names && loaded.metric == checkpoint_.metric;
     if (!same) {
-      throw Error(ErrorCode::bad_data, "the checkpoint contradicts its own settings",
-                  options_.checkpoint.path, io::damaged_file_fix);
+      io::damaged(options_.checkpoint.path, "the checkpoint contradicts its own settings");
     }
     if (loaded.weights.empty()) return;
     require_same_tensors(loaded.weights, new_model(options_.seed)->state(),

@@ -7,7 +7,7 @@
 
 #include "tessera/core/error.hpp"
 
-#include "train/names.hpp"
+#include "core/names.hpp"
 
 namespace tessera::train {
 namespace {

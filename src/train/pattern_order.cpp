@@ -5,10 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "ops/fastest.hpp"
-#include "ops/planning_scope.hpp"
-#include "ops/spmm/record.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/detail/ops/predicted_spmm.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tessera/train/options.hpp"
 #include "tessera/train/pattern.hpp"
@@ -30,13 +28,6 @@ Graph adjacency_of(const Graph& graph, bool with_loops) {
   return with_loops ? with_self_loops(plain) : plain;
 }
 
-/// Microseconds of one product on the graph by the kernel that a plan would choose.
-double product_us(const Graph& graph, const ops::SpmmOptions& options) {
-  const ops::PlanningScope planning(graph, options, false, false);
-  return ops::fastest_us(ops::spmm_kernels(),
-                         ops::spmm_problem(graph, options, ops::SpmmPass::forward), options);
-}
-
 std::string describe(const reorder::NmOrder& found) {
   if (found.after.conforms()) {
     return fmt::format("vertices reordered for training: the graph fits {}",
@@ -54,7 +45,7 @@ std::string saving_note(double before_us, double after_us, const ExpectedProduct
 
 PatternOrder where_it_pays(const Graph& graph, const ExpectedProducts& products,
                            const reorder::NmOptions& options) {
-  const double before_us = product_us(graph, products.options);
+  const double before_us = ops::predicted_spmm_us(graph, products.options);
   const double count = static_cast<double>(products.count);
   const double order_us = order_us_per_edge * static_cast<double>(graph.num_edges());
   if (before_us * count < order_us) {
@@ -63,7 +54,7 @@ PatternOrder where_it_pays(const Graph& graph, const ExpectedProducts& products,
                         products.count, before_us, to_string(automatic_pattern))};
   }
   reorder::NmOrder found = reorder::order_nm(graph, automatic_pattern, options);
-  const double after_us = product_us(permuted(graph, found.order), products.options);
+  const double after_us = ops::predicted_spmm_us(permuted(graph, found.order), products.options);
   const bool pays = (before_us - after_us) * count > order_us;
   const std::string why = saving_note(before_us, after_us, products);
   if (!pays) return {{}, fmt::format("vertices stay: {}", why)};

@@ -122,8 +122,7 @@ std::vector<std::int64_t> test_items(const Checkpoint& checkpoint, const Dataset
       checkpoint.graph_task ? dataset.num_graphs() : dataset.graph.num_rows();
   for (const std::int64_t item : checkpoint.split.test) {
     if (item < items) continue;
-    throw Error(ErrorCode::bad_data, fmt::format("the split has item {} of {}", item, items),
-                "checkpoint", io::damaged_file_fix);
+    io::damaged("checkpoint", fmt::format("the split has item {} of {}", item, items));
   }
   return checkpoint.split.test;
 }

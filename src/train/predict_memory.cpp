@@ -3,9 +3,9 @@
 #include <optional>
 #include <variant>
 
-#include "ops/plan_only.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/core/recording.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
 #include "tessera/nn/model.hpp"
 #include "tessera/ops/dense_workspace.hpp"
 #include "tessera/train/memory.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "train/names.hpp"
+#include "core/names.hpp"
 
 namespace tessera::train {
 namespace {

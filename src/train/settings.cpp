@@ -11,8 +11,8 @@
 
 #include "tessera/core/error.hpp"
 
+#include "core/names.hpp"
 #include "io/file.hpp"
-#include "train/names.hpp"
 
 namespace tessera::train {
 namespace {
@@ -165,8 +165,7 @@ SettingsReader::SettingsReader(std::vector<Setting> settings, std::string where)
     : settings_(std::move(settings)), where_(std::move(where)) {
   for (const Setting& entry : settings_) {
     if (by_name_.emplace(entry.name, entry.value).second) continue;
-    throw Error(ErrorCode::bad_data, "setting '" + entry.name + "' occurs twice", where_,
-                io::damaged_file_fix);
+    io::damaged(where_, "setting '" + entry.name + "' occurs twice");
   }
   // What files lack that were written before there was a choice.
   if (!by_name_.contains("training.epochs")) return;
@@ -186,17 +185,22 @@ SettingsReader::SettingsReader(std::vector<Setting> settings, std::string where)
 const std::string& SettingsReader::text(const std::string& name) const {
   const auto found = by_name_.find(name);
   if (found != by_name_.end()) return found->second;
-  throw Error(ErrorCode::bad_data, "setting '" + name + "' is missing", where_,
-              io::damaged_file_fix);
+  io::damaged(where_, "setting '" + name + "' is missing");
 }
 
 std::int64_t SettingsReader::integer(const std::string& name) const {
   return reading(name, [](const std::string& text) { return number_from<std::int64_t>(text); });
 }
 
+std::int64_t SettingsReader::integer(const std::string& name, std::int64_t least,
+                                     std::int64_t most) const {
+  const std::int64_t value = integer(name);
+  if (value < least || value > most) io::damaged(where_, fmt::format("'{}' is {}", name, value));
+  return value;
+}
+
 void SettingsReader::reject(const std::string& name, const Error& error) const {
-  throw Error(ErrorCode::bad_data, fmt::format("setting '{}': {}", name, error.what()), where_,
-              io::damaged_file_fix);
+  io::damaged(where_, fmt::format("setting '{}': {}", name, error.what()));
 }
 
 nn::ModelConfig model_config_from(const SettingsReader& settings) {
@@ -220,8 +224,7 @@ SettingsReader parse_settings(const std::string& text, const std::string& where)
   for (std::string line; std::getline(lines, line);) {
     const std::size_t place = line.find(separator);
     if (place == std::string::npos) {
-      throw Error(ErrorCode::bad_data, "'" + line.substr(0, 64) + "' is no setting", where,
-                  io::damaged_file_fix);
+      io::damaged(where, "'" + line.substr(0, 64) + "' is no setting");
     }
     settings.push_back({line.substr(0, place), line.substr(place + separator.size())});
   }

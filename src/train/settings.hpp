@@ -19,8 +19,12 @@ class SettingsReader {
   SettingsReader(std::vector<Setting> settings, std::string where);
 
   const std::vector<Setting>& settings() const { return settings_; }
+  const std::string& where() const { return where_; }
   const std::string& text(const std::string& name) const;
   std::int64_t integer(const std::string& name) const;
+  /// Within these bounds.
+  std::int64_t integer(const std::string& name, std::int64_t least, std::int64_t most) const;
+  bool truth(const std::string& name) const { return integer(name, 0, 1) != 0; }
   bool has(const std::string& name) const { return by_name_.contains(name); }
 
   /// What `parse` makes of the text under a name.

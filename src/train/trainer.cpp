@@ -23,9 +23,8 @@
 
 #include "core/parts_clock.hpp"
 #include "core/stream_uses.hpp"
-#include "ops/chain/held_calls.hpp"
+#include "tessera/detail/ops/held_calls.hpp"
 #include "train/batch.hpp"
-#include "train/counted_evaluation.hpp"
 #include "train/epoch_recordings.hpp"
 #include "train/host.hpp"
 #include "train/phase_timer.hpp"
@@ -74,6 +73,27 @@ struct MarkedUse {
     if (uses != nullptr) uses->mark(stream);
   }
 };
+
+/// Metrics that counts tell: the others need all logits.
+bool is_counted(Metric metric) { return metric != Metric::roc_auc; }
+
+double metric_of(const ops::PartCounts& counts, bool multi_label) {
+  // F1 = 2 TP / (2 TP + FP + FN) for several labels, the share of right ones for classes.
+  const std::int64_t right = multi_label ? 2 * counts.right : counts.right;
+  const std::int64_t all = right + counts.wrong;
+  return all == 0 ? 0 : static_cast<double>(right) / static_cast<double>(all);
+}
+
+Evaluation evaluation_of(const ops::EvaluationNumbers& numbers, bool multi_label) {
+  return {metric_of(numbers.train, multi_label), metric_of(numbers.validation, multi_label),
+          metric_of(numbers.test, multi_label), numbers.validation_loss};
+}
+
+double roc_auc_of(MatrixView<const float> logits, const Batch& batch,
+                  std::span<const std::int64_t> items) {
+  return batch.targets != nullptr ? roc_auc(logits, *batch.targets, items)
+                                  : roc_auc(logits, batch.labels, items);
+}
 
 void require_finite_loss(double loss, std::int64_t epoch) {
   if (std::isfinite(loss)) return;
