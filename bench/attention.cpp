@@ -11,8 +11,8 @@
 #include "bench/placed.hpp"
 #include "bench/prepare.hpp"
 #include "bench/sample.hpp"
+#include "ops/attention/kernel.hpp"
 #include "ops/attention/reference.hpp"
-#include "ops/attention/weight_error.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -138,11 +138,12 @@ class Forward : public Trial {
     const double unit = plan_.options().precision == Precision::fp64 ? 0x1p-53 : 0x1p-24;
     const double largest_score =
         plan_.options().form == AttentionForm::gat ? 2 : 2 * static_cast<double>(width());
-    return ErrorMeasure({.stored = plan_.options().precision,
-                         .strict = plan_.kernel().strict,
-                         .terms = longest_row(plan_.graph()),
-                         .more = 8 * unit * largest_score + 2 * cosine_error() +
-                                 2 * ops::attention_weight_error(plan_.kernel().name)});
+    return ErrorMeasure(
+        {.stored = plan_.options().precision,
+         .strict = plan_.kernel().strict,
+         .terms = longest_row(plan_.graph()),
+         .more = 8 * unit * largest_score + 2 * cosine_error() +
+                 2 * ops::attention_weight_error(plan_.kernel().name, plan_.options())});
   }
   /// Kernels may round the rows of length 1 whose products cosines are.
   double cosine_error() const {

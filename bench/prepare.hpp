@@ -6,7 +6,7 @@
 #include "tessera/core/error.hpp"
 
 #include "bench/suite.hpp"
-#include "ops/check.hpp"
+#include "ops/plan/check.hpp"
 
 /// From a problem to a trial of its element type.
 namespace tessera::bench {
@@ -14,10 +14,9 @@ namespace tessera::bench {
 /// For ops that know fp32 and fp64.
 template <template <class> class TrialOf>
 std::unique_ptr<Trial> prepare_floating(const Problem& problem) {
-  return ops::visit_floating(storage_of(problem.precision),
-                             [&](auto element) -> std::unique_ptr<Trial> {
-                               return std::make_unique<TrialOf<decltype(element)>>(problem);
-                             });
+  return ops::visit_precision(problem.precision, [&]<class T>() -> std::unique_ptr<Trial> {
+    return std::make_unique<TrialOf<T>>(problem);
+  });
 }
 
 /// For sparse ops, which also store 16 bits. More arguments go to the trial's constructor.

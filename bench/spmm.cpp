@@ -8,6 +8,7 @@
 #include "tessera/graph/transform.hpp"
 
 #include "bench/compare_rows.hpp"
+#include "bench/cusparse.hpp"
 #include "bench/inputs.hpp"
 #include "bench/ops.hpp"
 #include "bench/placed.hpp"
@@ -139,7 +140,9 @@ Suite forward_suite(const char* name, const char* summary, Reduction reduction,
           {Precision::fp32, Precision::fp64, Precision::bf16},
           0,
           [reduction, values](const Problem& problem) {
-            return prepare_stored<Forward>(problem, reduction, values);
+            return is_cusparse(problem.kernel)
+                       ? prepare_cusparse(problem, false)
+                       : prepare_stored<Forward>(problem, reduction, values);
           }};
 }
 
@@ -165,7 +168,10 @@ std::vector<Suite> spmm_suites() {
        {"spmm", "spmm_backward"},
        {Precision::fp32, Precision::fp64, Precision::bf16},
        0,
-       [](const Problem& problem) { return prepare_stored<Backward>(problem); }},
+       [](const Problem& problem) {
+         return is_cusparse(problem.kernel) ? prepare_cusparse(problem, true)
+                                            : prepare_stored<Backward>(problem);
+       }},
   };
 }
 

@@ -10,6 +10,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 
+#include "bench/cusparse.hpp"
 #include "bench/ops.hpp"
 
 namespace tessera::bench {
@@ -79,6 +80,11 @@ std::vector<std::string> kernel_names(const Suite& suite, DeviceKind device) {
     }
   }
   return names;
+}
+
+std::vector<std::string> baseline_names(const Suite& suite, DeviceKind device) {
+  const bool is_sum = suite.op == "spmm" || suite.op == "spmm_backward";
+  return is_sum && device == DeviceKind::cuda ? cusparse_names() : std::vector<std::string>();
 }
 
 std::vector<Precision> precisions_on(const Suite& suite, DeviceKind device) {

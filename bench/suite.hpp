@@ -136,6 +136,9 @@ const std::vector<Suite>& suites();
 /// The names of the registered kernels of a kind of device that can run a suite.
 std::vector<std::string> kernel_names(const Suite& suite, DeviceKind device = DeviceKind::cpu);
 
+/// What else a suite can be measured with there, to compare with: cuSPARSE's sums.
+std::vector<std::string> baseline_names(const Suite& suite, DeviceKind device);
+
 /// The precisions of a suite there: sparse ops store fp16 on a GPU, and nothing has fp64 on it.
 std::vector<Precision> precisions_on(const Suite& suite, DeviceKind device);
 

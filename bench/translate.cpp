@@ -6,7 +6,6 @@
 #include "bench/ops.hpp"
 #include "tessera/tiles/quad_tiles.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
-#include "tiles/prepared_split.hpp"
 #include "tiles/prepared_translation.hpp"
 
 namespace tessera::bench {
@@ -21,10 +20,8 @@ class Translation : public Trial {
       : graph_(problem.graph),
         height_(static_cast<int>(problem.features)),
         device_(problem.device),
-        translate_(
-            min_uses > 1
-                ? tiles::prepared_split(graph_, height_, min_uses, tiles::Side::forward, device_)
-                : tiles::prepared_translation(graph_, height_, tiles::Side::forward, device_)) {}
+        translate_(tiles::prepared_translation(graph_, height_, tiles::Side::forward, device_,
+                                               min_uses)) {}
 
   /// Every bit must be an edge; on a GPU every byte must be that of the CPU's translation.
   Gate check() override {

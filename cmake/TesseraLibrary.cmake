@@ -2,23 +2,23 @@
 # The library: every source file below src/.
 file(GLOB_RECURSE TESSERA_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp")
 if(TESSERA_SPARSE_ONLY)
-  list(FILTER TESSERA_SOURCES INCLUDE REGEX "/src/(core|cuda|graph|ops|quant|tiles)/|/src/reorder/(bisection|communities|layout|level_search|loa|orders|permutation)\\.cpp$|/src/io/(file|temporary_file|text|deflate_absent)\\.cpp$")
-  list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/graph/(generate|partition|draw)[^/]*\\.cpp$")
+  list(FILTER TESSERA_SOURCES INCLUDE REGEX "/src/(core|cuda|graph|ops|quant|tiles)/|/src/reorder/(bisection|communities|layout|loa|orders|permutation)\\.cpp$|/src/io/(file|text|writing)\\.cpp$")
+  list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/graph/(generate|partition)[^/]*\\.cpp$")
   if(TESSERA_WITH_CUDA)  # some kernels of the GPU use dense ops
     list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/dense_ops_absent\\.cpp$")
   else()
     list(FILTER TESSERA_SOURCES EXCLUDE REGEX
-         "/ops/(batch_norm|elementwise|evaluation|gemm|heads|linear|loss|optimiser|rounding|dense_ops\\.cpp|activation/(run|unit_rows|row_normalise|cpu))")
+         "/ops/(batch_norm|elementwise|evaluation|gemm|heads|linear|loss|optimiser|rounding|dense/dense_ops\\.cpp|activation/(run|unit_rows|cpu))")
   endif()
 else()
-  list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/(deflate|dense_ops)_absent\\.cpp$")
+  list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/dense_ops_absent\\.cpp$")
 endif()
 set(TESSERA_SIMD_SOURCES ${TESSERA_SOURCES})
 list(FILTER TESSERA_SIMD_SOURCES INCLUDE REGEX "_simd\\.cpp$")
 list(FILTER TESSERA_SOURCES EXCLUDE REGEX "_simd\\.cpp$")
 # Cost models and schedules of CUDA kernels need no CUDA: with the traits of a GPU they work anywhere.
 set(TESSERA_COST_SOURCES ${TESSERA_SOURCES})
-list(FILTER TESSERA_COST_SOURCES INCLUDE REGEX "/cuda/.*/((window_)?cost|cut|loads|schedule)\\.cpp$")
+list(FILTER TESSERA_COST_SOURCES INCLUDE REGEX "/cuda/(.*/)?((window_)?cost|lane_choice|schedule)\\.cpp$")
 # What a backend has or lacks stands in a pair of files, of which a build takes one.
 if(TESSERA_WITH_CUDA)
   list(FILTER TESSERA_SOURCES EXCLUDE REGEX "cuda_backend_absent\\.cpp$")
@@ -30,7 +30,7 @@ endif()
 # What runs once for a file or an epoch, and not for every edge, element or plan, is compiled with less effort.
 set(cold ${TESSERA_SOURCES})
 list(FILTER cold INCLUDE REGEX
-     "/src/(data|nn|train)/|/src/io/(container|container_layout|formats|index_file|npy_header|npz|ogb|open|temporary_file|zip_directory)\\.cpp$")
+     "/src/(data|nn|train)/|/src/io/(container|container_layout|formats|index_file|npy_header|npz|ogb|open|writing|zip_directory)\\.cpp$")
 list(FILTER cold EXCLUDE REGEX
      "/(batch|bit_batch_runner|bit_features|dataset|features|late_numbers|metrics|planted|predictor|standardise)\\.cpp$|/nn/(bit_[a-z]+|derivations|tensor)\\.cpp$")
 set_source_files_properties(${cold} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
@@ -56,16 +56,17 @@ else()
   target_link_libraries(tessera PRIVATE ZLIB::ZLIB fmt::fmt)
 endif()
 target_link_libraries(tessera PRIVATE ${CMAKE_DL_LIBS})
-set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/ops/gemm/blas_library.cpp" APPEND PROPERTY
+set_property(SOURCE "${PROJECT_SOURCE_DIR}/src/ops/gemm/blas.cpp" APPEND PROPERTY
   COMPILE_DEFINITIONS TESSERA_OPENBLAS="${OPENBLAS_LIBRARY}")
 set_target_properties(tessera PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 
 if(TESSERA_WITH_CUDA)
   file(GLOB_RECURSE TESSERA_CUDA_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cu")
+  tessera_other_elements(TESSERA_CUDA_SOURCES)
   tessera_cuda_units(units ${TESSERA_CUDA_SOURCES})
   add_library(tessera_cuda OBJECT ${units})
-  target_include_directories(tessera_cuda PRIVATE "${PROJECT_SOURCE_DIR}/include"
-                                                  "${PROJECT_SOURCE_DIR}/src")
+  set(folders "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src" "${PROJECT_BINARY_DIR}/units")
+  target_include_directories(tessera_cuda PRIVATE ${folders})
   target_link_libraries(tessera_cuda PRIVATE tessera_options)
   target_sources(tessera PRIVATE $<TARGET_OBJECTS:tessera_cuda>)
   list(APPEND TESSERA_OBJECTS $<TARGET_OBJECTS:tessera_cuda>)
@@ -83,7 +84,7 @@ if(TESSERA_WITH_CUDA)
     endif()
   endforeach()
   target_link_libraries(tessera PRIVATE
-    $<LINK_ONLY:CUDA::cudart> $<LINK_ONLY:CUDA::cusparse> $<LINK_ONLY:CUDA::cublas>)
+    $<LINK_ONLY:CUDA::cudart> $<LINK_ONLY:CUDA::cublas>)
 
   # Compiles units for further GPUs, and nothing else with them: what the newest alone has shows here.
   function(tessera_cuda_sample target architectures expression but_not)
@@ -92,7 +93,7 @@ if(TESSERA_WITH_CUDA)
     list(FILTER sample EXCLUDE REGEX "${but_not}")
     tessera_cuda_units(units ${sample})
     add_library(${target} OBJECT EXCLUDE_FROM_ALL ${units})
-    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+    target_include_directories(${target} PRIVATE ${folders})
     target_link_libraries(${target} PRIVATE tessera_options)
     target_compile_options(${target} PRIVATE --Ofast-compile=max)  # nobody runs it
     set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
@@ -100,9 +101,9 @@ if(TESSERA_WITH_CUDA)
   # Units of every strategy for the oldest GPU of a release, and what replaces wgmma for others. Those left out
   # take the compiler longest, and have the code of others of their folder with other scores or sums.
   tessera_cuda_sample(tessera_cuda_sm80 80-real
-    "/(inst/(.*_)?bf16(_aligned|_warps)?|heads/kernel|staged/edges|winner_gradients_kernel|translate_rows|arrange_quads)\\.cu$"
+    "/(inst/(.*_)?bf16(_aligned|_warps)?|heads/kernel|edge_terms|winner_gradients_kernel|translate_rows|arrange_quads)\\.cu$"
     "/attention/cuda/rows/inst/(gat|cosine_(forward|backward))|/spmm/cuda/rows/inst/sum")
-  tessera_cuda_sample(tessera_cuda_sm89_sm120 "89-real;120-real" "/sddmm/.*/inst/bf16_warps\\.cu$" "^$")
+  tessera_cuda_sample(tessera_cuda_sm89_sm120 "89-real;120-real" "/sddmm/cuda/short/inst/bf16\\.cu$" "^$")
 endif()
 if(TESSERA_WITH_METIS)
   target_compile_definitions(tessera PRIVATE TESSERA_WITH_METIS)

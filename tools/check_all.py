@@ -4,19 +4,18 @@
 
     tools/check_all.py --data FOLDER --device cpu --out FILE.md
 
---data may be given several times: a folder (all its .npz, .mtx, .mtx.gz and .tsr files, at any depth), a
-file, or anything else that `tessera` takes, such as twin:cora. --twins adds the generated twins. The same
-records go to FILE.json.
+--data may be given several times: a folder (all its .npz, .mtx, .mtx.gz and .tsr files, at any depth), a file, or anything
+else that `tessera` takes, such as twin:cora. --twins adds the generated twins. The same records go to FILE.json.
 
-So that hundreds of graphs take minutes, the reference computes rows with about --sample edges, spread over the
-graph, and as many of hubs; of a graph with more than --max-edges edges the kernels see blocks of 256
-neighbouring rows with about that many. Small files are checked at all widths of --features, larger ones and
-generated graphs at one each, in turn, so that every kernel sees every width on many of them. Several graphs are
-checked at once, each with all threads. --seconds bounds the whole: what was not begun by then is listed.
---records FILE keeps what was found graph by graph; a later run with the same file goes on from there.
+So that hundreds of graphs take minutes, the reference computes rows with about --sample edges, spread over the graph, and as
+many of hubs; of a graph with more than --max-edges edges the kernels see blocks of 256 neighbouring rows with about that many.
+Small files are checked at all widths of --features, larger ones and generated graphs at one each, in turn, so that every
+kernel sees every width on many of them. Several graphs are checked at once, each with all threads. --seconds bounds the whole:
+what was not begun by then is listed. --records FILE keeps what was found graph by graph; a later run with the same file goes
+on from there.
 
-Exit code 1 where a check failed, a graph could not be checked, or a problem was declined by every kernel of an
-op for another reason than that a precision cannot hold the graph's weights.
+Exit code 1 where a check failed, a graph could not be checked, or a problem was declined by every kernel of an op for another
+reason than that a precision cannot hold the graph's weights.
 """
 import argparse
 import collections
@@ -46,8 +45,7 @@ def arguments():
     parser.add_argument("--max-edges", type=int, default=1 << 18, metavar="EDGES")
     parser.add_argument("--all-widths", type=int, default=1 << 16, metavar="BYTES",
                         help="files up to this size are checked at all widths (default %(default)s)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1,
-                        help="graphs at once (default: one per core)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="graphs at once (default: one per core)")
     parser.add_argument("--threads", type=int, default=0, help="of each check (default: one per core)")
     parser.add_argument("--patience", type=int, default=300, metavar="SECONDS",
                         help="a check that takes longer counts as an error (default %(default)s)")
@@ -95,9 +93,8 @@ def check(source, name, widths, options, deadline):
     if time.monotonic() > deadline:
         return {"source": name, "skipped": "out of time"}
     begin = time.monotonic()
-    command = [options.tessera, "check", "--data", source, "--device", options.device, "--features",
-               widths, "--sample", str(options.sample), "--max-edges", str(options.max_edges),
-               "--json", "-"]
+    command = [options.tessera, "check", "--data", source, "--device", options.device, "--features", widths,
+               "--sample", str(options.sample), "--max-edges", str(options.max_edges), "--json", "-"]
     if str(source).endswith((".mtx", ".mtx.gz")):
         command += ["--duplicates", "sum"]
     if options.threads:
@@ -166,19 +163,16 @@ def by_op(records):
 
 
 def by_reason(records):
-    counts = collections.Counter()
-    graphs = collections.defaultdict(set)
+    graphs = collections.defaultdict(list)
     for record in records:
         for one in record.get("checks", []):
             if one["verdict"] == "unsupported":
-                reason = re.sub(r"[-+]?\d[\d.e+-]*", "N", reason_of(one))
-                counts[one["op"], reason] += 1
-                graphs[one["op"], reason].add(record["source"])
+                graphs[one["op"], re.sub(r"[-+]?\d[\d.e+-]*", "N", reason_of(one))].append(record["source"])
     text = row(["op", "why a kernel declined (numbers as N)", "cases", "graphs"])
     text += row(["---", "---", "---:", "---:"])
-    for (op, reason), count in sorted(counts.items()):
-        text += row([op, reason, count, len(graphs[op, reason])])
-    return text if counts else "No kernel declined anything.\n"
+    for (op, reason), found in sorted(graphs.items()):
+        text += row([op, reason, len(found), len(set(found))])
+    return text if graphs else "No kernel declined anything.\n"
 
 
 def by_graph(records):
@@ -188,9 +182,8 @@ def by_graph(records):
         checks = record.get("checks", [])
         compared = [one for one in checks if one["verdict"] != "unsupported"]
         worst = max((share(one) for one in compared), default=0)
-        text += row([record["source"], record.get("vertices", record.get("rows", "")), record.get("edges", ""),
-                     len(compared), len(checks) - len(compared), f"{worst:.2f}", record.get("seconds", ""),
-                     verdict(record)])
+        text += row([record["source"], record.get("vertices", record.get("rows", "")), record.get("edges", ""), len(compared),
+                     len(checks) - len(compared), f"{worst:.2f}", record.get("seconds", ""), verdict(record)])
     return text
 
 
@@ -203,11 +196,9 @@ def report(records, options, seconds):
             f"{seconds / 60:.1f} minutes, {good} graphs without a failure or an unexplained decline. Files of up "
             f"to {options.all_widths:,} bytes are checked at all widths, other graphs at one each, in turn. Each "
             f"comparison is one kernel, precision and width on rows with about {options.sample:,} edges spread "
-            f"over the graph, and as many of its hubs; graphs of more than {options.max_edges:,} edges are "
-            "represented by blocks of 256 neighbouring rows. An error counts as a share of its bound "
-            "([ops.md](../ops.md)).\n\n"
-            f"## By op\n\n{by_op(records)}\n## Declined\n\n{by_reason(records)}\n## By graph\n\n"
-            f"{by_graph(records)}")
+            f"over the graph, and as many of its hubs; graphs of more than {options.max_edges:,} edges are represented by "
+            "blocks of 256 neighbouring rows. An error counts as a share of its bound ([ops.md](../ops.md)).\n\n"
+            f"## By op\n\n{by_op(records)}\n## Declined\n\n{by_reason(records)}\n## By graph\n\n{by_graph(records)}")
 
 
 def kept_records(options):
@@ -249,15 +240,13 @@ def summary(records):
     for record in records:
         worst = {}
         for one in record.get("checks", []):
-            key = one["precision"]
-            if one["verdict"] == "FAILED":
-                key = (one["op"], one["kernel"], one["precision"], one["features"])
+            which = (one["op"], one["kernel"], one["precision"], one["features"])
+            key = which if one["verdict"] == "FAILED" else one["precision"]
             if key not in worst or share(one) > share(worst[key]):
                 worst[key] = one
-        kept.append({key: value for key, value in record.items() if key != "checks"} |
-                    {"verdict": verdict(record), "worst": [
-                        [one["op"], one["kernel"], one["precision"], one["features"], one["max_error"],
-                         one["verdict"]] for one in worst.values() if one["verdict"] != "unsupported"]})
+        kept.append({key: value for key, value in record.items() if key != "checks"} | {"verdict": verdict(record), "worst": [
+            [one[key] for key in ("op", "kernel", "precision", "features", "max_error", "verdict")]
+            for one in worst.values() if one["verdict"] != "unsupported"]})
     return kept
 
 

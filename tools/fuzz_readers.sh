@@ -22,7 +22,7 @@ flags="-std=c++20 -O2 -Wno-free-nonheap-object -DNDEBUG -D_GLIBCXX_ASSERTIONS -D
 
 sources=$(find src/core src/graph src/data src/io src/quant -name '*.cpp' ! -path '*/cuda/*' \
   ! -name '*cuda_backend_present.cpp' ! -name '*_absent.cpp')
-sources+=" $(find src/core src/graph -name '*cuda_backend_absent.cpp') src/ops/plan_store.cpp"
+sources+=" $(find src/core src/graph -name '*cuda_backend_absent.cpp') src/ops/plan/plan_store.cpp"
 sources+=" fuzz/support.cpp fuzz/mutate_archive.cpp fuzz/mutate_container.cpp fuzz/replay.cpp"
 for reader in $readers; do sources+=" fuzz/$reader.cpp"; done
 begun=$SECONDS

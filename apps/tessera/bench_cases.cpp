@@ -46,10 +46,13 @@ std::vector<std::string> chosen_kernels(const bench::Suite& suite, const std::st
                                         DeviceKind device) {
   if (wish.empty()) return {""};
   std::vector<std::string> names = bench::kernel_names(suite, device);
+  if (wish == "all") return names;
+  const std::vector<std::string> baselines = bench::baseline_names(suite, device);
+  names.insert(names.end(), baselines.begin(), baselines.end());
   if (is_group(wish)) {
     return group_of(names, wish).empty() ? std::vector<std::string>() : std::vector{wish};
   }
-  if (wish != "all") std::erase_if(names, [&](const std::string& name) { return name != wish; });
+  std::erase_if(names, [&](const std::string& name) { return name != wish; });
   return names;
 }
 

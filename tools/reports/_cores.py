@@ -102,8 +102,7 @@ def picture(name, panels, suits):
         left = MARGIN + number * (PANEL + GAP)
 
         def at(sparsity, columns, left=left):
-            return (left + PANEL * math.log(columns) / math.log(max(most, 2)),
-                    top + PANEL * (1 - sparsity) / (1 - bottom))
+            return (left + PANEL * math.log(columns) / math.log(max(most, 2)), top + PANEL * (1 - sparsity) / (1 - bottom))
 
         share = sum(suits(window) for window in windows) / len(windows)
         out.append(common.svg_text(left, top - 14, f"{title}: {100 * share:.0f} % of {len(windows):,} windows suit tensor "

@@ -2,7 +2,7 @@
 """The tables of the report `hygnn`."""
 import math
 
-from . import _cores, common, plan_loss
+from . import _cores, _plans, common
 
 # A kernel belongs to the kind of cores that it runs on.
 KINDS = {"rows": "CUDA cores", "tall": "tensor cores", "short": "tensor cores", "nm_split": "both, by columns",
@@ -110,7 +110,7 @@ def cases_of_both_kinds(records):
         if record["op"] == "spmm" and all(kind in best for kind in PURE):
             predicted = [min(one["predicted_us"] for one in timed(record) if kind_of(one["kernel"]) == kind) for kind in PURE]
             window = record.get("window") or (1 - record["degree"] / record["community"], record["community"])
-            cases.setdefault(plan_loss.precision_of(record["details"]), []).append(
+            cases.setdefault(_plans.precision_of(record["details"]), []).append(
                 (window, [best[kind]["measured_us"] for kind in PURE], predicted))
     return cases
 

@@ -12,7 +12,7 @@ operands. --data measures the graphs of a folder, --source others. Parts that ar
 import functools
 import sys
 
-from . import _cores, _hygnn_lines, common, plan_loss
+from . import _cores, _hygnn_lines, _plans, common
 
 SWEPT_VERTICES = 65536
 SAME_SPARSITY = [(size, size // 16) for size in (64, 128, 256, 512)]  # columns differ, the share of places used does not
@@ -24,7 +24,7 @@ MOST_DRAWN = 3_000_000  # edges, which go through text
 
 
 def add_options(parser):
-    plan_loss.add_options(parser, features="64,128")
+    _plans.add_options(parser, features="64,128")
 
 
 def each_graph(part):
@@ -32,7 +32,7 @@ def each_graph(part):
     @functools.wraps(part)
     def measure(run):
         records = []
-        for name, source in plan_loss.sources_of(run).items():
+        for name, source in _plans.sources_of(run).items():
             if run.is_late(f"{part.__name__.removeprefix('measure_')} of {name}"):
                 continue
             try:
@@ -46,13 +46,13 @@ def each_graph(part):
 @common.needs_gpu
 def measure_choices(run):
     """Plans of all graphs, with the sparsity and the columns of their windows of 64 rows in the mean."""
-    sources = plan_loss.sources_of(run)
+    sources = _plans.sources_of(run)
 
     def window(name):
         tall = run.call("tiles", "--data", sources[name], "--height", 64)["heights"][-1]
         return {"window": (1 - tall["reuse"] / 64, tall["distinct_columns"] / max(1, tall["windows"]))}
 
-    return plan_loss.plans_of(run, sources, window)
+    return _plans.plans_of(run, sources, window)
 
 
 @common.needs_gpu
@@ -61,7 +61,7 @@ def measure_sweep(run):
     swept = {f"communities of {size}, degree {degree}": (size, degree) for size, degree in SWEPT}
     sources = {name: f"generate:sbm?vertices={SWEPT_VERTICES}&communities={SWEPT_VERTICES // size}&mean_degree={degree}"
                      "&inside=1&seed=1" for name, (size, degree) in swept.items()}
-    return plan_loss.plans_of(run, sources, lambda name: dict(zip(("community", "degree"), swept[name])))
+    return _plans.plans_of(run, sources, lambda name: dict(zip(("community", "degree"), swept[name])))
 
 
 @common.needs_gpu
@@ -125,7 +125,7 @@ def measure_steps(run, source):
 
 def measure_pictures(run):
     """Windows of one graph before and after LOA: chameleon, or the first that there is."""
-    sources = plan_loss.sources_of(run)
+    sources = _plans.sources_of(run)
     name = DRAWN if DRAWN in sources else next(iter(sources))
     before, after = run.folder / "before.mtx", run.folder / "after.mtx"
     run.command([run.program, "convert", "--data", sources[name], "--graph-only", "-o", before])
