@@ -218,12 +218,10 @@ TEST_P(BitGemmFinish, GivesShortRowsOfCodes) {
         how.codes_words = words;
         quant::BitTensor to = quant::bit_tensor_shape(u, shape.rows, shape.cols);
         if (words > 0) to.words_per_row = words;
-        std::vector<std::uint32_t> numbers(
-            static_cast<std::size_t>(u * to.padded_rows * to.words_per_row), 0xA5A5A5A5u);
+        std::vector<std::uint32_t> numbers(static_cast<std::size_t>(to.num_words()), 0xA5A5A5A5u);
         OnDeviceArray<std::uint32_t> there(numbers.data(), std::ssize(numbers), device_);
         BitOutputs outputs;
-        outputs.codes = {there.data(),     u,      shape.rows, shape.cols, to.padded_rows,
-                         to.words_per_row, device_};
+        outputs.codes = to.over(there.data(), device_);
         run(plan_bit_gemm(how), {a_there.view(), b_there.view(), {}}, outputs);
         there.fetch(numbers.data());
         return numbers;

@@ -156,7 +156,7 @@ TEST(BitProducts, SayWhatIsWrongWithBytesAndRowsThatComeShort) {
   testing::expect_error(invalid, {"b_words"}, [&] { plan_bit_aggregate(graph, options); });
   options.b_bytes = false;
   options.b_words = 1;
-  testing::expect_error(invalid, {"rows of 1 words for 40 features"},
+  testing::expect_error(invalid, {"rows of 1 words for 40 codes"},
                         [&] { plan_bit_aggregate(graph, options); });
   options.b_bytes = true;
   options.b_words = 0;

@@ -118,9 +118,6 @@ TEST_F(GpuEdgeReplay, attention) {
     const std::vector<FormAndKernel> kernels = {{AttentionForm::gat, "attention/cuda/rows"},
                                                 {AttentionForm::gatv2, "attention/cuda/rows"},
                                                 {AttentionForm::dot, "attention/cuda/rows"},
-                                                {AttentionForm::gat, "attention/cuda/fused"},
-                                                {AttentionForm::gatv2, "attention/cuda/fused"},
-                                                {AttentionForm::dot, "attention/cuda/fused"},
                                                 {AttentionForm::dot, "attention/cuda/staged"}};
     for (const auto& [form, kernel] : kernels) {
       AttentionOptions options;

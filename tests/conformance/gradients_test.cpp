@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/check.hpp"
+#include "ops/plan/check.hpp"
 #include "ops/sddmm/reference.hpp"
 #include "ops/spmm/reference.hpp"
 #include "support/comparisons.hpp"

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/check.hpp"
+#include "ops/plan/check.hpp"
 #include "ops/sddmm/reference.hpp"
 #include "ops/simd/isa.hpp"
 #include "support/comparisons.hpp"
@@ -121,10 +121,8 @@ void run_all_precisions(const Case& c) {
 class SddmmKernels : public testing::KernelTest {
  protected:
   static bool is(const char* kind) { return GetParam().find(kind) != std::string::npos; }
-  /// Streams and panels have rows of one width each, lists of whole lines of the cache.
-  static bool has_few_widths() {
-    return is("/cuda/stream") || is("/cuda/panels") || is("/cuda/list");
-  }
+  /// Of whole lines of the cache.
+  static bool has_few_widths() { return is("/cuda/list"); }
 };
 
 TEST_P(SddmmKernels, MatchTheReferenceOnOddGraphs) {
@@ -156,7 +154,7 @@ TEST_P(SddmmKernels, AreExactOnIntegers) {
   }
 }
 
-/// Enough edges that warps of a GPU compute several tiles of them in turn, and that panels are cut.
+/// Enough edges that warps of a GPU compute several tiles of them in turn, as lists do.
 TEST_P(SddmmKernels, ComputeManyTilesInTurn) {
   if (!has_few_widths() && !is("/cuda/vectors")) {
     GTEST_SKIP() << "kernels whose warps take edges of fixed numbers, which run on GPUs";
@@ -169,9 +167,9 @@ TEST_P(SddmmKernels, ComputeManyTilesInTurn) {
   }
 }
 
-/// Runs that end early, targets without edges, hubs, panels of one row.
+/// Shares that end early, targets without edges, hubs.
 TEST_P(SddmmKernels, TakeRowsOfFewWidthsOfOddGraphs) {
-  if (!has_few_widths()) GTEST_SKIP() << "runs for streams, panels and lists, by tools/gpu.sh test";
+  if (!has_few_widths()) GTEST_SKIP() << "runs for lists, by tools/gpu.sh test";
   must_compare();
   for (const NamedGraph& named : testing::odd_patterns()) {
     SCOPED_TRACE(named.name);

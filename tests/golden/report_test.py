@@ -18,12 +18,12 @@ import cli
 sys.path.insert(0, str(cli.SOURCE / "tools"))
 
 import report as tool  # noqa: E402
-from reports import _cores, _hygnn_lines, attention_peers, bits, common, nm_cuda, summary  # noqa: E402
+from reports import _cores, _hygnn_lines, attention_peers, bits, candidates, common, nm_cuda, summary  # noqa: E402
 
 REPORT = cli.SOURCE / "tools" / "report.py"
 RESULTS = cli.SOURCE / "docs" / "results"
 # The record of each page that is not called like its report, and the report of each that is not called like its page.
-RECORDS = {"plan_loss": "plan_loss_fresh", "steps": "cuda_steps"}
+RECORDS = {"steps": "cuda_steps"}
 REPORTS = {"accuracy_gpu": "accuracy"}
 SMALL = "embedded:citation"
 
@@ -52,8 +52,7 @@ class Reports(cli.CliTest):
 
     def measure(self, name, *words):
         self.run_report(name, "--program", cli.PROGRAM, "--commit", "one", *words)
-        record = "plan_loss_fresh" if name == "plan_loss" else name
-        return json.loads((self.out / f"{record}.json").read_text()), (self.out / f"{name}.md").read_text()
+        return json.loads((self.out / f"{name}.json").read_text()), (self.out / f"{name}.md").read_text()
 
     def assert_parts(self, name, parts, *words):
         record, page = self.measure(name, *words)
@@ -111,9 +110,31 @@ class Reports(cli.CliTest):
         _, page = self.assert_parts("accuracy", ["gcn", "sgc"], "--quick", "--parts", "sgc,gcn")
         self.assertRegex(page, r"\| gcn \| [\d.]+ ± [\d.]+ \|")
 
-    def test_plan_loss(self):
-        _, page = self.assert_parts("plan_loss", ["plans"], "--source", SMALL, "--features", "16", "--precisions", "fp32")
-        self.assertRegex(page, r"\| spmm \| fp32 \| new \| embedded citation")
+    def test_candidates(self):
+        """The kernel that two unrelated graphs need stays, the one that a family of graphs needs goes."""
+        def case(graph, **times):
+            return {"graph": graph, "op": "spmm", "case": "64", "candidates": [[kernel, us, us] for kernel, us in times.items()]}
+
+        whole = [case("cora", a=20, b=30), case("DD", a=20, b=30), case("acm", a=30, b=20), case("nell", a=30, b=20),
+                 case("fb100-x", b=20, c=10), case("fb100-y", b=20, c=10), case("small", b=2, c=1)]
+        left, removed = candidates.judged(candidates.conditions({"whole": whole}, "spmm"))
+        self.assertEqual((list(left), removed), (["a", "b"], ["c"]))
+        self.assertEqual(left["a"]["losers"], {"cora", "DD"})
+        self.assertAlmostEqual(left["a"]["worst"][0], 1.5)
+        self.run_report("candidates", "--program", cli.PROGRAM, "--commit", "one", SMALL, code=1)
+
+    def test_builds(self):
+        """Both builds are the same here: every case has two times, and one that takes much longer is named."""
+        before = ["--before", cli.PROGRAM]
+        record, page = self.assert_parts("builds", ["dots"], "--quick", "--parts", "dots", SMALL, *before)
+        self.assertRegex(page, r"\| edge_softmax \| fp32 \| \d+ \| [\d.]+ \|")
+        record["parts"]["dots"] = [["sddmm", "a", "64", "fp32", 40, 20, "rows", "rows"], ["sddmm", "b", "64", "fp32", 30, 60, "rows", "tall"]]
+        (self.folder / "builds.json").write_text(json.dumps(record))
+        self.run_report("builds", "--from", self.folder / "builds.json")
+        page = (self.out / "builds.md").read_text()
+        self.assertIn("| sddmm | fp32 | 2 | 1.000 | 0.50 |", page)
+        self.assertIn("| sddmm | b | 64 | fp32 | rows | tall | 30 | 60 | 0.50 |", page)
+        self.assertIn("--before FILE names", self.run_report("builds", "--program", cli.PROGRAM, "--commit", "one", SMALL, code=1).stderr)
 
     def test_steps(self):
         _, page = self.assert_parts("steps", ["steps"], "--quick", SMALL)
@@ -191,7 +212,8 @@ class Reports(cli.CliTest):
                 (["python", *own], "--pyg names no Python; it must have torch, PyG and tessera"),
                 (["measure", *own, "--quick", "--pyg", self.folder / "none"], "it must have torch, PyG and tessera"),
                 (["attention_peers", *own, "--peers", self.folder / "none"], "there is no table of other kernels' times"),
-                (["plan_loss", *own], "no graph is named"),
+                (["candidates", *own, SMALL], "build the target bench_candidates"),
+                (["hygnn", *own], "no graph is named"),
                 (["nm_reordering", *own, self.folder], "has no matrices"),
                 (["steps", "--from", self.folder / "none.json"], "there is no record"),
                 (["steps", "--from", file], "is no record"),

@@ -20,14 +20,16 @@ libraries=$(dirname "$pc_folder")
 flags() { PKG_CONFIG_PATH="$pc_folder" pkg-config "$@" tessera; }
 
 # shellcheck disable=SC2046  # flags are meant to be split
-"$compiler" -std=c++20 "$consumer/main.cpp" -o "$work/shared" $(flags --cflags --libs)
+"$compiler" -std=c++20 -c "$consumer/main.cpp" -o "$work/main.o" $(flags --cflags)
+# shellcheck disable=SC2046
+"$compiler" "$work/main.o" -o "$work/shared" $(flags --libs)
 LD_LIBRARY_PATH="$libraries" "$work/shared"
 LD_LIBRARY_PATH="$libraries" ldd "$work/shared" | grep -q "$libraries/libtessera.so"
 
 # Without the shared library the same flags and --static take the archive.
 rm "$libraries"/libtessera.so*
 # shellcheck disable=SC2046
-"$compiler" -std=c++20 "$consumer/main.cpp" -o "$work/static" $(flags --cflags --libs --static)
+"$compiler" "$work/main.o" -o "$work/static" $(flags --libs --static)
 "$work/static"
 
 "$work/moved/bin/tessera" --version

@@ -42,17 +42,17 @@ class AddAnOp(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             work = pathlib.Path(folder)
             # The one file that is changed: the list of all tables.
-            listing = (SOURCE / "src/ops/kernels.cpp").read_text(encoding="utf-8")
+            listing = (SOURCE / "src/ops/plan/kernels.cpp").read_text(encoding="utf-8")
             line = "  append_infos(all, sddmm_kernels());\n"
             self.assertIn(line, listing)
             listing = listing.replace(line, line.replace("sddmm", NAME) + line)
-            listing = listing.replace('#include "ops/registry.hpp"\n',
-                                      f'#include "ops/{NAME}/kernel.hpp"\n#include "ops/registry.hpp"\n')
+            listing = listing.replace('#include "ops/plan/registry.hpp"\n',
+                                      f'#include "ops/{NAME}/kernel.hpp"\n#include "ops/plan/registry.hpp"\n')
             (work / "kernels.cpp").write_text(listing, encoding="utf-8")
             folders = [OP / "include", OP / "src"]
-            objects = [self.compile("src/ops/kernels.cpp", work / "kernels.cpp", folders, work / "kernels.o")]
+            objects = [self.compile("src/ops/plan/kernels.cpp", work / "kernels.cpp", folders, work / "kernels.o")]
             for unit in sorted((OP / "src/ops" / NAME).glob("*.cpp")):
-                objects.append(self.compile("src/ops/kernels.cpp", unit, folders, work / f"{unit.stem}_of_op.o"))
+                objects.append(self.compile("src/ops/plan/kernels.cpp", unit, folders, work / f"{unit.stem}_of_op.o"))
             objects.append(self.compile("tests/conformance/edge_softmax_test.cpp",
                                         OP / "tests/conformance" / f"{NAME}_test.cpp", folders, work / "test.o"))
             package = (BUILD / "tessera.pc").read_text(encoding="utf-8")

@@ -11,7 +11,8 @@ BUILD = pathlib.Path(os.environ["TESSERA_BUILD"])
 
 
 def compile_command(like):
-    """How the build compiles a file, or the first one of a folder, without what it is and where it goes."""
+    """How the build compiles a file, or the first one of a folder, without what it is and where it goes. Headers that
+    the build has compiled stay so."""
     commands = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
     there = SOURCE / like
     found = next(entry for entry in commands if there in (pathlib.Path(entry["file"]), pathlib.Path(entry["file"]).parent))
@@ -20,7 +21,7 @@ def compile_command(like):
     for word in shlex.split(found["command"]):
         if skip:
             skip = False
-        elif word in ("-o", "-c", "-include"):
+        elif word in ("-o", "-c"):
             skip = True
         else:
             plain.append(word)

@@ -12,8 +12,8 @@
 #include "tessera/ops/attention_kept.hpp"
 #include "tessera/ops/dropout.hpp"
 
+#include "ops/attention/kernel.hpp"
 #include "ops/attention/reference.hpp"
-#include "ops/attention/weight_error.hpp"
 #include "support/comparisons.hpp"
 #include "support/error_measure.hpp"
 #include "support/kernel_names.hpp"
@@ -302,7 +302,7 @@ void expect_matches_reference(const AttentionCase<T>& run) {
   const AttentionCase<double> expected = reference_of(run);
   const AttentionMagnitudes magnitudes(expected);
   const bool strict = run.options.kernel.empty() || testing::kernel_info(run.options.kernel).strict;
-  const double weight_error = ops::attention_weight_error(run.options.kernel);
+  const double weight_error = ops::attention_weight_error(run.options.kernel, run.options);
   const double tolerance = attention_tolerance<T>(magnitudes, strict, weight_error);
   // Backward starts from the stored output, whose 16-bit rounding enters dO . O.
   const double grad_tolerance =

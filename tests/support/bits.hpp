@@ -56,10 +56,7 @@ class PlacedBits {
   PlacedBits(int bits, std::int64_t rows, std::int64_t depth, Device device)
       : PlacedBits(poisoned(quant::bit_tensor_shape(bits, rows, depth)), device) {}
 
-  quant::BitTensorView<std::uint32_t> view() {
-    return {words_.data(),      shape_.bits,          shape_.rows, shape_.depth,
-            shape_.padded_rows, shape_.words_per_row, device_};
-  }
+  quant::BitTensorView<std::uint32_t> view() { return shape_.over(words_.data(), device_); }
   quant::BitTensor fetch() const {
     quant::BitTensor tensor = shape_;
     Buffer<std::uint32_t> words(shape_.words.size());
@@ -70,7 +67,7 @@ class PlacedBits {
 
  private:
   static quant::BitTensor poisoned(quant::BitTensor shape) {
-    Buffer<std::uint32_t> words(shape.bits * shape.padded_rows * shape.words_per_row, 0xA5A5A5A5u);
+    Buffer<std::uint32_t> words(shape.num_words(), 0xA5A5A5A5u);
     shape.words = std::move(words);
     return shape;
   }

@@ -28,7 +28,7 @@
 #include "tessera/ops/spmm.hpp"
 
 #include "core/cuda_handles.hpp"
-#include "ops/chain/held_calls.hpp"
+#include "ops/dense/held_calls.hpp"
 
 /// Kernels that follow each other closely read what the ones before wrote: the results are those of
 /// runs that are waited for one by one, bit for bit.

@@ -220,7 +220,6 @@ inline std::vector<MemoryCase> memory_cases() {
   cases.push_back(attention_case(ops::AttentionForm::gat, ""));
   cases.push_back(attention_case(ops::AttentionForm::gatv2, ""));
   cases.push_back(attention_case(ops::AttentionForm::dot, "attention/cuda/rows"));
-  cases.push_back(attention_case(ops::AttentionForm::dot, "attention/cuda/fused"));
   cases.push_back(attention_case(ops::AttentionForm::dot, "attention/cuda/staged"));
   return cases;
 }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,16 +6,15 @@
 #include <gtest/gtest.h>
 
 #include "conformance/cuda/allocation_hook.hpp"
+#include "conformance/cuda/laid_graph.hpp"
 #include "conformance/cuda/memory_cases.hpp"
 #include "support/matrices.hpp"
 #include "support/placed.hpp"
 #include "support/random_matrix.hpp"
 #include "support/running_dry.hpp"
-#include "tessera/graph/borrow.hpp"
 #include "tessera/graph/generate.hpp"
 #include "tessera/graph/normalise.hpp"
 #include "tessera/graph/transform.hpp"
-#include "tessera/reorder/permutation.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
 
 #include "core/cuda_handles.hpp"
@@ -30,71 +27,13 @@ namespace {
 
 using cuda_backend::OwnedStream;
 using ops::AttentionForm;
+using test::batch;
 using test::CountingMemory;
+using test::gpu;
+using test::Laid;
 using test::num_cuda_waits;
-
-constexpr Device gpu{DeviceKind::cuda, 0};
-
-/// A graph's arrays on the GPU, as a sampler leaves them there.
-class Laid {
- public:
-  explicit Laid(const Graph& graph)
-      : num_rows_(graph.num_rows()),
-        num_cols_(graph.num_cols()),
-        offsets_(on_gpu(
-            std::vector<std::int32_t>(graph.row_offsets().begin(), graph.row_offsets().end()))),
-        columns_(
-            on_gpu(std::vector<VertexId>(graph.col_indices().begin(), graph.col_indices().end()))),
-        values_(on_gpu(std::vector<float>(graph.values().begin(), graph.values().end()))) {}
-
-  /// A new graph over them, which nobody has planned for.
-  Graph graph(Stream stream = {}, MemoryResource* memory = nullptr) const {
-    BorrowOptions options;
-    options.device = gpu;
-    options.row_order = RowOrder::promised;
-    options.stream = stream;
-    options.memory = memory;
-    return borrow_csr(num_rows_, num_cols_, {offsets_.span(), columns_.span(), values_.span()},
-                      options);
-  }
-
- private:
-  template <class T>
-  static Buffer<T> on_gpu(const std::vector<T>& values) {
-    Buffer<T> there(static_cast<std::int64_t>(values.size()), default_memory(gpu));
-    copy_bytes(there.data(), values.data(), values.size() * sizeof(T), gpu);
-    synchronise(gpu);
-    return there;
-  }
-
-  VertexId num_rows_, num_cols_;
-  Buffer<std::int32_t> offsets_;
-  Buffer<VertexId> columns_;
-  Buffer<float> values_;
-};
-
-/// A mini-batch: far more edges than vertices.
-Graph batch() {
-  return with_self_loops(
-      generate::build(generate::ErdosRenyi{.vertices = 2000, .edges = 40000, .seed = 3}));
-}
-
-Graph weighted(const Graph& graph) {
-  std::vector<float> values(static_cast<std::size_t>(graph.num_edges()));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = 0.25f + static_cast<float>(i % 13) / 4;
-  }
-  return graph.with_values(SharedArray<float>(std::move(values)));
-}
-
-ops::SpmmOptions spmm_options(std::int64_t features = 64, Precision precision = Precision::fp32) {
-  ops::SpmmOptions options;
-  options.device = gpu;
-  options.features = features;
-  options.precision = precision;
-  options.backward = true;
-  return options;
-}
+using test::spmm_options;
+using test::weighted;
 
 ops::SddmmOptions sddmm_options(std::int64_t features, Precision precision) {
   ops::SddmmOptions options;
@@ -177,7 +116,7 @@ TEST_F(GpuPlanning, WaitsOnceForGraphsWithValues) {
 TEST_F(GpuPlanning, WaitsOnceForPlansOnTiles) {
   if (!cuda::has_wgmma(gpu))
     GTEST_SKIP() << "no wgmma here; tools/gpu.sh test runs it on compute capability 9.0";
-  for (const char* kernel : {"tall_64", "tall_128", "split_128", "tall_64_mma", "short*"}) {
+  for (const char* kernel : {"tall_64", "split_128", "short*"}) {
     SCOPED_TRACE(kernel);
     const Laid laid(batch());
     const Graph graph = laid.graph();
@@ -186,7 +125,7 @@ TEST_F(GpuPlanning, WaitsOnceForPlansOnTiles) {
     options.edge_values_at_run = false;
     EXPECT_EQ(waits_of([&] { return ops::plan_spmm(graph, options); }), 1);
   }
-  for (const char* kernel : {"short_16*", "tiles_64", "tiles_64_mma", "panels*", "list_*"}) {
+  for (const char* kernel : {"short_16*", "tiles_64", "list_*"}) {
     SCOPED_TRACE(kernel);
     const Laid laid(batch());
     const Graph graph = laid.graph();
@@ -245,7 +184,7 @@ TEST_F(GpuPlanning, PinsNothingAndBringsNothingOfTheSizeOfTheEdges) {
     ops::plan_spmm(graph, options);
     ops::plan_attention(graph, attention_options(AttentionForm::gat, 1));
     ops::SddmmOptions sddmm = sddmm_options(128, Precision::bf16);
-    for (const char* kernel : {"", "sddmm/cuda/panels*", "sddmm/cuda/list_hubs*"}) {
+    for (const char* kernel : {"", "sddmm/cuda/list_hubs*"}) {
       sddmm.kernel = kernel;
       ops::plan_sddmm(graph, sddmm);
     }
@@ -468,89 +407,6 @@ TEST_F(GpuPlanning, RunsWaitForPlansThatAreStillBeingMade) {
       synchronise(gpu, planning);
     }
   }
-}
-
-std::vector<float> sums_by(const ops::SpmmPlan& plan, const Matrix<float>& x_values) {
-  const std::int64_t features = plan.options().features;
-  test::Padded<float> x(x_values, 8);
-  test::Padded<float> y(plan.graph().num_rows(), features, 8);
-  test::Placed<float> placed_x(x, gpu), placed_y(y, gpu);
-  ops::run(plan, {placed_x.view()}, {placed_y.view()});
-  placed_y.fetch();
-  std::vector<float> sums;
-  for (VertexId row = 0; row < plan.graph().num_rows(); ++row) {
-    for (std::int64_t j = 0; j < features; ++j) sums.push_back(y.view()(row, j));
-  }
-  return sums;
-}
-
-/// Results of a plan for so many epochs, which should take one of `ordered`, or where there are
-/// none a kernel that leaves rows in their order.
-std::vector<float> sums_of_plan(const Graph& graph, std::int64_t features, std::int64_t epochs,
-                                std::initializer_list<std::string> ordered = {}) {
-  ops::SpmmOptions options = spmm_options(features);
-  options.backward = false;
-  options.epochs = epochs;
-  const ops::SpmmPlan plan = ops::plan_spmm(graph, options);
-  const std::string& name = plan.kernel().name;
-  EXPECT_TRUE(std::ranges::count(ordered, name) == 1 ||
-              (ordered.size() == 0 && name.find("/ordered") == std::string::npos))
-      << name << " for " << epochs << " epochs";
-  return sums_by(plan, testing::integers<float>(graph.num_cols(), features, 5));
-}
-
-Graph shuffled(const generate::BlockModel& communities) {
-  const Graph graph = generate::build(communities);
-  return permuted(graph, Permutation::random(graph.num_rows(), 3));
-}
-
-/// Rows find another order where the planned epochs make up for it, and results stay in their
-/// places.
-TEST_F(GpuPlanning, OrdersRowsPastBreakEvenAlone) {
-  if (!cuda::has_wgmma(gpu))
-    GTEST_SKIP() << "no wgmma here; tools/gpu.sh test runs it on compute capability 9.0";
-  const Graph graph = shuffled(
-      {.vertices = 10000, .communities = 50, .mean_degree = 100, .inside = 0.99, .seed = 5});
-  EXPECT_EQ(sums_of_plan(graph, 64, 1),
-            sums_of_plan(graph, 64, 100'000'000,
-                         {"spmm/cuda/ordered_64", "spmm/cuda/ordered_tall_64_long"}));
-}
-
-/// Rows that share sources with those beside them in the list, and little with a window.
-TEST_F(GpuPlanning, ListsRowsInOrderPastBreakEvenAlone) {
-  const Graph graph = shuffled(
-      {.vertices = 30000, .communities = 3000, .mean_degree = 9, .inside = 0.6, .seed = 5});
-  EXPECT_EQ(sums_of_plan(graph, 128, 1),
-            sums_of_plan(graph, 128, 100'000'000, {"spmm/cuda/ordered_rows"}));
-}
-
-/// The order is that of a list alone: by the same lanes every sum has the same bits.
-TEST_F(GpuPlanning, OrdersOfRowsChangeNoBit) {
-  const Graph graph = generate::build(generate::Rmat{.scale = 12, .edges = 90000, .seed = 4});
-  for (const std::int64_t features : {16, 100, 128}) {
-    ops::SpmmOptions options = spmm_options(features);
-    options.backward = false;
-    options.kernel = "spmm/cuda/ordered_rows";
-    const ops::SpmmPlan ordered = ops::plan_spmm(graph, options);
-    const std::string summary = ordered.explain().summary;
-    const std::size_t lanes = summary.find("; by rows_");
-    ASSERT_NE(lanes, std::string::npos) << summary;
-    options.kernel =
-        "spmm/cuda/" + summary.substr(lanes + 5, summary.find(';', lanes + 1) - lanes - 5);
-    const Matrix<float> x = test::normal_matrix<float>(graph.num_cols(), features, 5);
-    EXPECT_EQ(sums_by(ordered, x), sums_by(ops::plan_spmm(graph, options), x)) << options.kernel;
-  }
-}
-
-/// The same for sparse tensor cores, which windows go to that share columns but not many rows of
-/// each.
-TEST_F(GpuPlanning, OrdersRowsForSparseTensorCoresPastBreakEvenAlone) {
-  if (!cuda::has_wgmma(gpu))
-    GTEST_SKIP() << "no wgmma here; tools/gpu.sh test runs it on compute capability 9.0";
-  const Graph graph =
-      shuffled({.vertices = 65536, .communities = 64, .mean_degree = 85, .inside = 1, .seed = 5});
-  EXPECT_EQ(sums_of_plan(graph, 128, 1),
-            sums_of_plan(graph, 128, 100'000'000, {"spmm/cuda/ordered_nm_256"}));
 }
 
 }  // namespace

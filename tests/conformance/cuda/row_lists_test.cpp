@@ -9,10 +9,10 @@
 
 #include "cuda/array.hpp"
 #include "graph/cut.hpp"
-#include "ops/aggregate_update/cuda/fused/row_list.hpp"
-#include "ops/attention/cuda/rows/schedule.hpp"
+#include "ops/aggregate_update/cuda/fused/schedule.hpp"
+#include "ops/attention/cuda/row_side.hpp"
+#include "ops/rows/row_lists.hpp"
 #include "ops/spmm/cuda/hybrid/schedule.hpp"
-#include "ops/spmm/cuda/rows/row_lists.hpp"
 
 /// The lists of rows and pieces that a GPU makes for schedules, against those of this process.
 namespace tessera {
@@ -94,7 +94,7 @@ void expect_same(const ops::RowSlice& found, const ops::RowSlice& expected, std:
 /// Lists of some rows of a matrix are those of a matrix that has no others, with the places and
 /// columns that they have in theirs.
 TEST_F(GpuRowLists, ListsSomeRowsOfAMatrix) {
-  const ops::RowsPolicy policy = {8, 1, 4, false, 16, 1, true};
+  const ops::RowsPolicy policy = {8, 1, 4, 16, 1, true};
   const ops::RowsCut cut = {4, 8, 128};
   const DrawnRows rows(9000, 300);
   std::vector<VertexId> ids;
@@ -149,7 +149,7 @@ TEST_F(GpuRowLists, ListsSomeRowsOfAMatrix) {
 /// Sorted among so many neighbours.
 void expect_lists(VertexId sorted_rows) {
   for (const bool listed : {true, false}) {
-    const ops::RowsPolicy policy = {8, 1, 4, false, 16, 1, listed};
+    const ops::RowsPolicy policy = {8, 1, 4, 16, 1, listed};
     for (const std::size_t num_rows : {1, 33, 4095, 4096, 4097, 20000, 140000}) {
       for (const int most : {3, 40, 300, 3000}) {
         if (num_rows > 100000 && most > 300) continue;

@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/rows/row_lists.hpp"
 #include "ops/spmm/cuda/hybrid/cost.hpp"
-#include "ops/spmm/cuda/rows/schedule.hpp"
 #include "support/mixed_windows.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
 #include "tiles/pieces.hpp"
@@ -48,7 +48,7 @@ std::vector<int> times_of_rows(const tiles::TiledGraph& tiled, const WindowCores
     if (cores.on_tensor_cores[window] == 0) continue;
     EXPECT_EQ(steps[window], tiled.step_offsets[w + 1] - tiled.step_offsets[w]);
   }
-  const RowsPolicy policy = {8, 1, 4, false, 16, 1, true};
+  const RowsPolicy policy = {8, 1, 4, 16, 1, true};
   const RowsCut cut = {1, 2, 128};
   const RowLengths rows = others.lengths();
   const RowsSchedule schedule = make_rows_schedule(rows, policy, cut);
@@ -101,7 +101,7 @@ TEST(WindowCores, CostNoMoreThanEitherCoreAlone) {
     const auto total = [&](const WindowCosts& with) {
       const WindowCores cores =
           choose_cores(graph.row_offsets().span(), tiled.step_offsets.span(), 64, with);
-      return cores.tensor.us + cores.cuda.us;
+      return cores.tensor.predicted_us + cores.cuda.predicted_us;
     };
     const double mixed = total(costs);
     WindowCosts tensor_alone = costs, cuda_alone = costs;

@@ -155,11 +155,11 @@ TEST(ActivationOp, EveryInstructionSetAgrees) {
     rows.bias = bias.data();
     rows.output_stride = 37;
     rows.output = expected.data();
-    ops::activation(Isa::baseline).forward_fp32(formula, rows);
+    ops::activation(Isa::baseline).fp32.forward(formula, rows);
     for (const Isa isa : available_isas()) {
       SCOPED_TRACE(to_string(isa));
       rows.output = got.data();
-      ops::activation(isa).forward_fp32(formula, rows);
+      ops::activation(isa).fp32.forward(formula, rows);
       EXPECT_LE(test::largest_difference(got, to_double(expected)), 1e-6);
     }
   }

@@ -171,7 +171,7 @@ TEST(BatchNorm, RejectsWrongOperands) {
   BatchNormOptions options;
   options.epsilon = 0;
   EXPECT_EQ(test::argument_problem([&] { batch_norm(x, {}, {}, options, {}, y, {}, {}); }),
-            "batch_norm: epsilon is 0, expected above 0");
+            "batch_norm: epsilon is 0, expected a number above 0");
 }
 
 }  // namespace

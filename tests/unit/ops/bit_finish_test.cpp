@@ -163,7 +163,7 @@ TEST(FinishMany, ValuesAreThoseOfOneAtATime) {
     EXPECT_TRUE(finish.quick);
     for (const float lower : {0.0f, -7.0f}) {
       finish.lower = &lower;
-      set_one_range(lower, step, false, finish);
+      set_one_range(lower, step, finish);
       std::uint32_t codes[count];
       for (int i = 0; i < count; ++i) values[i] = static_cast<float>(i * 13);
       finish_values(finish, finish.row(4), column_of, values);

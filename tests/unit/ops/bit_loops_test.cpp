@@ -8,8 +8,6 @@
 
 #include "tessera/core/random.hpp"
 
-#include "ops/bits/chain_loops.hpp"
-
 namespace tessera::ops {
 namespace {
 
@@ -73,7 +71,7 @@ TEST(BitLoops, CountBitsAlikeInAllInstructionSets) {
 TEST(BitLoops, MultiplyFoursOfCodesAsOneByOne) {
   constexpr std::int64_t count = 32;
   for (const Isa isa : available_isas()) {
-    const bits::ChainTable& loops = bit_chain_loops(isa);
+    const bits::Table& loops = bit_loops(isa);
     if (loops.multiply_fours == nullptr) continue;
     for (const std::int64_t depth : {1, 3, 4, 7, 16, 61, 128}) {
       const std::int64_t padded = (depth + 3) / 4 * 4;

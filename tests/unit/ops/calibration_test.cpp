@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/calibrate/calibrate.hpp"
-#include "ops/cost_shape.hpp"
+#include "ops/plan/calibrate/calibrate.hpp"
+#include "ops/plan/calibration.hpp"
 #include "support/expect_error.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/random.hpp"
@@ -200,13 +200,12 @@ TEST(Calibration, CorrectsAPredictionWithinBounds) {
   correction.coefficients = {1, 0, 0, 0};
   Calibration calibration;
   calibration.kernels = {correction};
-  KernelInfo info;
-  info.name = "spmm/cpu/rows";
-  EXPECT_DOUBLE_EQ(corrected_us(&calibration, info, {8, 256, 4}, 10), 20);
-  EXPECT_DOUBLE_EQ(corrected_us(&calibration, info, {8, 256, 2}, 10), 10);
-  EXPECT_DOUBLE_EQ(corrected_us(nullptr, info, {8, 256, 4}, 10), 10);
+  const std::string kernel = "spmm/cpu/rows";
+  EXPECT_DOUBLE_EQ(corrected_us(&calibration, kernel, {8, 256, 4}, 10), 20);
+  EXPECT_DOUBLE_EQ(corrected_us(&calibration, kernel, {8, 256, 2}, 10), 10);
+  EXPECT_DOUBLE_EQ(corrected_us(nullptr, kernel, {8, 256, 4}, 10), 10);
   calibration.kernels[0].coefficients[0] = 50;
-  EXPECT_DOUBLE_EQ(corrected_us(&calibration, info, {8, 256, 4}, 10), 40);
+  EXPECT_DOUBLE_EQ(corrected_us(&calibration, kernel, {8, 256, 4}, 10), 40);
 }
 
 TEST(Calibration, TimesTheKernelsOfThisMachine) {

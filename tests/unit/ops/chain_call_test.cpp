@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/chain/call.hpp"
+#include "ops/dense/held_calls.hpp"
 
 #include <gtest/gtest.h>
 

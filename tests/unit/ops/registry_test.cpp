@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/registry.hpp"
+#include "ops/plan/registry.hpp"
 
 #include <array>
 

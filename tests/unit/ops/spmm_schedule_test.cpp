@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/rows/schedule.hpp"
+#include "ops/rows/row_lists.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "ops/spmm/cuda/rows/policy.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -134,7 +136,7 @@ TEST(SpmmScheduleTest, FewRowsAndNone) {
 }
 
 TEST(SpmmScheduleTest, PiecesOfARowAreEqualAndHaveConsecutiveSlots) {
-  const RowsPolicy policy = {32, 1, 4, false};
+  const RowsPolicy policy = {32, 1, 4};
   RowsCut cut;
   cut.wide_steps = 4;
   const EdgeOffset piece = cut.piece(policy);
@@ -170,24 +172,11 @@ TEST(SpmmScheduleTest, HubsAreCutAndTheMiddleGoesToWarps) {
   degrees[77] = 100000;
   degrees[78] = 90;
   const auto offsets = offsets_of(degrees);
-  const RowsPolicy policy = {4, 1, 4, false};
+  const RowsPolicy policy = {4, 1, 4};
   const RowsSchedule schedule = schedule_of(offsets, policy, chosen_cut(offsets, policy));
   ASSERT_EQ(schedule.split_rows.size(), 1u);
   EXPECT_GT(schedule.split_rows[0].num_slots, 8);
   EXPECT_EQ(schedule.num_wide, 1);
-}
-
-TEST(SpmmScheduleTest, OrderingNeverMakesMoreWork) {
-  const auto offsets = offsets_of(skewed_degrees(20000, 60, 9));
-  const RowsPolicy policy = {4, 1, 4, false};
-  RowsPolicy listed = policy;
-  listed.listed = true;
-  const RowsCut cut = {16, 16, 128};
-  const DegreeStatistics degrees = degree_statistics(offsets);
-  const RowsWork unordered = work_of({offsets, degrees}, policy, cut);
-  const RowsWork ordered = work_of({offsets, degrees}, listed, cut);
-  EXPECT_LE(ordered.warps, unordered.warps);
-  EXPECT_LT(ordered.steps, unordered.steps);
 }
 
 }  // namespace

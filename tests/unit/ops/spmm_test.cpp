@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ops/row_schedule.hpp"
+#include "ops/rows/row_schedule.hpp"
 #include "support/matrices.hpp"
 #include "support/odd_graphs.hpp"
 #include "tessera/core/error.hpp"

@@ -1,30 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/tall/panels.hpp"
+#include "ops/windows/panels.hpp"
 
 #include <gtest/gtest.h>
 
 namespace tessera::ops {
 namespace {
 
-TEST(TallPanels, LeaveARestOfWholeSectorsToANarrowerKernel) {
-  EXPECT_EQ(features_of_widest(192, 128, Precision::bf16), 128);
-  EXPECT_EQ(features_of_widest(320, 128, Precision::bf16), 256);
-  EXPECT_EQ(features_of_widest(136, 128, Precision::fp32), 128);
-  EXPECT_EQ(features_of_widest(264, 128, Precision::fp32), 256);
+constexpr std::int64_t widest = 128;
+
+template <class Check>
+void for_all_widths(const Check& check) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    for (std::int64_t features = 1; features <= 5 * widest; ++features) {
+      SCOPED_TRACE(::testing::Message() << features << " in " << to_string(precision));
+      check(features, precision);
+    }
+  }
 }
 
-TEST(TallPanels, AreOfOneKernelWhereARestIsNoSectorsOrMostOfAPanel) {
-  EXPECT_EQ(features_of_widest(136, 128, Precision::bf16), 136);
-  EXPECT_EQ(features_of_widest(264, 128, Precision::fp16), 264);
-  EXPECT_EQ(features_of_widest(257, 128, Precision::fp32), 257);
-  EXPECT_EQ(features_of_widest(224, 128, Precision::fp32), 224);
-  EXPECT_EQ(features_of_widest(64, 128, Precision::fp32), 64);
+TEST(TallPanels, CoverAllFeaturesByNoMoreThanTheWidestKernelTakes) {
+  for_all_widths([](std::int64_t features, Precision precision) {
+    const TallPanels panels(0, features, widest, precision);
+    EXPECT_LE(panels.features, widest);
+    EXPECT_GE(panels.count * panels.features, features);
+    EXPECT_LT((panels.count - 1) * panels.features, features) << "none is empty";
+  });
 }
 
-TEST(TallPanels, HaveTheSameWidth) {
-  const TallPanels panels(0, 264, 128, Precision::bf16);
-  EXPECT_EQ(panels.count, 3);
-  EXPECT_EQ(panels.features, 88);
+TEST(TallPanels, LeaveOnlyWholeSectorsToANarrowerKernel) {
+  for_all_widths([](std::int64_t features, Precision precision) {
+    const std::int64_t wide = features_of_widest(features, widest, precision);
+    const std::int64_t rest = features - wide;
+    EXPECT_GT(wide, 0);
+    EXPECT_EQ(rest % sector_features(precision), 0);
+    EXPECT_LE(rest, widest / 2) << "more is no less work for a narrower kernel";
+    EXPECT_TRUE(rest == 0 || wide % widest == 0);
+  });
 }
 
 }  // namespace

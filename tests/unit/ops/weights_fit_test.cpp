@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/weights_fit.hpp"
+#include "ops/spmm/kernel.hpp"
 
 #include "core/size_range.hpp"
 
@@ -27,13 +27,13 @@ SpmmProblem problem_with(std::vector<float> values, Precision precision) {
 }
 
 TEST(WeightsFit, SizesLeaveOutZeroAndWhatIsNotFinite) {
-  const SizeRange sizes = sizes_of(std::vector<float>{0, -3, 1e-42f, 2, infinity, -0.0f});
+  const SizeRange sizes = tessera::sizes_of(std::vector<float>{0, -3, 1e-42f, 2, infinity, -0.0f});
   EXPECT_EQ(sizes.smallest, 1e-42f);
   EXPECT_EQ(sizes.largest, 3);
   EXPECT_FALSE(sizes.all_finite);
-  EXPECT_EQ(sizes_of(std::vector<float>{0, 0}).largest, 0);
-  EXPECT_EQ(sizes_of({}).smallest, 0);
-  EXPECT_TRUE(sizes_of(std::vector<float>{1}).all_finite);
+  EXPECT_EQ(tessera::sizes_of(std::vector<float>{0, 0}).largest, 0);
+  EXPECT_EQ(tessera::sizes_of({}).smallest, 0);
+  EXPECT_TRUE(tessera::sizes_of(std::vector<float>{1}).all_finite);
 }
 
 TEST(WeightsFit, APlanNamesTheLargestWeightAndTheEndOfThePrecision) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/workspace.hpp"
+#include "ops/plan/workspace.hpp"
 
 #include <gtest/gtest.h>
 

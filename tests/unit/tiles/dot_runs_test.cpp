@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tiles/dot_runs.hpp"
+#include "tiles/dot_steps.hpp"
 
 #include <algorithm>
 

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "support/odd_graphs.hpp"
-#include "tiles/filled_pieces.hpp"
 
 namespace tessera::tiles {
 namespace {

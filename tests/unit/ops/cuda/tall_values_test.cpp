@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/spmm/cuda/tall/values.hpp"
+#include "ops/windows/values.hpp"
 
 #include <gtest/gtest.h>
 

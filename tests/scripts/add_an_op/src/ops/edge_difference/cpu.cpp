@@ -5,8 +5,8 @@
 
 #include "tessera/core/parallel.hpp"
 
-#include "ops/check.hpp"
 #include "ops/edge_difference/kernel.hpp"
+#include "ops/plan/check.hpp"
 
 namespace tessera::ops {
 namespace {

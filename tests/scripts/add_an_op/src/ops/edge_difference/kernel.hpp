@@ -5,8 +5,8 @@
 
 #include "tessera/ops/edge_difference.hpp"
 
-#include "ops/registry.hpp"
-#include "ops/workspace.hpp"
+#include "ops/plan/registry.hpp"
+#include "ops/plan/workspace.hpp"
 
 namespace tessera::ops {
 

@@ -1,30 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
-
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
 #include "tessera/ops/edge_difference.hpp"
 
-#include "ops/check.hpp"
-#include "ops/check_options.hpp"
 #include "ops/edge_difference/kernel.hpp"
 #include "ops/edge_difference/trial.hpp"
-#include "ops/plan_only.hpp"
-#include "ops/plan_record.hpp"
-#include "ops/planning_scope.hpp"
+#include "ops/plan/check.hpp"
+#include "ops/plan/plan_record.hpp"
+#include "ops/plan/planning_scope.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
 
 namespace tessera::ops {
 namespace {
 
-/// What a plan of edge_difference keeps. One kernel has both passes.
-struct EdgeDifferenceRecord final : PlanRecord {
-  std::int64_t workspace_bytes() const noexcept override { return workspace->bytes(); }
-
-  EdgeDifferenceOptions options;
-  std::unique_ptr<const PreparedEdgeDifference> prepared;
-  std::optional<PlanWorkspace> workspace;  ///< the last member: see there
-};
+/// One kernel has both passes.
+using EdgeDifferenceRecord = KernelRecord<EdgeDifferenceOptions, PreparedEdgeDifference>;
 
 Expected of_vertices(const EdgeDifferencePlan& plan) {
   return {storage_of(plan.options().precision), plan.graph().num_rows(), plan.options().features};
@@ -38,24 +29,20 @@ Expected of_edges(const EdgeDifferencePlan& plan) {
 EdgeDifferencePlan plan_edge_difference(const Graph& graph, const EdgeDifferenceOptions& options) {
   check_plan_options(options, options.precision);
   if (options.features < 0 || !graph.is_square()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} features on a graph of {} x {}", options.features, graph.num_rows(),
-                            graph.num_cols()),
-                "edge_difference", "use a square graph");
+    refuse(fmt::format("{} features on a graph of {} x {}", options.features, graph.num_rows(),
+                       graph.num_cols()),
+           "edge_difference", "use a square graph");
   }
   auto record = std::make_shared<EdgeDifferenceRecord>();
   record->graph = graph;
   record->options = options;
   const PlanningScope planning(graph, options, false);
-  auto choice = make_choice<EdgeDifferenceTrial>(edge_difference_kernels(),
-                                                 EdgeDifferenceProblem{graph, options}, options);
-  record->kernel = &choice.kernel->info;
-  record->decision = std::move(choice.decision);
-  record->prepared = std::move(choice.prepared);
+  record->forward = record->take(make_choice<EdgeDifferenceTrial>(
+      edge_difference_kernels(), EdgeDifferenceProblem{graph, options}, options));
   record->has_backward = options.backward;
-  record->workspace.emplace(record->prepared->workspace(), options.place(), options.own_workspace);
   if (options.backward) record->decision.add_child("backward", by_same_kernel(*record));
-  return PlanAccess::make(std::shared_ptr<const EdgeDifferenceRecord>(std::move(record)));
+  const WorkspaceNeed need = record->forward->workspace();
+  return PlanAccess::finish(std::move(record), need);
 }
 
 void run(const EdgeDifferencePlan& plan, ConstOperand x, Operand differences, Stream stream,
@@ -68,7 +55,7 @@ void run(const EdgeDifferencePlan& plan, ConstOperand x, Operand differences, St
   const OnDevice current(plan.options().device);
   const auto& record = PlanAccess::record<EdgeDifferenceRecord>(plan);
   const WorkspaceUse use(*record.workspace, workspace, stream);
-  record.prepared->run(x, differences, stream, use.view());
+  record.forward->run(x, differences, stream, use.view());
 }
 
 void run_backward(const EdgeDifferencePlan& plan, ConstOperand grad_differences, Operand grad_x,
@@ -82,7 +69,7 @@ void run_backward(const EdgeDifferencePlan& plan, ConstOperand grad_differences,
   const OnDevice current(plan.options().device);
   const auto& record = PlanAccess::record<EdgeDifferenceRecord>(plan);
   const WorkspaceUse use(*record.workspace, workspace, stream);
-  record.prepared->run_backward(grad_differences, grad_x, stream, use.view());
+  record.forward->run_backward(grad_differences, grad_x, stream, use.view());
 }
 
 }  // namespace tessera::ops

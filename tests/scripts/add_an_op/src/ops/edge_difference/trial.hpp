@@ -6,23 +6,21 @@
 #include <fmt/format.h>
 
 #include "ops/edge_difference/kernel.hpp"
-#include "ops/scratch_operand.hpp"
+#include "ops/plan/trial_operands.hpp"
 
 namespace tessera::ops {
 
 /// What a measuring plan needs of edge_difference.
-class EdgeDifferenceTrial {
+class EdgeDifferenceTrial : public TrialOperands {
  public:
   EdgeDifferenceTrial(const EdgeDifferenceProblem& problem, const Place& place)
-      : x_(problem.options.precision, problem.graph.num_rows(), problem.options.features, place),
-        differences_(problem.options.precision, problem.graph.num_edges(), problem.options.features,
-                     place),
-        workspace_(place) {}
+      : TrialOperands(place),
+        x_(rows_of_features(problem, problem.graph.num_rows())),
+        differences_(rows_of_features(problem, problem.graph.num_edges())) {}
 
-  void prepare(const PreparedEdgeDifference& prepared) { workspace_.prepare(prepared.workspace()); }
   void run(const PreparedEdgeDifference& prepared, Stream stream) {
-    prepared.run(x_, differences_, stream, workspace_.view());
-    prepared.run_backward(differences_, x_, stream, workspace_.view());
+    prepared.run(x_, differences_, stream, workspace());
+    prepared.run_backward(differences_, x_, stream, workspace());
   }
 
   static std::string op(const EdgeDifferenceProblem&) { return "edge_difference"; }
@@ -32,8 +30,11 @@ class EdgeDifferenceTrial {
   }
 
  private:
-  ScratchOperand x_, differences_;
-  TrialWorkspace workspace_;
+  Operand rows_of_features(const EdgeDifferenceProblem& problem, std::int64_t rows) {
+    return matrix(problem.options.precision, rows, problem.options.features);
+  }
+
+  Operand x_, differences_;
 };
 
 }  // namespace tessera::ops
