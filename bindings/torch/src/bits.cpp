@@ -35,13 +35,7 @@ quant::BitTensorView<std::uint32_t> planes_of(const Tensor& words, std::int64_t 
                   " codes in one piece",
               name, "use tessera.bits");
   }
-  return {static_cast<std::uint32_t*>(words.data_ptr()),
-          shape.bits,
-          rows,
-          depth,
-          shape.padded_rows,
-          shape.words_per_row,
-          device_of(words)};
+  return shape.over(static_cast<std::uint32_t*>(words.data_ptr()), device_of(words));
 }
 
 /// What becomes of the sums.

@@ -11,7 +11,7 @@
 
 #include "column_sums.hpp"
 #include "operators.hpp"
-#include "ops/dense_workspace.hpp"
+#include "ops/dense/dense_workspace.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/ops/activation.hpp"
 #include "tessera/ops/elementwise.hpp"
