@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/core/matrix.hpp"
+#include "tessera/core/types.hpp"
+#include "tessera/graph/graph.hpp"
+
+namespace tessera::links {
+
+struct TopOptions {
+  std::int64_t count = 10;
+  /// Row i lists candidates that query i is not to get: those it knows already, say.
+  const Graph* leave_out = nullptr;
+  /// Products of queries and candidates are made in blocks that take no more than this.
+  std::int64_t block_bytes = std::int64_t{64} << 20;
+};
+
+/// Row i names the candidates of query i, the best first, and their scores; -1 and -infinity where
+/// there are no more.
+struct TopLists {
+  Matrix<VertexId> candidates;
+  Matrix<float> scores;
+};
+
+/// The candidates with the highest dot products for every query: exact, the lower id first among
+/// ties, with the same bits for any number of threads. A score that is not a number is a `bad_data`
+/// error, widths that differ an `invalid_argument` error.
+TopLists top_candidates(MatrixView<const float> queries, MatrixView<const float> candidates,
+                        const TopOptions& options = {});
+
+}  // namespace tessera::links
