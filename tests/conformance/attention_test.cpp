@@ -11,6 +11,7 @@
 
 #include "support/attention_case.hpp"
 #include "support/attention_kernels.hpp"
+#include "support/attention_weights.hpp"
 #include "support/errors.hpp"
 #include "support/gradients.hpp"
 #include "support/kernel_names.hpp"
@@ -292,22 +293,15 @@ TEST_P(AttentionKernels, RowsFilledUpToVectors) {
 }
 
 TEST_P(AttentionKernels, WeightsAreThoseOfTheReference) {
-  const Graph graph = testing::random_graph(33, 20, 200, 13, false);
   for_instruction_sets([&](const std::string& kernel) {
-    for (const AttentionForm form : forms_of(kernel)) {
-      AttentionCase<float> run(graph, options_of(kernel, form, 3, 8, 0.5), 1500);
-      run.run_all();
-      Matrix<float> weights(graph.num_edges(), 3);
-      PlacedAttention<float> placed(run);
-      PlacedMatrix<float> placed_weights(weights, placed.device);
-      ops::attention_weights(placed.plan, placed.inputs(), placed.log_sum.view(),
-                             placed_weights.view());
-      placed_weights.fetch();
-      Matrix<double> expected(graph.num_edges(), 3);
-      const AttentionCase<double> reference = reference_of(run);
-      ops::reference::attention_weights(graph, run.options, reference.inputs(), expected);
-      for (std::int64_t k = 0; k < weights.size(); ++k) {
-        EXPECT_NEAR(static_cast<double>(weights.data()[k]), expected.data()[k], 1e-5);
+    for (const AttentionForm form : forms_of_any(kernel)) {
+      for (const std::int64_t width : {8, 64}) {
+        for (const double dropout : {0.0, 0.5}) {
+          const AttentionOptions options = options_of(kernel, form, 3, width, dropout);
+          check_weights<float>(options);
+          check_weights<Bfloat16>(options);
+          check_weights<Float16>(options);
+        }
       }
     }
   });

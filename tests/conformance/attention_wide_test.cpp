@@ -7,6 +7,7 @@
 
 #include "support/attention_case.hpp"
 #include "support/attention_kernels.hpp"
+#include "support/attention_weights.hpp"
 #include "support/kernel_names.hpp"
 #include "support/odd_graphs.hpp"
 
@@ -65,6 +66,7 @@ class AttentionOfVeryWideHeads : public ::testing::Test {
         AttentionCase<T> run(graph, options, 700);
         run.run_all();
         expect_matches_reference(run);
+        check_weights<T>(options);
       }
     }
   }

@@ -9,6 +9,7 @@
 
 #include "ops/attention/edge_terms.hpp"
 #include "ops/attention/kernel.hpp"
+#include "ops/dense/dense_ops.hpp"
 #include "ops/edge_softmax/trial.hpp"
 #include "ops/plan/plan_record.hpp"
 #include "ops/plan/registry.hpp"
@@ -167,7 +168,14 @@ class StagedAttention final : public PreparedAttention {
 
   void weights(const AttentionInputs& inputs, ConstOperand, Operand weights, Stream stream,
                const WorkspaceView& workspace) const override {
-    compute_weights(inputs, weights, {}, stream, workspace);
+    const Operand own = numbers(weights_, workspace);
+    if (weights.type == own.type) {
+      compute_weights(inputs, weights, {}, stream, workspace);
+      return;
+    }
+    // The caller's weights have 16 bits where only the operands were widened.
+    compute_weights(inputs, own, {}, stream, workspace);
+    dense_ops(problem_.options.device).run(CopyCall{own, weights}, stream);
   }
 
   WorkspaceNeed workspace() const override { return workspace_; }
