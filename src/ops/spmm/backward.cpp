@@ -20,7 +20,11 @@ SddmmProblem edge_gradient_problem(const SpmmProblem& problem) {
   dots.precision = problem.precision;
   dots.features = problem.features;
   dots.heads = problem.heads;
-  dots.factor = problem.reduction == Reduction::mean ? EdgeFactor::mean_scales : EdgeFactor::scales;
+  if (problem.reduction == Reduction::mean) {
+    dots.factor = EdgeFactor::mean_scales;
+  } else if (problem.graph.has_row_scale() || problem.graph.has_col_scale()) {
+    dots.factor = EdgeFactor::scales;
+  }
   dots.set_place(problem.place());
   return dots;
 }
