@@ -10,21 +10,12 @@
 #include "tessera/core/parallel.hpp"
 
 #include "graph/requirements.hpp"
+#include "links/scores.hpp"
 
 namespace tessera::links {
 namespace {
 
 constexpr const char* where = "ranking";
-
-[[noreturn]] void odd_score() {
-  throw Error(ErrorCode::bad_data, "a score is not a number", where,
-              "train with a lower learning rate");
-}
-
-template <class Score>
-void require_numbers(std::span<const Score> scores) {
-  if (std::any_of(scores.begin(), scores.end(), [](Score s) { return std::isnan(s); })) odd_score();
-}
 
 void require_positive(std::int64_t k) {
   if (k >= 1) return;
@@ -43,11 +34,11 @@ template <class Score>
 class Competition {
  public:
   explicit Competition(Score truth) : truth_(truth) {
-    if (std::isnan(truth)) odd_score();
+    if (std::isnan(truth)) refuse_score(where);
   }
 
   void meet(Score other) {
-    if (std::isnan(other)) odd_score();
+    if (std::isnan(other)) refuse_score(where);
     better_ += other > truth_ ? 1 : 0;
     tied_ += other == truth_ ? 1 : 0;
   }
@@ -68,8 +59,8 @@ double gain(std::int64_t place) { return 1 / std::log2(static_cast<double>(place
 template <class Score>
 double hits_at(std::span<const Score> positives, std::span<const Score> negatives, std::int64_t k) {
   require_positive(k);
-  require_numbers(positives);
-  require_numbers(negatives);
+  require_numbers(positives, where);
+  require_numbers(negatives, where);
   if (positives.empty()) return 0;
   if (std::ssize(negatives) < k) return 1;
   std::vector<Score> sorted(negatives.begin(), negatives.end());

@@ -71,11 +71,9 @@ void offer_row(const float* scores, std::int64_t begin, std::int64_t end,
       throw Error(ErrorCode::bad_data, "a score is not a number", where,
                   "check the embeddings: one of them is not finite");
     }
-    if (next != left_out.end() && *next == j) {
-      ++next;
-    } else {
-      best.offer({score, static_cast<VertexId>(j)});
-    }
+    while (next != left_out.end() && *next < j) ++next;
+    const bool is_left_out = next != left_out.end() && *next == j;
+    if (!is_left_out) best.offer({score, static_cast<VertexId>(j)});
   }
 }
 

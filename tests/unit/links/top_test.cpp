@@ -74,6 +74,16 @@ TEST(TopCandidates, AreTheBestOfAllWithTheLowerIdFirst) {
   }
 }
 
+TEST(TopCandidates, WhatIsLeftOutMayBeListedTwice) {
+  const Matrix<float> query = integers<float>(1, 3, 1), candidates = integers<float>(6, 3, 2);
+  const std::vector<VertexId> rows{0, 0, 0, 0}, known{2, 2, 3, 5};
+  const Graph leave_out = from_coo(1, 6, rows, known, {}, {.duplicates = Duplicates::keep});
+  const TopLists lists = top_candidates(query, candidates, {.count = 6, .leave_out = &leave_out});
+  std::vector<VertexId> listed(lists.candidates.row(0), lists.candidates.row(0) + 6);
+  std::sort(listed.begin(), listed.end());
+  EXPECT_EQ(listed, (std::vector<VertexId>{-1, -1, -1, 0, 1, 4}));
+}
+
 TEST(TopCandidates, AreTheSameForAnyNumberOfThreads) {
   const Matrix<float> queries = drawn(200, 16, 1), candidates = drawn(5000, 16, 2);
   const auto listed = [&](int threads) {
