@@ -234,16 +234,20 @@ std::vector<LinkPart> link_parts_by_time(const Graph& graph, std::span<const dou
   });
 }
 
-LinkSplit split_links(const Graph& graph, std::span<const LinkPart> parts) {
+bool check_link_parts(const Graph& graph, std::span<const LinkPart> parts) {
   require_simple(graph);
-  detail::require_no_scales(graph, where);
   require_sizes(graph, parts.size(), "parts");
   require_no_leak(graph, parts);
+  return graph.is_square() && detail::symmetry_of(graph).of_pattern();
+}
+
+LinkSplit split_links(const Graph& graph, std::span<const LinkPart> parts) {
+  const bool once = check_link_parts(graph, parts);
+  detail::require_no_scales(graph, where);
   const auto up_to = [&](LinkPart last) {
     return filtered(graph,
                     [&](EdgeOffset k) { return parts[static_cast<std::size_t>(k)] <= last; });
   };
-  const bool once = graph.is_square() && detail::symmetry_of(graph).of_pattern();
   const bool supervised =
       std::find(parts.begin(), parts.end(), LinkPart::supervision) != parts.end();
   return {up_to(LinkPart::train),

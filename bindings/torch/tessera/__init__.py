@@ -12,7 +12,7 @@ Example:
 
 from __future__ import annotations
 
-from . import _layer_operators, _operators, bits
+from . import _layer_operators, _operators, bits, links
 from ._cache import cache_info, clear_cache, set_cache_limits
 from ._library import counters, has_cuda, kernels, trace
 from .functional import attention, attention_weights, edge_softmax, sddmm, spmm
@@ -33,6 +33,7 @@ __all__ = [
     "explain",
     "has_cuda",
     "kernels",
+    "links",
     "load",
     "restore",
     "save",

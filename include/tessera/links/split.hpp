@@ -61,9 +61,13 @@ struct LinkSplit {
   Pairs test;
 };
 
-/// Splits a graph by the part of each edge, in CSR order. Values of edges stay with them; scales
-/// are refused, since they belong to the degrees of the whole graph: normalise afterwards. An edge
-/// in another part than its reverse is a `bad_data` error that names them.
+/// Fails where a split by such parts, one for each edge in CSR order, would give edges away: an
+/// edge in another part than its reverse is a `bad_data` error that names them. Returns whether an
+/// edge and its reverse are one pair to ask for, since the graph is symmetric.
+bool check_link_parts(const Graph& graph, std::span<const LinkPart> parts);
+
+/// Splits a graph by parts that `check_link_parts` admits. Values of edges stay with them; scales
+/// are refused, since they belong to the degrees of the whole graph: normalise afterwards.
 LinkSplit split_links(const Graph& graph, std::span<const LinkPart> parts);
 
 }  // namespace tessera::links
