@@ -119,6 +119,7 @@
 #include "tessera/reorder/nm.hpp"
 #include "tessera/reorder/orders.hpp"
 #include "tessera/reorder/permutation.hpp"
+#include "tessera/sample/neighbours.hpp"
 #include "tessera/tiles/quad_tiles.hpp"
 #include "tessera/tiles/statistics.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
