@@ -95,6 +95,8 @@ def test_decoders_refuse_what_does_not_fit(device):
         links.distmult(h, pairs % 5, h[:2])
     with pytest.raises(ValueError, match=r"use \(2,\), a relation for each pair"):
         links.distmult(h, pairs % 5, h[:2], of[:1])
+    with pytest.raises(TypeError, match="of has type torch.float32"):
+        links.distmult(h, pairs % 5, h[:2], of.float())
     with pytest.raises(ValueError, match=r"relations has shape \(2, 2\)"):
         links.distmult(h, pairs % 5, h[:2, :2], of)
     with pytest.raises(ValueError, match="u has 2 features, v has 3"):

@@ -68,6 +68,9 @@ def distmult(sources: Tensor, pairs: Tensor, relations: Tensor, of: Tensor | Non
         if relations.size(0) != 1:
             raise ValueError(f"there are {relations.size(0)} relations: say by of= which each pair has")
         return dot(sources * relations, pairs, targets)
+    _check_tensor("of", of)
+    if of.dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"of has type {of.dtype}: use torch.int64 or torch.int32")
     if of.dim() != 1 or of.size(0) != graph.num_edges:
         raise ValueError(f"of has shape {tuple(of.shape)}: use ({graph.num_edges},), a relation for each pair")
     # Pairs with their relations are checked as edges are: from relations to targets.
@@ -141,8 +144,8 @@ _WIDEST = 4096  # candidates of a block
 def top(queries: Tensor, candidates: Tensor, count: int = 10, leave_out: Tensor | None = None, *,
         block_bytes: int = 64 << 20) -> TopLists:
     """The candidates with the highest dot products for every query: exact, the lower id first among ties, where the
-    tensors lie. Products are made in blocks that take no more than ``block_bytes``. Embeddings of 16 bits are widened
-    to fp32.
+    tensors lie. Products are compared in blocks of ``block_bytes``, of which a few are there at a time. Embeddings of 16
+    bits are widened to fp32.
 
     Args:
         leave_out: pairs (query, candidate), ``2 x pairs``, that are not to be listed: those that are known already.

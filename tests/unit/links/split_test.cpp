@@ -146,6 +146,16 @@ TEST(LinkSplit, AnEdgeAndItsReverseAreAsOldAsTheOlder) {
   EXPECT_EQ(parts, (std::vector<LinkPart>{train, train, test, test}));
 }
 
+TEST(LinkSplit, ChecksOfPartsSayWhetherPairsStandForBothDirections) {
+  for (const bool symmetric : {true, false}) {
+    const Graph graph =
+        generate::build(generate::ErdosRenyi{.vertices = 30, .edges = 200, .symmetric = symmetric});
+    EXPECT_EQ(check_link_parts(graph, draw_link_parts(graph, {}, 1)), symmetric);
+  }
+  const Graph wide = random_graph(5, 9, 20, 1);
+  EXPECT_FALSE(check_link_parts(wide, draw_link_parts(wide, {}, 1)));
+}
+
 TEST(LinkSplit, SharesOfZeroAreEmpty) {
   const Graph graph = random_graph(20, 20, 100, 1);
   const LinkSplit split = split_links(graph, draw_link_parts(graph, {0, 0, 0}, 1));
