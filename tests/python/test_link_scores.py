@@ -288,7 +288,7 @@ def test_top_lists(device, block_bytes):
 
 def test_top_lists_of_odd_scores(device):
     queries = torch.tensor([[1.0]], device=device)
-    candidates = torch.tensor([[-0.0], [0.0], [-math.inf], [math.inf], [-3e38], [1e-45], [-1e-45]], device=device)
+    candidates = torch.tensor([[-0.0], [0.0], [-math.inf], [math.inf], [-3e38], [2e-38], [-2e-38]], device=device)
     found = links.top(queries, candidates, 7)
     assert found.candidates.tolist() == [[3, 5, 0, 1, 6, 4, 2]]
     assert torch.equal(found.scores[0], candidates[found.candidates[0], 0])

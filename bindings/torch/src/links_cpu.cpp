@@ -89,7 +89,8 @@ Tensor link_parts(Tensor index, std::optional<Tensor> offsets, std::optional<Ten
   return structure->to_caller(result);
 }
 
-/// Throws where a split by such parts would leak; 1 where an edge and its reverse are one pair.
+/// Throws where a split by such parts would leak; says whether an edge and its reverse are one
+/// pair.
 bool check_link_parts(Tensor index, std::optional<Tensor> offsets, Tensor parts,
                       std::int64_t targets, std::int64_t sources, std::int64_t layout,
                       std::int64_t loops) {
