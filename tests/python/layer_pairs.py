@@ -7,6 +7,11 @@ import torch_geometric.nn as pyg
 import tessera.nn as ours
 
 
+def wide_mlp():
+    torch.manual_seed(3)
+    return torch.nn.Sequential(torch.nn.Linear(24, 8), torch.nn.ReLU(), torch.nn.Linear(8, 5))
+
+
 def mlp():
     torch.manual_seed(3)
     return torch.nn.Sequential(torch.nn.Linear(12, 8), torch.nn.ReLU(), torch.nn.Linear(8, 5))
@@ -39,6 +44,20 @@ LAYERS = {
     "Transformer gated": ("TransformerConv", (12, 5), {"heads": 2, "beta": True, "concat": False}),
     "APPNP": ("APPNP", (4, 0.1), {}),
     "Cluster": ("ClusterGCNConv", (12, 5), {"diag_lambda": 0.5}),
+    "Graph": ("GraphConv", (12, 5), {}),
+    "Graph wide": ("GraphConv", (12, 20), {"aggr": "mean", "bias": False}),
+    "Graph max": ("GraphConv", (12, 5), {"aggr": "max"}),
+    "LG": ("LGConv", (), {}),
+    "LG without norm": ("LGConv", (), {"normalize": False}),
+    "TAG": ("TAGConv", (12, 5), {}),
+    "TAG wide": ("TAGConv", (12, 20), {"K": 2, "bias": False}),
+    "ARMA": ("ARMAConv", (12, 5), {"num_stacks": 3, "num_layers": 2}),
+    "Gated": ("GatedGraphConv", (16, 2), {}),
+    "Edge": ("EdgeConv", (wide_mlp,), {}),
+    "Edge mean": ("EdgeConv", (wide_mlp,), {"aggr": "mean"}),
+    "FiLM": ("FiLMConv", (12, 5), {}),
+    "FiLM min": ("FiLMConv", (12, 5), {"aggr": "min", "act": None}),
+    "Gated mean": ("GatedGraphConv", (12, 3), {"aggr": "mean", "bias": False}),
 }
 
 

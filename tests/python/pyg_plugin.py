@@ -19,7 +19,7 @@ import torch_geometric.nn
 
 import tessera
 import tessera.nn
-from tessera.nn._base import pyg_class, tally
+from tessera.nn._base import tally
 
 _report = {}
 
@@ -36,7 +36,7 @@ def _replace(theirs, ours):
 
 
 for _name in tessera.nn.__all__:
-    _replace(pyg_class(getattr(tessera.nn, _name)), getattr(tessera.nn, _name))
+    _replace(getattr(torch_geometric.nn, _name), getattr(tessera.nn, _name))
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -31,9 +31,18 @@ OPTIONS = {
     "APPNP": {"K": [1, 3], "alpha": [0.1, 0.5], "cached": [False, False, True], "add_self_loops": EITHER,
               "normalize": EITHER},
     "ClusterGCNConv": {"diag_lambda": [0.0, 0.5], "add_self_loops": [True, True, False], "bias": EITHER},
+    "GraphConv": {"aggr": ["add", "mean", "max", "min", "std"], "bias": EITHER},
+    "LGConv": {"normalize": EITHER, "aggr": ["add", "add", "mean"]},
+    "TAGConv": {"K": [0, 1, 3], "normalize": EITHER, "bias": EITHER},
+    "GCN2Conv": {"shared_weights": EITHER, "cached": [False, False, True], "add_self_loops": EITHER,
+                 "normalize": [True, True, False]},
+    "ARMAConv": {"num_stacks": [1, 3], "num_layers": [1, 2, 3], "shared_weights": EITHER, "bias": EITHER},
+    "GatedGraphConv": {"aggr": ["add", "mean", "max", "median"], "bias": EITHER},
+    "EdgeConv": {"aggr": ["max", "add", "mean", "median"]},
+    "FiLMConv": {"aggr": ["mean", "add", "max"], "act": [None, torch.nn.Tanh()]},
 }
-WEIGHTED = ("GCNConv", "SGConv", "APPNP", "ChebConv")
-PAIRED = ("SAGEConv", "GINConv", "GATConv", "GATv2Conv", "TransformerConv")
+WEIGHTED = ("GCNConv", "SGConv", "APPNP", "ChebConv", "GraphConv", "LGConv", "TAGConv", "GCN2Conv", "ARMAConv", "GatedGraphConv")
+PAIRED = ("SAGEConv", "GINConv", "GATConv", "GATv2Conv", "TransformerConv", "GraphConv", "EdgeConv", "FiLMConv")
 NETWORKS = [lambda inputs, outputs: torch.nn.Linear(inputs, outputs),
             lambda inputs, outputs: torch.nn.Sequential(torch.nn.Linear(inputs, 4), torch.nn.ReLU(),
                                                         torch.nn.Linear(4, outputs)),
@@ -55,13 +64,17 @@ class Case:
         sources = draw.choice([1, 2, 5, 12, 30])
         targets = draw.choice([1, 3, 9]) if self.paired else sources
         inputs, outputs = draw.choice([1, 4, 7]), draw.choice([1, 3, 8])
-        of_targets = inputs if kind == "GINConv" else inputs + draw.choice([0, 2])
+        of_targets = inputs if kind in ("GINConv", "EdgeConv") else inputs + draw.choice([0, 2])
         self.text = f"{kind} {options}, seed {seed}"
-        first = {"AGNNConv": (), "APPNP": (), "GINConv": (draw.choice(NETWORKS)(inputs, outputs),)}.get(
+        network = draw.choice(NETWORKS)
+        first = {"AGNNConv": (), "APPNP": (), "LGConv": (), "GINConv": (network(inputs, outputs),),
+                 "EdgeConv": (network(2 * inputs, outputs),),
+                 "GatedGraphConv": (inputs + outputs % 3, 2), "GCN2Conv": (inputs, 0.3, *((0.5, 2) if seed % 2 else ()))}.get(
             kind, ((inputs, of_targets) if self.paired else inputs, outputs))
         self.layer = getattr(pyg, kind)(*first, **options).to(**self.place)
         self.x = torch.randn(sources, inputs).to(**self.place)
         self.targets = torch.randn(targets, of_targets).to(**self.place) if self.paired else None
+        self.more = (torch.randn(sources, inputs).to(**self.place),) if kind == "GCN2Conv" else ()
         edges = draw.choice([0, 1, 5, 40, 200])
         ends = torch.randint(0, sources, (edges,)), torch.randint(0, targets, (edges,))
         self.edges = torch.stack(ends if self.forward or not self.paired else ends[::-1]).to(device)
@@ -89,7 +102,7 @@ class Case:
         targets = None if self.targets is None else self.targets.clone().requires_grad_()
         pair = (x, targets) if self.forward else (targets, x)
         named = {name: tensor.clone().requires_grad_() for name, tensor in self.named.items()}
-        out = layer(pair if self.paired else x, self.edges, **named)
+        out = layer(pair if self.paired else x, *self.more, self.edges, **named)
         given = [tensor for tensor in (x, targets, *named.values(), *layer.parameters())
                  if tensor is not None and tensor.requires_grad]
         found = torch.autograd.grad(out.square().sum(), given, allow_unused=True) if out.requires_grad else ()

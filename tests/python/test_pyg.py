@@ -15,7 +15,13 @@ TESTS = os.environ.get("TESSERA_PYG_TESTS", str(HERE.parents[2] / "shared" / "py
 # The plain tests of layers that have kernels must run on them, with an edge_index and a sparse tensor.
 BASIC = ["test_gcn_conv", "test_sage_conv[", "test_gin_conv", "test_gat_conv[", "test_gatv2_conv[",
          "test_agnn_conv[", "test_sg_conv", "test_cheb_conv"]
-WITHOUT_SPARSE = ["test_cheb_conv"]  # PyG's ChebConv takes no sparse tensor
+WITHOUT_SPARSE = ["test_cheb_conv", "test_arma_conv", "test_lazy_arma_conv"]  # as PyG's layers
+
+# More of PyG's tests, in a folder beside the first.
+MORE = Path(TESTS + "_more")
+FILES = ["conv/test_lg_conv.py", "conv/test_gcn2_conv.py", "conv/test_arma_conv.py", "conv/test_gated_graph_conv.py",
+         "conv/test_film_conv.py", "models/test_label_prop.py", "models/test_lightgcn.py"]
+BASIC_MORE = ["test_lg_conv", "test_gcn2_conv", "test_arma_conv", "test_lazy_arma_conv", "test_gated_graph_conv"]
 
 
 # With FULL_TEST=1, scripting GAT and GATv2 fails with PyG itself.
@@ -33,7 +39,7 @@ def run_with_plugin(tests, folder, full=""):
     environment = dict(os.environ, PYTHONPATH=path, TESSERA_PYG_REPORT=str(report), FULL_TEST=full)
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "pyg_plugin", "-p", "no:cacheprovider",
-         "--tb=line", tests],
+         "--tb=line", *tests],
         env=environment, cwd=folder, capture_output=True, text=True)
     assert report.exists(), result.stdout + result.stderr
     return json.loads(report.read_text()), result
@@ -67,7 +73,7 @@ def test_pygs_own_models_run_on_kernels(tmp_path):
     """Also compiled as a whole, which a counter in the layers would break into parts."""
     tests = tmp_path / "test_models.py"
     tests.write_text(MODELS)
-    rows, result = run_with_plugin(tests, tmp_path)
+    rows, result = run_with_plugin([tests], tmp_path)
     assert len(rows) == 12, result.stdout
     for name, row in rows.items():
         assert row["passed"], f"{name}: {result.stdout}"
@@ -80,7 +86,7 @@ def test_pygs_own_models_run_on_kernels(tmp_path):
 def test_pygs_own_tests(full, tmp_path):
     if not Path(TESTS).is_dir():
         pytest.skip(f"PyG's tests are not in {TESTS}")
-    rows, result = run_with_plugin(TESTS, tmp_path, full)
+    rows, result = run_with_plugin([TESTS], tmp_path, full)
     failed = [name.split("::")[-1] for name, row in rows.items() if not row["passed"]]
     assert len(rows) >= 40, result.stdout
     excused = FAIL_WHEN_SCRIPTED if full else []
@@ -90,3 +96,16 @@ def test_pygs_own_tests(full, tmp_path):
         if is_one_of(test, BASIC):
             assert row["layers"] > 0 and row["kernels"] > 0, name
             assert row["sparse"] > 0 or test in WITHOUT_SPARSE, name
+
+
+@pytest.mark.parametrize("full", ["", "1"])
+def test_more_of_pygs_own_tests(full, tmp_path):
+    if not MORE.is_dir():
+        pytest.skip(f"PyG's tests are not in {MORE}")
+    rows, result = run_with_plugin([MORE / "nn" / file for file in FILES], tmp_path, full)
+    assert len(rows) >= 40, result.stdout
+    for name, row in rows.items():
+        test = name.split("::")[-1]
+        assert row["passed"], result.stdout
+        assert row["layers"] > 0 and row["kernels"] > 0, name
+        assert row["sparse"] > 0 or test not in BASIC_MORE or test in WITHOUT_SPARSE, name

@@ -17,6 +17,7 @@ from ._cache import cache_info, clear_cache, set_cache_limits
 from ._library import counters, has_cuda, kernels, trace
 from .functional import attention, attention_weights, edge_softmax, sddmm, spmm
 from .graph import Graph
+from .segments import gather, scatter, segment_reduce, softmax
 
 __version__ = "0.1.0"
 __all__ = [
@@ -31,14 +32,18 @@ __all__ = [
     "counters",
     "edge_softmax",
     "explain",
+    "gather",
     "has_cuda",
     "kernels",
     "links",
     "load",
     "restore",
     "save",
+    "scatter",
     "sddmm",
+    "segment_reduce",
     "set_cache_limits",
+    "softmax",
     "spmm",
     "trace",
 ]

@@ -9,19 +9,34 @@ Example:
 """
 
 from .attention import AGNNConv, GATConv, GATv2Conv, TransformerConv
-from .convolutions import APPNP, ChebConv, SGConv
+from .convolutions import APPNP, ChebConv, GraphConv, SGConv
+from .edge_networks import EdgeConv, FiLMConv
 from .few_bits import ClusterGCNConv, GCNConv, GINConv, SAGEConv
+from .pooling import global_add_pool, global_max_pool, global_mean_pool
+from .products import ARMAConv, GatedGraphConv, GCN2Conv, LabelPropagation, LGConv, TAGConv
 
 __all__ = [
     "AGNNConv",
     "APPNP",
+    "ARMAConv",
     "ChebConv",
     "ClusterGCNConv",
+    "EdgeConv",
+    "FiLMConv",
     "GATConv",
     "GATv2Conv",
+    "GCN2Conv",
     "GCNConv",
     "GINConv",
+    "GatedGraphConv",
+    "GraphConv",
+    "LGConv",
+    "LabelPropagation",
     "SAGEConv",
     "SGConv",
+    "TAGConv",
     "TransformerConv",
+    "global_add_pool",
+    "global_max_pool",
+    "global_mean_pool",
 ]

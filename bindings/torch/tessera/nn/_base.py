@@ -90,7 +90,7 @@ class Accelerated:
             return
         if "forward" in cls.__dict__:
             cls.forward = diagnosed(cls.forward)  # type: ignore[attr-defined]
-        base = pyg_class(cls)
+        base = cls.__dict__.get("_tessera_original") or pyg_class(cls)
         cls._other_messages = any(getattr(cls, name, None) is not getattr(base, name, None) for name in _METHODS)
         for name in _WRITTEN:
             # What PyG wrote for a base it keeps there: a subclass must not inherit it. In the place of what somebody else
@@ -302,11 +302,20 @@ class Accelerated:
     def _obstacle_of_weights(x: Any, adjacency: Any, edge_weight: Any) -> str | None:
         """Kernels take weights of edges in the type of the features; PyG's code computes in the wider of both."""
         weight = adjacency.weight if edge_weight is None and isinstance(adjacency, Graph) else edge_weight
+        x = x[0] if isinstance(x, (tuple, list)) else x
         if not isinstance(weight, Tensor) or not isinstance(x, Tensor) or autocast_dtype(x) is not None:
             return None
         if torch.promote_types(x.dtype, weight.dtype) == x.dtype:
             return None
         return f"features of type {x.dtype} with weights of edges of type {weight.dtype}"
+
+    def _obstacle_of_extremes(self, adjacency: Any, edge_weight: Tensor | None) -> str | None:
+        """Kernels have no maxima and minima of weighted edges that may be repeated."""
+        if self._reduction() not in ("max", "min"):
+            return None
+        is_list = isinstance(adjacency, Tensor) and adjacency.layout == _STRIDED
+        weighted = edge_weight is not None if is_list else Graph.of(adjacency).weight is not None
+        return f"the {self._reduction()} of weighted edges" if weighted else None
 
     def _obstacle_of_cache(self, edge_index: Any) -> str | None:
         """Why a layer with ``cached=True`` cannot run on the kernels."""

@@ -8,12 +8,14 @@ from typing import Any
 
 import torch
 
-from . import attention, convolutions, few_bits
+from . import attention, convolutions, edge_networks, few_bits, products
 from ._base import Accelerated, is_pygs, pyg_class
 
 _OURS = (few_bits.GCNConv, few_bits.SAGEConv, few_bits.GINConv, few_bits.ClusterGCNConv, convolutions.APPNP,
          convolutions.ChebConv, convolutions.SGConv, attention.AGNNConv, attention.GATConv, attention.GATv2Conv,
-         attention.TransformerConv)
+         attention.TransformerConv, convolutions.GraphConv, products.LGConv, products.TAGConv, products.GCN2Conv,
+         products.ARMAConv, products.GatedGraphConv, products.LabelPropagation, edge_networks.EdgeConv,
+         edge_networks.FiLMConv)
 _LAYERS: dict[type, type] = {pyg_class(layer): layer for layer in _OURS}
 _PYGS: dict[type, type] = {ours: theirs for theirs, ours in _LAYERS.items()}
 
@@ -61,8 +63,8 @@ def _changes(cls: type, base: type) -> list[str]:
 
 
 @functools.cache
-def _made(cls: type, base: type) -> type:
-    return type(cls)(cls.__name__, (_OfUsers, _LAYERS[base], cls), {
+def _made(cls: type, ours: type) -> type:
+    return type(cls)(cls.__name__, (_OfUsers, ours, cls), {
         "__module__": f"{__package__}.{cls.__module__}", "__qualname__": cls.__qualname__, "__doc__": cls.__doc__,
         "_tessera_original": cls})
 
@@ -70,9 +72,11 @@ def _made(cls: type, base: type) -> type:
 def layer_for(cls: type) -> type | None:
     """The class that runs on kernels in the place of a class of PyG's layers; None where there is none, or it is one."""
     base = _base_of(cls)
-    if base is None or issubclass(cls, Accelerated) or _changes(cls, base):
+    if issubclass(cls, Accelerated):
         return None
-    return _LAYERS[base] if cls is base else _made(cls, base)
+    if base is None or _changes(cls, base):
+        return None
+    return _LAYERS[base] if cls is base else _made(cls, _LAYERS[base])
 
 
 def original_of(cls: type) -> type:

@@ -17,7 +17,7 @@ from ._base import Accelerated, for_pyg, sizes
 from ._fused import gin, linear_of, linear_sum
 
 
-def _is_list_of_edges(adjacency: Any) -> bool:
+def is_list_of_edges(adjacency: Any) -> bool:
     """True for an edge_index; sparse matrices treat existing self loops in another way."""
     if isinstance(adjacency, Graph):
         return adjacency.offsets is None
@@ -32,8 +32,10 @@ def _without_values(adjacency: Any, graph: Graph) -> Graph:
     return graph if isinstance(adjacency, (Tensor, Graph)) else graph.without_weight()
 
 
-def _weight(graph: Graph, edge_weight: Tensor | None) -> Tensor | None:
-    return edge_weight if edge_weight is not None else graph.weight
+def edge_weights(adjacency: Any, graph: Graph, edge_weight: Tensor | None) -> Tensor | None:
+    """Those that were given, or the graph's; of sparse matrices PyG takes their values alone."""
+    given = edge_weight is not None and (isinstance(adjacency, Graph) or is_list_of_edges(adjacency))
+    return edge_weight if given else graph.weight
 
 
 class GCNConv(Accelerated, pyg.GCNConv):
@@ -61,8 +63,8 @@ class GCNConv(Accelerated, pyg.GCNConv):
             edge_index, edge_weight, x.size(0), self.improved, self.add_self_loops, self.flow,
             x.dtype)
         graph = self._graph(edge_index, x.size(0), x.size(0))
-        weight = _weight(graph, edge_weight)
-        sums_loops = not _is_list_of_edges(edge_index)
+        weight = edge_weights(edge_index, graph, edge_weight)
+        sums_loops = not is_list_of_edges(edge_index)
         # PyG gives loops the weight 1 where an edge_index comes without weights.
         doubled = self.improved and (sums_loops or weight is not None)
         options = dict(add_self_loops=bool(self.add_self_loops), sums_loops=sums_loops,
@@ -106,7 +108,60 @@ class GCNConv(Accelerated, pyg.GCNConv):
                 or (weight is not None or self.normalize) and factor.dtype == torch.float32)
 
 
-class SAGEConv(Accelerated, pyg.SAGEConv):
+class SumsBesideOwn(Accelerated):
+    """A layer that multiplies sums over neighbours by a matrix, and adds what a vertex has itself, times another."""
+
+    _reductions = ("sum", "mean", "max", "min")
+
+    def _obstacle_of_sums(self, x: Any, edge_index: Any) -> str | None:
+        obstacle = self._obstacle(x, edge_index)
+        if obstacle is None and isinstance(x, (tuple, list)) and self.flow != "source_to_target":
+            obstacle = "a reversed flow with a pair of features"
+        return obstacle
+
+    def _sums_beside_own(self, graph: Graph, sources: Tensor, targets: Tensor | None, lin: torch.nn.Module,
+                         root: torch.nn.Module | None, weight: Tensor | None) -> tuple[Tensor, bool]:
+        """The result, and whether one operator made it."""
+        reduce = self._reduction()
+        root = None if targets is None else root
+        out = self._in_one(graph, sources, targets, reduce, lin, root, weight) if reduce in _SUMS else None
+        if out is not None:
+            return out, True
+        return self._step_by_step(graph, sources, targets, reduce, lin, root, weight), False
+
+    def _in_one(self, graph: Graph, sources: Tensor, targets: Tensor | None, reduce: str, lin: torch.nn.Module,
+                root: torch.nn.Module | None, weight: Tensor | None) -> Tensor | None:
+        """By one operator, where that can be."""
+        linear = self._linear(lin, weight)
+        of_root = (None, None) if root is None else self._linear(root, biased=False)
+        if linear is None or of_root is None:
+            return None
+        own = None if root is None or targets is sources else targets
+        return linear_sum(graph, sources, *linear, root=own, root_weight=of_root[0], edge_weight=weight,
+                          reduce=REDUCTIONS[reduce], tune=self._tessera_tune)
+
+    def _step_by_step(self, graph: Graph, sources: Tensor, targets: Tensor | None, reduce: str, lin: torch.nn.Module,
+                      root: torch.nn.Module | None, weight: Tensor | None) -> Tensor:
+        def aggregate(x: Tensor, bias: Tensor | None = None) -> Tensor:
+            return spmm(graph, self._narrowed(x), weight, reduce, bias=bias, tune=self._tessera_tune)
+
+        # A matrix product and a sum over neighbours commute: the narrower side goes first.
+        linear = linear_of(lin) if reduce in _SUMS else None
+        dtype = sources.dtype
+        if linear is not None and 0 < linear[0].size(0) < linear[0].size(1):
+            matrix, bias = linear
+            moved = F.linear(sources, matrix)
+            if self._tessera_dtype is None:
+                out = aggregate(moved, bias)
+            else:
+                out = aggregate(moved).to(moved.dtype)
+                out = out if bias is None else out + bias
+        else:
+            out = lin(self._widened(aggregate(sources), dtype))
+        return out if root is None else out + root(targets)
+
+
+class SAGEConv(SumsBesideOwn, pyg.SAGEConv):
     """``torch_geometric.nn.SAGEConv`` on tessera's kernels: sum, mean, max and min.
 
     Example:
@@ -116,62 +171,50 @@ class SAGEConv(Accelerated, pyg.SAGEConv):
         torch.Size([3, 2])
     """
 
-    _reductions = ("sum", "mean", "max", "min")
-
     def forward(self, x: Any, edge_index: Any, size: Any = None) -> Tensor:
-        obstacle = self._obstacle(x, edge_index)
-        pair = (x, x) if isinstance(x, Tensor) else x
-        if obstacle is None and isinstance(x, (tuple, list)) and self.flow != "source_to_target":
-            obstacle = "a reversed flow with a pair of features"
-        if not self._notice(obstacle, x, edge_index):
+        if not self._notice(self._obstacle_of_sums(x, edge_index), x, edge_index):
             return super().forward(x, for_pyg(edge_index, takes_weights=False)[0], size)
+        sources, targets = (x, x) if isinstance(x, Tensor) else x
         if self.project and hasattr(self, "lin"):
-            pair = (self.lin(pair[0]).relu(), pair[1])
+            sources = self.lin(sources).relu()
         graph = _without_values(edge_index, self._graph(edge_index, *sizes(x, size)))
-        sources, targets = pair
-        reduce = self._reduction()
-        out = self._in_one(graph, sources, targets, reduce) if reduce in _SUMS and graph.weight is None else None
-        if out is None:
-            out = self._step_by_step(graph, sources, targets, reduce)
-        elif sources is x and graph.weight is None and not self.normalize:
-            self._keep_sum(x, edge_index, self.lin_l, 0, 1.0, 0, REDUCTIONS[reduce],
-                           root=self.lin_r if self.root_weight else None)
+        root = self.lin_r if self.root_weight else None
+        out, in_one = self._sums_beside_own(graph, sources, targets, self.lin_l, root, graph.weight)
+        if in_one and sources is x and graph.weight is None and not self.normalize:
+            self._keep_sum(x, edge_index, self.lin_l, 0, 1.0, 0, REDUCTIONS[self._reduction()], root=root)
         return F.normalize(out, p=2.0, dim=-1) if self.normalize else out
 
-    def _in_one(self, graph: Graph, sources: Tensor, targets: Tensor | None, reduce: str) -> Tensor | None:
-        """By one operator, where that can be."""
-        linear, root, root_linear = self._linear(self.lin_l), None, (None, None)
-        if self.root_weight and targets is not None:
-            root = None if targets is sources else targets
-            root_linear = self._linear(self.lin_r, biased=False)
-        if linear is None or root_linear is None:
-            return None
-        return linear_sum(graph, sources, *linear, root=root, root_weight=root_linear[0],
-                          reduce=REDUCTIONS[reduce], tune=self._tessera_tune)
 
-    def _step_by_step(self, graph: Graph, sources: Tensor, targets: Tensor | None, reduce: str) -> Tensor:
-        # A matrix product and a sum over neighbours commute: the narrower side goes first.
-        linear = linear_of(self.lin_l) if reduce in _SUMS else None
-        dtype = sources.dtype
-        if linear is not None and 0 < linear[0].size(0) < linear[0].size(1):
-            matrix, bias = linear
-            moved = F.linear(sources, matrix)
-            if self._tessera_dtype is None:
-                out = self._aggregate(graph, moved, reduce, bias)
-            else:
-                out = self._aggregate(graph, moved, reduce).to(moved.dtype)
-                out = out if bias is None else out + bias
-        else:
-            out = self.lin_l(self._widened(self._aggregate(graph, sources, reduce), dtype))
-        if self.root_weight and targets is not None:
-            out = out + self.lin_r(targets)
+class GraphConv(SumsBesideOwn, pyg.GraphConv):
+    """``torch_geometric.nn.GraphConv`` on tessera's kernels: sum, mean, max and min; maxima and minima of edges
+    without weights.
+
+    Example:
+        >>> import torch, tessera.nn
+        >>> conv = tessera.nn.GraphConv(4, 2)
+        >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 2])
+    """
+
+    def forward(self, x: Any, edge_index: Any, edge_weight: Tensor | None = None, size: Any = None) -> Tensor:
+        way = self._known_way(x, edge_index) if edge_weight is None and size is None else None
+        if way is not None:
+            return way.run(x, edge_index)
+        obstacle = (self._obstacle_of_sums(x, edge_index) or self._obstacle_of_weights(x, edge_index, edge_weight)
+                    or self._obstacle_of_extremes(edge_index, edge_weight))
+        if not self._notice(obstacle, x, edge_index):
+            return super().forward(x, *for_pyg(edge_index, edge_weight), size)
+        sources, targets = (x, x) if isinstance(x, Tensor) else x
+        graph = self._graph(edge_index, *sizes(x, size))
+        weight = edge_weights(edge_index, graph, edge_weight)
+        weight = None if weight is None else weight.view(-1)
+        out, in_one = self._sums_beside_own(graph, sources, targets, self.lin_rel, self.lin_root, weight)
+        if in_one and sources is x and weight is None:
+            self._keep_sum(x, edge_index, self.lin_rel, 0, 1.0, 0, REDUCTIONS[self._reduction()], root=self.lin_root)
         return out
 
-    def _aggregate(self, graph: Graph, x: Tensor, reduce: str, bias: Tensor | None = None) -> Tensor:
-        return spmm(graph, self._narrowed(x), reduce=reduce, bias=bias, tune=self._tessera_tune)
 
-
-def _first_of(network: torch.nn.Module) -> tuple[torch.nn.Module | None, list[torch.nn.Module]]:
+def first_of(network: torch.nn.Module) -> tuple[torch.nn.Module | None, list[torch.nn.Module]]:
     """The first layer of a plain sequence that nobody looks at, and the others."""
     if type(network) is not torch.nn.Sequential:
         return network, []
@@ -213,7 +256,7 @@ class GINConv(Accelerated, pyg.GINConv):
         graph = _without_values(edge_index, self._graph(edge_index, *sizes(x, size)))
         reduce = self._reduction()
         if sources is targets and reduce in _SUMS:
-            first, rest = _first_of(self.nn)
+            first, rest = first_of(self.nn)
             out = None if first is None else self._through(first, rest, graph, sources, edge_index, reduce)
             if out is not None:
                 return out
@@ -276,8 +319,8 @@ class SGConv(Accelerated, pyg.SGConv):
         x = self._narrowed(x)
         for _ in range(self.K):
             x = _gcn_norm.propagate(
-                graph, x, _weight(graph, edge_weight), add_self_loops=self.add_self_loops,
-                loop_weight=1.0, sums_loops=not _is_list_of_edges(edge_index),
+                graph, x, edge_weights(edge_index, graph, edge_weight), add_self_loops=self.add_self_loops,
+                loop_weight=1.0, sums_loops=not is_list_of_edges(edge_index),
                 tune=self._tessera_tune,
             )
         x = x.to(dtype)
@@ -310,14 +353,14 @@ class APPNP(Accelerated, pyg.APPNP):
         edge_index, edge_weight = self._first_graph(
             edge_index, edge_weight, x.size(0), False, self.add_self_loops, self.flow, x.dtype)
         graph = self._graph(edge_index, x.size(0), x.size(0))
-        weight = _weight(graph, edge_weight)
+        weight = edge_weights(edge_index, graph, edge_weight)
         start = x
         for _ in range(self.K):
             narrow = self._narrowed(x)
             if self.normalize:
                 moved = _gcn_norm.propagate(
                     graph, narrow, weight, add_self_loops=self.add_self_loops, loop_weight=1.0,
-                    sums_loops=not _is_list_of_edges(edge_index), tune=self._tessera_tune,
+                    sums_loops=not is_list_of_edges(edge_index), tune=self._tessera_tune,
                 )
             else:  # numbers grow from step to step, and 16 bits of autocast would not hold them
                 with torch.autocast(x.device.type, enabled=False):
@@ -355,7 +398,7 @@ class ChebConv(Accelerated, pyg.ChebConv):
         if not self._notice(obstacle, x, edge_index):
             return super().forward(x, *for_pyg(edge_index, edge_weight), batch, lambda_max)
         graph = self._graph(edge_index, x.size(0), x.size(0))
-        weight = _weight(graph, edge_weight)
+        weight = edge_weights(edge_index, graph, edge_weight)
         by_messages = self._tessera_dtype is None and _gcn_norm.few_messages(graph, x)
         if by_messages and weight is None:
             weight = x.new_ones(graph.num_edges)

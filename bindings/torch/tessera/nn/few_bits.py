@@ -51,7 +51,7 @@ class Quantised:
 
     def network(self, module: torch.nn.Module, x: Tensor) -> Tensor:
         """Linear layers with codes, alone or in a row; other modules as they are."""
-        first, others = convolutions._first_of(module)
+        first, others = convolutions.first_of(module)
         if first is not None and first is not module:
             for part in (first, *others):
                 x = self.network(part, x)
@@ -162,7 +162,7 @@ class GCNConv(FewBits, convolutions.GCNConv):
         return out if self.bias is None else out + self.bias
 
     def _loops(self, edge_index: Any) -> str:
-        sums_loops = not convolutions._is_list_of_edges(edge_index)
+        sums_loops = not convolutions.is_list_of_edges(edge_index)
         if self.improved and sums_loops and self.normalize:
             raise ValueError("improved=True gives loops the weight 2, which bits do not have: use "
                              "an edge_index, or bits=None")

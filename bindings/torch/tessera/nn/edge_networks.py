@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that make a message of the features of both ends of an edge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+import torch_geometric.nn as pyg
+from torch import Tensor
+
+from ..segments import gather, scatter
+from ._base import Accelerated, for_pyg, sizes
+from ._fused import linear_of
+from .convolutions import first_of
+
+
+class OverEdges(Accelerated):
+    """A layer whose messages are made of both ends of edges: kernels gather features, and reduce messages."""
+
+    _reductions = ("sum", "mean", "max", "min")
+
+    def _obstacle_of_ends(self, x: Any, edge_index: Any) -> str | None:
+        obstacle = self._obstacle(x, edge_index)
+        if obstacle is None and isinstance(x, (tuple, list)) and self.flow != "source_to_target":
+            obstacle = "a reversed flow with a pair of features"
+        return obstacle
+
+    def _ends(self, x: Any, edge_index: Any) -> tuple[Tensor, Tensor]:
+        """Of each edge its target and its source."""
+        return self._graph(edge_index, *sizes(x, None)).targets_and_sources()
+
+    def _reduced(self, messages: Tensor, to: Tensor, targets: int) -> Tensor:
+        return self._widened(scatter(self._narrowed(messages), to, 0, targets, self._reduction()), messages.dtype)
+
+
+class EdgeConv(OverEdges, pyg.EdgeConv):
+    """``torch_geometric.nn.EdgeConv`` on tessera's kernels: sum, mean, max and min. The first linear layer of its network
+    is multiplied by features of vertices, of which there are fewer than edges.
+
+    Example:
+        >>> import torch, tessera.nn
+        >>> conv = tessera.nn.EdgeConv(torch.nn.Linear(8, 2))
+        >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 2])
+    """
+
+    def forward(self, x: Any, edge_index: Any) -> Tensor:
+        if not self._notice(self._obstacle_of_ends(x, edge_index), x, edge_index):
+            return super().forward(x, for_pyg(edge_index, takes_weights=False)[0])
+        sources, targets = (x, x) if isinstance(x, Tensor) else x
+        to, of = self._ends(x, edge_index)
+        first, rest = first_of(self.nn)
+        linear = None if first is None else linear_of(first)
+        if linear is not None and linear[0].size(1) == 2 * targets.size(1):
+            # W [x_i, x_j - x_i] = (W_1 - W_2) x_i + W_2 x_j
+            of_target, of_source = linear[0].chunk(2, dim=1)
+            messages = (gather(F.linear(targets, of_target - of_source, linear[1]), to)
+                        + gather(F.linear(sources, of_source), of))
+            for module in rest:
+                messages = module(messages)
+        else:
+            own = gather(targets, to)
+            messages = self.nn(torch.cat([own, gather(sources, of) - own], dim=-1))
+        return self._reduced(messages, to, targets.size(0))
+
+
+class FiLMConv(OverEdges, pyg.FiLMConv):
+    """``torch_geometric.nn.FiLMConv`` on tessera's kernels: sum, mean, max and min; several relations on PyG's code.
+
+    Example:
+        >>> import torch, tessera.nn
+        >>> conv = tessera.nn.FiLMConv(4, 2)
+        >>> conv(torch.ones(3, 4), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 2])
+    """
+
+    def forward(self, x: Any, edge_index: Any, edge_type: Tensor | None = None) -> Tensor:
+        obstacle = self._obstacle_of_ends(x, edge_index)
+        if obstacle is None and self.num_relations > 1:
+            obstacle = "several relations"
+        if not self._notice(obstacle, x, edge_index):
+            return super().forward(x, for_pyg(edge_index, takes_weights=False)[0], edge_type)
+        sources, targets = (x, x) if isinstance(x, Tensor) else x
+        to, of = self._ends(x, edge_index)
+        shift, scale = gather(self.films[0](targets), to).split(self.out_channels, dim=-1)
+        messages = self._activated(scale * gather(self.lins[0](sources), of) + shift)
+        shift, scale = self.film_skip(targets).split(self.out_channels, dim=-1)
+        own = self._activated(scale * self.lin_skip(targets) + shift)
+        return own + self._reduced(messages, to, targets.size(0))
+
+    def _activated(self, x: Tensor) -> Tensor:
+        return x if self.act is None else self.act(x)
