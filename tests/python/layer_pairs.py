@@ -57,6 +57,8 @@ LAYERS = {
     "Edge mean": ("EdgeConv", (wide_mlp,), {"aggr": "mean"}),
     "FiLM": ("FiLMConv", (12, 5), {}),
     "FiLM min": ("FiLMConv", (12, 5), {"aggr": "min", "act": None}),
+    "PNA": ("PNAConv", (12, 6), {"aggregators": ["sum", "mean", "var", "std"], "scalers": ["identity", "amplification", "linear"],
+                                 "deg": torch.tensor([1, 5, 9, 3]), "towers": 2, "pre_layers": 2, "divide_input": True}),
     "Gated mean": ("GatedGraphConv", (12, 3), {"aggr": "mean", "bias": False}),
 }
 

@@ -19,7 +19,7 @@ import pages  # noqa: E402
 MODULES = ["tessera", "tessera._cache", "tessera._library", "tessera._link_draws", "tessera._link_metrics", "tessera._link_scores",
            "tessera.bits", "tessera.files", "tessera.functional", "tessera.graph", "tessera.models", "tessera.segments",
            "tessera.trained_model", "tessera.nn", "tessera.nn.attention", "tessera.nn.convolutions", "tessera.nn.edge_networks",
-           "tessera.nn.few_bits", "tessera.nn.pooling", "tessera.nn.products"]
+           "tessera.nn.few_bits", "tessera.nn.pna", "tessera.nn.pooling", "tessera.nn.products"]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -39,6 +39,9 @@ OPTIONS = {
     "ARMAConv": {"num_stacks": [1, 3], "num_layers": [1, 2, 3], "shared_weights": EITHER, "bias": EITHER},
     "GatedGraphConv": {"aggr": ["add", "mean", "max", "median"], "bias": EITHER},
     "EdgeConv": {"aggr": ["max", "add", "mean", "median"]},
+    "PNAConv": {"aggregators": [["mean", "max"], ["sum", "min", "var", "std"], ["median", "sum"]], "edge_dim": [None, None, 3],
+                "scalers": [["identity"], ["linear", "attenuation", "inverse_linear"]], "deg": [torch.tensor([2, 5, 1])],
+                "pre_layers": [1, 2], "post_layers": [1, 2], "train_norm": EITHER},
     "FiLMConv": {"aggr": ["mean", "add", "max"], "act": [None, torch.nn.Tanh()]},
 }
 WEIGHTED = ("GCNConv", "SGConv", "APPNP", "ChebConv", "GraphConv", "LGConv", "TAGConv", "GCN2Conv", "ARMAConv", "GatedGraphConv")

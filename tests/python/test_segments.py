@@ -10,7 +10,7 @@ from conftest import supported
 import tessera
 import tessera.nn
 
-REDUCTIONS = ["sum", "mean", "max", "min", "logsumexp", "std"]
+REDUCTIONS = ["sum", "mean", "max", "min", "logsumexp", "std", "var"]
 GROUPS = 7  # the last one has no entries
 
 
@@ -25,9 +25,10 @@ def by_hand(src, index, groups, reduce):
             rows.append(getattr(part, f"a{reduce}")(0))
         elif reduce == "logsumexp":
             rows.append(part.logsumexp(0))
-        elif reduce == "std":
+        elif reduce in ("std", "var"):
             variance = (part - part.mean(0)).square().mean(0)
-            rows.append(variance.clamp(min=1e-5).sqrt().masked_fill(variance <= 1e-5, 0))
+            root = variance.clamp(min=1e-5).sqrt().masked_fill(variance <= 1e-5, 0)
+            rows.append(root if reduce == "std" else variance)
         else:
             rows.append(getattr(part, reduce)(0))
     return torch.stack(rows)
@@ -87,7 +88,7 @@ def test_groups_in_any_dimension(reduce, shape, dim, device):
         assert tessera.scatter(src, index, dim, reduce=reduce).size(dim) == int(index.max()) + 1
 
 
-@pytest.mark.parametrize("reduce", ["sum", "mean", "logsumexp", "std"])
+@pytest.mark.parametrize("reduce", ["sum", "mean", "logsumexp", "std", "var"])
 def test_derivatives_are_those_of_differences(reduce):
     index, src = torch.tensor([0, 2, 2, 0, 0, 3]), torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x: tessera.scatter(x, index, 0, 4, reduce), src)

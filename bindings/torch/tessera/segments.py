@@ -119,9 +119,13 @@ def _logsumexp(graph: Graph, x: Tensor) -> Tensor:
     return total.masked_fill(empty, 1).log() + largest
 
 
-def _std(graph: Graph, x: Tensor) -> Tensor:
+def _var(graph: Graph, x: Tensor) -> Tensor:
     away = x - _spread(graph, _summed(graph, x, "mean"))
-    variance = _summed(graph, away * away, "mean")
+    return _summed(graph, away * away, "mean")
+
+
+def _std(graph: Graph, x: Tensor) -> Tensor:
+    variance = _var(graph, x)
     return variance.clamp(min=_LEAST_VARIANCE).sqrt().masked_fill(variance <= _LEAST_VARIANCE, 0)
 
 
@@ -130,7 +134,7 @@ def _softmax(graph: Graph, x: Tensor) -> Tensor:
                 graph.layout, 0, 0)
 
 
-_OTHERS: dict[str, Callable[[Graph, Tensor], Tensor]] = {"logsumexp": _logsumexp, "std": _std}
+_OTHERS: dict[str, Callable[[Graph, Tensor], Tensor]] = {"logsumexp": _logsumexp, "std": _std, "var": _var}
 
 
 def _reduced(graph: Graph, src: Tensor, dim: int, function: Callable[[Graph, Tensor], Tensor]) -> Tensor:
@@ -144,7 +148,7 @@ def _function_for(reduce: str) -> Callable[[Graph, Tensor], Tensor]:
     if reduce in _OTHERS:
         return _OTHERS[reduce]
     if reduce not in REDUCTIONS:
-        raise ValueError(f"unknown reduction {reduce!r}: use sum, mean, max, min, logsumexp or std")
+        raise ValueError(f"unknown reduction {reduce!r}: use sum, mean, max, min, logsumexp, std or var")
     return lambda graph, x: _summed(graph, x, reduce)
 
 
@@ -157,9 +161,9 @@ def scatter(src: Tensor, index: Tensor, dim: int = 0, dim_size: int | None = Non
         index: for each entry its group, in any order, int64 or int32.
         dim: the dimension that ``index`` is for.
         dim_size: how many groups there are. Default: one more than the largest number.
-        reduce: ``"sum"``, ``"mean"``, ``"max"``, ``"min"``, ``"logsumexp"`` or ``"std"`` (of all entries, not of a sample;
-            variances up to 1e-5 count as none, as in PyG). Groups without entries get 0. Of entries that are equal, the first
-            gets the gradient of a maximum.
+        reduce: ``"sum"``, ``"mean"``, ``"max"``, ``"min"``, ``"logsumexp"``, ``"var"`` or ``"std"`` (of all entries, not of a
+            sample; in ``"std"`` variances up to 1e-5 count as none, as in PyG). Groups without entries get 0. Of entries
+            that are equal, the first gets the gradient of a maximum.
 
     Example:
         >>> import torch, tessera

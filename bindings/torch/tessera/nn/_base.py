@@ -250,6 +250,9 @@ class Accelerated:
     def _obstacle_of_messages(self) -> str | None:
         if self._reduction() not in self._reductions:
             return f"the aggregation {self.aggr}"
+        return self._obstacle_of_replaced()
+
+    def _obstacle_of_replaced(self) -> str | None:
         own = self.__dict__
         replaced = self._other_messages or any(map(own.__contains__, _METHODS)) or any(
             name in own and not is_pygs(type(self), name, getattr(own[name], "__func__", None)) for name in _WRITTEN)

@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-from . import attention, convolutions, edge_networks, few_bits, products
+from . import attention, convolutions, edge_networks, few_bits, pna, products
 from ._base import Accelerated, is_pygs, pyg_class
 
 _OURS = (few_bits.GCNConv, few_bits.SAGEConv, few_bits.GINConv, few_bits.ClusterGCNConv, convolutions.APPNP,
          convolutions.ChebConv, convolutions.SGConv, attention.AGNNConv, attention.GATConv, attention.GATv2Conv,
          attention.TransformerConv, convolutions.GraphConv, products.LGConv, products.TAGConv, products.GCN2Conv,
          products.ARMAConv, products.GatedGraphConv, products.LabelPropagation, edge_networks.EdgeConv,
-         edge_networks.FiLMConv)
+         edge_networks.FiLMConv, pna.PNAConv)
 _LAYERS: dict[type, type] = {pyg_class(layer): layer for layer in _OURS}
 _PYGS: dict[type, type] = {ours: theirs for theirs, ours in _LAYERS.items()}
 
