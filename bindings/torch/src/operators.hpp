@@ -55,6 +55,8 @@ void register_attention(torch::stable::detail::StableLibrary& library);
 void register_gat(torch::stable::detail::StableLibrary& library);
 void register_gatv2(torch::stable::detail::StableLibrary& library);
 void register_bits(torch::stable::detail::StableLibrary& library);
+/// Of the CPU alone.
+void register_sampling(torch::stable::detail::StableLibrary& library);
 
 inline void register_operators(torch::stable::detail::StableLibrary& library) {
   register_spmm(library);

@@ -61,8 +61,8 @@ def __getattr__(name: str):
         from . import files
 
         return getattr(files, name)
-    if name == "nn":
+    if name in ("loader", "nn"):
         import importlib
 
-        return importlib.import_module(".nn", __name__)
+        return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module 'tessera' has no attribute {name!r}")

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators that draw neighbours, on the CPU: ``torch.ops.tessera.neighbour_candidates`` and ``draw_neighbours``. Their
+kernels are in bindings/torch/src/sampling_cpu.cpp."""
+
+from __future__ import annotations
+
+import torch
+
+from ._schemas import GRAPH
+
+_definitions = torch.library.Library("tessera", "FRAGMENT")
+_definitions.define(
+    f"neighbour_candidates(Tensor index, Tensor? offsets, {GRAPH}, Tensor? edge_weight, Tensor? edge_time, "
+    "Tensor? vertex_time) -> Tensor[]")
+_definitions.define(
+    "draw_neighbours(Tensor[] candidates, Tensor seeds, Tensor? seed_times, Tensor fan_outs, bool replace, bool disjoint, "
+    "bool latest, bool induced, int seed, int step) -> Tensor[]")
+neighbour_candidates = torch.ops.tessera.neighbour_candidates.default
+draw_neighbours = torch.ops.tessera.draw_neighbours.default
