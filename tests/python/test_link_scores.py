@@ -274,9 +274,11 @@ def best_by_sorting(scores, count, pairs):
 
 @pytest.mark.parametrize("block_bytes", [1, 1 << 16, 1 << 26])
 def test_top_lists(device, block_bytes):
-    for rows, items, width in [(37, 90, 5), (1, 1, 1), (3, 0, 4), (0, 9, 4), (5, 5000, 3), (2, 4097, 1), (4, 7, 0)]:
-        # Small whole numbers: products are exact, and many are tied.
+    for rows, items, width in [(37, 90, 5), (1, 1, 1), (3, 0, 4), (0, 9, 4), (5, 5000, 3), (2, 4097, 1), (6, 9000, 1), (4, 7, 0)]:
+        # Products are exact: of small whole numbers, many of them tied, or of powers of 2 with numbers that differ.
         queries, candidates = (torch.randint(-3, 4, (size, width), device=device).float() for size in (rows, items))
+        if width == 1:
+            queries, candidates = 2**queries, torch.randperm(items, device=device).view(-1, 1) - items / 2
         known = random_edges(items, rows, 60, device) if rows * items > 0 else None
         for leave_out in (None, known):
             for count in (1, 10, 100):

@@ -184,10 +184,10 @@ def _embeddings(name: str, embeddings: Tensor) -> Tensor:
     return embeddings.detach().float()
 
 
-def _sorted_rows(pairs: Tensor | None, queries: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor] | None:
+def _sorted_rows(pairs: Tensor | None, queries: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
     """The pairs by their queries, and where those of each query begin."""
     if pairs is None:
-        return None
+        pairs = torch.empty((2, 0), dtype=torch.int64, device=queries.device)
     if checked_pairs("leave_out", pairs).device != queries.device:
         raise ValueError(f"leave_out lies on {pairs.device}, queries on {queries.device}: move one of them")
     check_ends(Graph(pairs, candidates.size(0), queries.size(0)))
@@ -207,9 +207,8 @@ def _ordered(bits: Tensor) -> Tensor:
     return torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
 
 
-def _keys(scores: Tensor, first: int) -> Tensor:
+def _keys(scores: Tensor, ids: Tensor) -> Tensor:
     bits = (scores + 0.0).view(torch.int32)  # -0 is 0
-    ids = torch.arange(first, first + scores.size(1), device=scores.device)
     return (_ordered(bits).long() << 32) | (_LOW - ids)
 
 
@@ -217,22 +216,32 @@ def _score_of(keys: Tensor) -> Tensor:
     return _ordered((keys >> 32).int()).view(torch.float32)
 
 
+def _best_of_block(scores: Tensor, first: int, count: int, left_out: tuple[Tensor, Tensor]) -> Tensor:
+    """The keys of candidates from ``first`` on that may be the best. Only where a tie decides which of them are, or where
+    there may be fewer than asked for, are they those of all candidates."""
+    scores[left_out] = float("-inf")
+    highest = scores.topk(min(count, scores.size(1)), dim=1)
+    if bool(highest.values.isnan().any()):  # which is the largest number for topk
+        raise ValueError("a score is not a number: one of the embeddings is not finite")
+    last = highest.values[:, -1:]
+    decided = ((scores >= last).sum(1, keepdim=True) == highest.values.size(1)) & (last > float("-inf"))
+    if bool(decided.all()):
+        return _keys(highest.values, highest.indices + first)
+    keys = _keys(scores, torch.arange(first, first + scores.size(1), device=scores.device))
+    keys[left_out] = _NONE
+    return keys
+
+
 def _best(queries: Tensor, first_query: int, candidates: Tensor, width: int, count: int,
-          known: tuple[Tensor, Tensor] | None) -> Tensor:
+          known: tuple[Tensor, Tensor]) -> Tensor:
     """The keys of the best candidates of some queries, the best first."""
     best = torch.full((queries.size(0), count), _NONE, device=queries.device)
-    pairs = None
-    if known is not None:
-        begin, end = (int(known[1][first_query + place]) for place in (0, queries.size(0)))
-        pairs = known[0][:, begin:end]
+    begin, end = (int(known[1][first_query + place]) for place in (0, queries.size(0)))
+    query, candidate = known[0][:, begin:end]
     for first in range(0, candidates.size(0), width):
         with torch.autocast(queries.device.type, enabled=False):
             scores = queries @ candidates[first:first + width].t()
-        if bool(scores.isnan().any()):
-            raise ValueError("a score is not a number: one of the embeddings is not finite")
-        keys = _keys(scores, first)
-        if pairs is not None:
-            here = pairs[:, (pairs[1] >= first) & (pairs[1] < first + width)]
-            keys[here[0] - first_query, here[1] - first] = _NONE
+        here = (candidate >= first) & (candidate < first + width)
+        keys = _best_of_block(scores, first, count, (query[here] - first_query, candidate[here] - first))
         best = torch.cat([best, keys], dim=1).topk(count, dim=1).values
     return best
