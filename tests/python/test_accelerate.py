@@ -84,20 +84,21 @@ def test_subclasses_with_code_of_their_own_stay(kind, name):
 
 
 def test_what_was_taken_is_logged(caplog):
-    model = torch.nn.ModuleList([pyg.GCNConv(4, 4), pyg.GraphConv(4, 4), Other(4, 4), torch.nn.Linear(4, 4)])
+    model = torch.nn.ModuleList([pyg.GCNConv(4, 4), pyg.CGConv(4), Other(4, 4), torch.nn.Linear(4, 4)])
     with caplog.at_level(logging.INFO, "tessera"), warnings.catch_warnings():
         warnings.simplefilter("error")
         tessera.accelerate(model)
-    assert caplog.messages == ["1 of 3 layers run on tessera's kernels; left to PyG: 1 GraphConv (tessera has no such layer), "
-                               "2 Other (it has its own forward in the place of GCNConv's)"]
+    assert caplog.messages == ["1 of 3 layers run on tessera's kernels; left to PyG: 1 CGConv (tessera has no such layer, and "
+                               "its messages are more than features of sources times numbers of edges), 2 Other (it has its own "
+                               "forward in the place of GCNConv's)"]
     assert tessera.explain(model).summary == caplog.messages[0] and tessera.explain(model).accelerated == 1
 
 
 def test_nothing_to_take_is_a_warning():
     with pytest.warns(UserWarning, match="changed nothing: Linear has no layer of PyG's"):
         tessera.accelerate(torch.nn.Linear(4, 4))
-    with pytest.warns(UserWarning, match=r"changed nothing: GraphConv: PyG \(tessera has no such layer\)"):
-        tessera.accelerate(pyg.GraphConv(4, 4))
+    with pytest.warns(UserWarning, match=r"changed nothing: CGConv: PyG \(tessera has no such layer, and its"):
+        tessera.accelerate(pyg.CGConv(4))
 
 
 def test_layers_in_a_plain_list_are_a_warning():

@@ -6,6 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,9 @@ def test_blocks_of_pages(page, tmp_path, monkeypatch):
         pytest.skip("the program is not built")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-    folder, names = pages.Folder(tmp_path, PROGRAM), {"__name__": page.name}
+    module = types.ModuleType(page.name)  # PyG looks for the modules of classes
+    monkeypatch.setitem(sys.modules, page.name, module)
+    folder, names = pages.Folder(tmp_path, PROGRAM), vars(module)
     for block in blocks:
         if block.language != "python":
             folder.run(block, has_torch=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which classes of layers have kernels: PyG's own, and users' subclasses of them that change nothing of what they do."""
+"""Which classes of layers have kernels: PyG's own, users' subclasses of them that change nothing of what they do, and all
+others whose messages are products."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 
 import torch
 
-from . import attention, convolutions, edge_networks, few_bits, pna, products
+from . import _messages, attention, convolutions, edge_networks, few_bits, pna, products
 from ._base import Accelerated, is_pygs, pyg_class
 
 _OURS = (few_bits.GCNConv, few_bits.SAGEConv, few_bits.GINConv, few_bits.ClusterGCNConv, convolutions.APPNP,
@@ -66,7 +67,7 @@ def _changes(cls: type, base: type) -> list[str]:
 def _made(cls: type, ours: type) -> type:
     return type(cls)(cls.__name__, (_OfUsers, ours, cls), {
         "__module__": f"{__package__}.{cls.__module__}", "__qualname__": cls.__qualname__, "__doc__": cls.__doc__,
-        "_tessera_original": cls})
+        "_tessera_original": cls, "_tessera_message": getattr(cls, "message", None)})
 
 
 def layer_for(cls: type) -> type | None:
@@ -74,7 +75,9 @@ def layer_for(cls: type) -> type | None:
     base = _base_of(cls)
     if issubclass(cls, Accelerated):
         return None
-    if base is None or _changes(cls, base):
+    if base is None:
+        return _made(cls, _messages.OfMessages) if _messages.why_no_product(cls) is None else None
+    if _changes(cls, base):
         return None
     return _LAYERS[base] if cls is base else _made(cls, _LAYERS[base])
 
@@ -88,7 +91,8 @@ def why_not(cls: type) -> str:
     """Why layers of a class stay PyG's."""
     base = _base_of(cls)
     if base is None:
-        return "tessera has no such layer"
+        reason = _messages.why_no_product(cls)
+        return "not accelerated: call tessera.accelerate" if reason is None else f"tessera has no such layer, and {reason}"
     changes = _changes(cls, base)
     if changes:
         return f"it has its own {', '.join(changes)} in the place of {base.__name__}'s"
