@@ -43,6 +43,7 @@
 #include "tessera/io/index_file.hpp"
 #include "tessera/io/matrix_market.hpp"
 #include "tessera/io/metis.hpp"
+#include "tessera/io/notes.hpp"
 #include "tessera/io/npz.hpp"
 #include "tessera/io/ogb.hpp"
 #include "tessera/io/open.hpp"

@@ -3,18 +3,22 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
 
+#include "core/listing.hpp"
 #include "io/dataset_arrays.hpp"
 #include "io/edge_lines.hpp"
 #include "io/node_table.hpp"
 #include "io/reading_notes.hpp"
+#include "io/useless_options.hpp"
 
 namespace tessera::io {
 namespace {
@@ -71,30 +75,28 @@ std::int64_t read_edges(EdgeList& list, std::int64_t num_vertices, VerticesOf&& 
   return dropped / times_read;
 }
 
-/// What was guessed about the text, as no option says it.
-void note_layout(const EdgeListLayout& layout, const EdgeListOptions& said, Dataset& dataset) {
+/// What was found out about the text, of which `listed` lines are edges.
+std::string note_on(const EdgeList& list, std::int64_t listed_edges, bool with_table) {
+  const EdgeListLayout& layout = list.layout;
   const TableLayout& table = layout.table;
-  std::vector<std::string> found;
-  if (!said.header) {
-    found.push_back(table.has_header() ? fmt::format("the first line is a header ({})",
-                                                     fmt::join(table.header, ", "))
-                                       : "the first line is an edge, no header");
+  std::string text =
+      fmt::format("{} in {}, {}, from {} to {}", counted(listed_edges, "edge", "edges"),
+                  file_name(list.source.path()), table.form(), table.named(layout.source),
+                  table.named(layout.target));
+  if (layout.weight >= 0) text += ", weighted by " + table.named(layout.weight);
+  if (!with_table) {
+    text += layout.names ? "; ids are names" : "; ids are numbers of vertices";
+    if (!layout.first_name.empty()) {
+      text += fmt::format(", as {} is no whole number", tessera::quoted(layout.first_name));
+    }
   }
-  if (said.ids == IdKind::automatic) {
-    found.push_back(layout.names ? fmt::format("ids are names, as '{}' is no whole number",
-                                               layout.first_name.substr(0, 40))
-                                 : "ids are numbers of vertices");
-  }
-  if (!found.empty()) dataset.notes.push_back(fmt::format("{}", fmt::join(found, "; ")));
   std::vector<std::string> unused;
   for (std::int64_t column = 0; column < table.columns; ++column) {
     if (column == layout.source || column == layout.target || column == layout.weight) continue;
-    unused.push_back(table.has_header() ? table.header[static_cast<std::size_t>(column)]
-                                        : std::to_string(column + 1));
+    unused.push_back(table.named(column));
   }
-  if (unused.empty()) return;
-  dataset.notes.push_back(fmt::format("nothing uses the column{} {}", unused.size() == 1 ? "" : "s",
-                                      fmt::join(unused, ", ")));
+  if (!unused.empty()) text += "; nothing uses " + listed(unused);
+  return note_about(about::edge_list, text);
 }
 
 /// A list that counts from 1 has a vertex 0 that nothing leads to or from.
@@ -115,7 +117,16 @@ bool is_header(const EdgeListLayout& layout, const NameIndex& ids) {
          ids.find(first[static_cast<std::size_t>(layout.target)]) < 0;
 }
 
+void require_two_files(const std::string& path, const std::string& nodes) {
+  std::error_code unknown;
+  if (!std::filesystem::equivalent(path, nodes, unknown)) return;
+  throw Error(ErrorCode::invalid_argument, "is given as the edges and as the table of vertices",
+              path, "name the file of the edges first, and the table of their ends with --nodes");
+}
+
 Dataset read_with_nodes(const std::string& path, const ReadOptions& options) {
+  require_two_files(path, options.nodes.path);
+  reject_numbering(options.edges);
   NodeTable table = read_node_table(options);
   EdgeListOptions by_name = options.edges;
   by_name.ids = IdKind::names;  // They are looked up as texts, whatever they are.
@@ -131,8 +142,8 @@ Dataset read_with_nodes(const std::string& path, const ReadOptions& options) {
   const std::int64_t dropped = read_edges(
       list, table.ids->size(), [&](const TextChunk&) { return vertices; },
       [&](VertexId vertex) { return in_quotes(dataset.vertex_names, vertex); }, options, dataset);
-  by_name.header = options.edges.header;
-  note_layout(list.layout, by_name, dataset);
+  // Edges come first, whatever is read first.
+  dataset.notes.insert(dataset.notes.begin(), note_on(list, dataset.edges_stored + dropped, true));
   if (dropped > 0) {
     dataset.notes.push_back(fmt::format("{} dropped, as an end is not in the table of vertices",
                                         counted(dropped, "edge was", "edges were")));
@@ -188,7 +199,7 @@ Dataset read_edge_list(const std::string& path, const ReadOptions& options) {
         [&](VertexId vertex) { return std::to_string(std::int64_t{vertex} + base); }, options,
         dataset);
   }
-  note_layout(list.layout, options.edges, dataset);
+  dataset.notes.push_back(note_on(list, dataset.edges_stored, false));
   if (!list.layout.names) note_unused_zero(options.edges, dataset);
   note_merged_edges(dataset.edges_stored, options.duplicates, dataset);
   dataset.validate(options.nonfinite);

@@ -117,6 +117,10 @@ bool is_prose(const EdgeListLayout& layout, const EdgeListOptions& options) {
 
 }  // namespace
 
+bool names_edges(const TableLayout& table) {
+  return column_called(table, source_words) >= 0 && column_called(table, target_words) >= 0;
+}
+
 EdgeListLayout find_edge_list_layout(std::string_view head, const EdgeListOptions& options,
                                      const std::string& path) {
   EdgeListLayout layout;

@@ -26,4 +26,7 @@ struct EdgeListLayout {
 EdgeListLayout find_edge_list_layout(std::string_view head, const EdgeListOptions& options,
                                      const std::string& path);
 
+/// True for a header that calls one column as sources are called, and another as targets are.
+bool names_edges(const TableLayout& table);
+
 }  // namespace tessera::io

@@ -11,6 +11,8 @@
 #include "tessera/core/error.hpp"
 
 #include "core/listing.hpp"
+#include "io/edge_list_layout.hpp"
+#include "io/reading_notes.hpp"
 #include "io/table_columns.hpp"
 
 namespace tessera::io {
@@ -51,32 +53,37 @@ class ColumnRoles {
     id = id_column();
     label = label_column();
     split = first_of(options.split, "--split-column", split_words);
+    require_no_contradiction();
     find_features();
   }
 
   std::int64_t id = -1, label = -1, split = -1;  ///< -1: there is none
   std::vector<std::int64_t> features;
 
-  std::vector<std::string> notes() const {
-    const auto named = [&](const char* what, std::int64_t column) {
-      return column < 0 ? fmt::format("no {}", what)
-                        : fmt::format("{} in column {}", what, quoted(rows_.name_of(column)));
-    };
-    std::vector<std::string> notes{fmt::format(
-        "table of vertices: {} line is {} header; {}, {}, {}",
-        rows_.layout().has_header() ? "the first" : "no", rows_.layout().has_header() ? "the" : "a",
-        named("ids", id), named("labels", label), named("split", split))};
+  std::string note() const {
+    std::string text =
+        fmt::format("{} in {}, {}; ids in {}", counted(rows_.num_rows(), "vertex", "vertices"),
+                    file_name(rows_.path()), rows_.layout().form(), named(id));
+    if (split < 0) text += ", no split";
     if (rows_.num_remarks() > 0) {
-      notes.push_back(
-          fmt::format("lines of the table that begin with #, % or // are left out as remarks: {}",
-                      rows_.num_remarks()));
+      text += fmt::format("; {} left out", counted(rows_.num_remarks(), "remark", "remarks"));
     }
-    std::vector<std::string> leaks;
-    for (const std::int64_t column : features) {
-      if (label >= 0 && !contains(named_features_, column) && is_called(column, label_words)) {
-        leaks.push_back(quoted(rows_.name_of(column)));
+    return note_about(about::node_table, text);
+  }
+
+  /// What becomes of columns that have none of the roles, or one that may tell the label.
+  std::vector<std::string> notes_on_others() const {
+    std::vector<std::string> left_out, leaks, notes;
+    for (std::int64_t column = 0; column < rows_.layout().columns; ++column) {
+      const bool is_feature = contains(features, column);
+      if (is_feature && label >= 0 && !contains(named_features_, column) &&
+          is_called(column, label_words)) {
+        leaks.push_back(named(column));
+      } else if (!is_feature && column != id && column != label && column != split) {
+        left_out.push_back(named(column));
       }
     }
+    if (!left_out.empty()) notes.push_back(note_about(about::left_out, listed(left_out)));
     if (!leaks.empty()) {
       notes.push_back(
           fmt::format("columns that are called as labels are became features: {} "
@@ -87,6 +94,8 @@ class ColumnRoles {
   }
 
  private:
+  std::string named(std::int64_t column) const { return rows_.layout().named(column); }
+
   std::vector<std::int64_t> required(const std::vector<std::string>& names,
                                      const char* option) const {
     std::vector<std::int64_t> columns;
@@ -118,7 +127,10 @@ class ColumnRoles {
   std::int64_t first_of(const std::string& given, const char* option,
                         const std::vector<std::string_view>& words) const {
     if (given == no_column) return -1;
-    if (!given.empty()) return rows_.layout().require(given, option, rows_.path());
+    const bool may_be_none = words != id_words;
+    if (!given.empty()) {
+      return rows_.layout().require(given, option, rows_.path(), may_be_none ? ", or none" : "");
+    }
     const std::vector<std::int64_t> columns = called(words);
     return columns.empty() ? -1 : columns.front();
   }
@@ -130,7 +142,10 @@ class ColumnRoles {
     throw Error(ErrorCode::bad_data,
                 fmt::format("has no column called id: there are {}",
                             fmt::join(rows_.layout().header, ", ")),
-                rows_.path(), "say which column holds the ids with --id COLUMN");
+                rows_.path(),
+                names_edges(rows_.layout())
+                    ? "name the file of the edges first, and the table of their ends with --nodes"
+                    : "say which column holds the ids with --id COLUMN");
   }
 
   /// What may be the label under another name must not be learnt from.
@@ -146,6 +161,30 @@ class ColumnRoles {
                               rows_.name_of(columns[0]), rows_.name_of(columns[1])));
     }
     return first_of(options_.label, "--label", label_words);
+  }
+
+  /// A column has one role.
+  void require_no_contradiction() const {
+    if (label == id || split == id || (split >= 0 && split == label)) {
+      throw Error(ErrorCode::invalid_argument, "one column cannot be two of id, label and split",
+                  rows_.path(), "give --id, --label and --split-column different columns");
+    }
+    const auto reject = [&](std::int64_t column, const char* other, const char* option) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("column {} has two roles: {} and {}", rows_.layout().named(column),
+                              other, option),
+                  rows_.path(), fmt::format("leave it out of {}", option));
+    };
+    const auto check = [&](const std::vector<std::int64_t>& columns, const char* option) {
+      if (contains(columns, id)) reject(id, "--id", option);
+      if (label >= 0 && contains(columns, label)) reject(label, "--label", option);
+      if (split >= 0 && contains(columns, split)) reject(split, "--split-column", option);
+    };
+    check(named_features_, "--features");
+    check(dropped_, "--drop");
+    for (const std::int64_t column : named_features_) {
+      if (contains(dropped_, column)) reject(column, "--features", "--drop");
+    }
   }
 
   void find_features() {
@@ -234,6 +273,10 @@ void read_split(TableRows& rows, std::int64_t column, const Progress& progress, 
   dataset.train = members(Part::train);
   dataset.validation = members(Part::validation);
   dataset.test = members(Part::test);
+  dataset.notes.push_back(note_about(
+      about::split,
+      fmt::format("{}, {} train, {} validation, {} test", rows.layout().named(column),
+                  dataset.train.size(), dataset.validation.size(), dataset.test.size())));
 }
 
 }  // namespace
@@ -247,19 +290,23 @@ NodeTable read_node_table(const ReadOptions& options) {
   }
   const ColumnRoles roles(rows, given);
   NodeTable table;
-  table.dataset.notes = roles.notes();
+  Dataset& dataset = table.dataset;
+  dataset.notes.push_back(roles.note());
   table.ids = read_ids(rows, roles.id, options.progress);
-  table.dataset.vertex_names = table.ids->names();
-  if (!roles.features.empty()) {
-    add_features(rows, examine(rows, roles.features, max_categories, "--drop", options.progress),
-                 options.progress, table.dataset);
-  }
+  dataset.vertex_names = table.ids->names();
   if (roles.label >= 0) {
     const auto column =
         examine(rows, {roles.label}, max_classes, "--label none instead of", options.progress);
-    add_labels(rows, column.front(), options.progress, table.dataset);
+    add_labels(rows, column.front(), options.progress, dataset);
+  } else {
+    dataset.notes.push_back(note_about(about::labels, "none (--label names their column)"));
   }
-  if (roles.split >= 0) read_split(rows, roles.split, options.progress, table.dataset);
+  if (roles.split >= 0) read_split(rows, roles.split, options.progress, dataset);
+  if (!roles.features.empty()) {
+    add_features(rows, examine(rows, roles.features, max_categories, "--drop", options.progress),
+                 options.progress, dataset);
+  }
+  for (std::string& note : roles.notes_on_others()) dataset.notes.push_back(std::move(note));
   return table;
 }
 

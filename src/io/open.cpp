@@ -18,6 +18,7 @@
 #include "io/formats.hpp"
 #include "io/reading_notes.hpp"
 #include "io/text.hpp"
+#include "io/useless_options.hpp"
 
 namespace tessera::io {
 namespace {
@@ -139,6 +140,7 @@ bool is_graph_alone(const Dataset& dataset) {
 Dataset open(const std::string& source, const ReadOptions& options) {
   for (const Scheme& scheme : schemes) {
     if (source.starts_with(scheme.prefix)) {
+      reject_table_options(options, source, "no file");
       return scheme.open(source.substr(scheme.prefix.size()), options.progress);
     }
   }
@@ -149,11 +151,8 @@ Dataset open(const std::string& source, const ReadOptions& options) {
   }
   const FileFormat& format =
       options.format.empty() ? recognise(source) : format_called(options.format);
-  if (!options.nodes.path.empty() && format.read != read_edge_list) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("a table of vertices belongs to an edge list, but this is a {}", format.name),
-        source, "leave out --nodes, or give the edges as text");
+  if (format.read != read_edge_list) {
+    reject_table_options(options, source, fmt::format("a {}", format.name));
   }
   Dataset dataset = format.read(source, options);
   note_contents(dataset);

@@ -2,6 +2,7 @@
 #include "io/reading_notes.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -48,6 +49,24 @@ void note_labels(std::span<const std::int64_t> labels, const char* items, Datase
 }
 
 }  // namespace
+
+Note parted(std::string_view note) {
+  for (const std::string_view topic :
+       {about::edge_list, about::node_table, about::labels, about::split, about::numbers,
+        about::categories, about::filled_in, about::left_out}) {
+    const std::string_view rest = note.substr(std::min(topic.size(), note.size()));
+    if (note.starts_with(topic) && rest.starts_with(": ")) return {topic, rest.substr(2)};
+  }
+  return {{}, note};
+}
+
+std::string note_about(std::string_view topic, std::string_view text) {
+  return fmt::format("{}: {}", topic, text);
+}
+
+std::string file_name(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
 
 std::string counted(std::int64_t count, const char* one, const char* several) {
   return fmt::format("{} {}", count, count == 1 ? one : several);

@@ -6,13 +6,16 @@
 #include <limits>
 #include <mutex>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/data/classes.hpp"
 #include "tessera/data/feature_columns.hpp"
 
 #include "core/listing.hpp"
+#include "io/reading_notes.hpp"
 
 namespace tessera::io {
 namespace {
@@ -134,7 +137,19 @@ std::int64_t class_in(const Column& column, std::string_view field) {
   return is_numbered(column) ? class_number(field) : place_of(column, field);
 }
 
+/// "'churn', 2 classes: 'no' and 'yes'"
+std::string label_note(const Column& column, std::span<const std::int64_t> labels) {
+  const std::int64_t classes = std::ssize(class_values(labels));
+  std::vector<std::string> names;
+  for (const std::string& category : column.categories) names.push_back(quoted(category));
+  return note_about(
+      about::labels,
+      fmt::format("{}, {}{}", quoted(column.name), counted(classes, "class", "classes"),
+                  names.empty() ? std::string() : ": " + listed(names)));
+}
+
 void give_labels(Buffer<std::int64_t> labels, const Column& column, Dataset& dataset) {
+  dataset.notes.push_back(label_note(column, labels.span()));
   const std::int64_t without = std::count(labels.begin(), labels.end(), -1);
   if (without > 0) {
     dataset.notes.push_back(fmt::format("{} of {} vertices {} no label", without, labels.size(),
@@ -219,38 +234,47 @@ std::vector<float> fill_with_means(Matrix<float>& matrix, const std::vector<std:
 /// The line of the first text of a column; 0: not known.
 using LineOfText = FunctionRef<std::int64_t(const Column&)>;
 
-/// Says which columns became categories, by which text, and what was filled in.
+/// "'colour' (2)", "'age' (3, as 'x' on line 4 is no number; 1 missing)"
+std::string category_note(const Column& column, LineOfText line_of) {
+  std::string text = fmt::format("{} ({}", quoted(column.name), column.categories.size());
+  if (column.numbers > 0) {
+    // Finding the number of a line means to read the file.
+    const std::int64_t line = column.text_at < 0 ? 0 : line_of(column);
+    text += fmt::format(", as {}{} is no number", quoted(column.first_text),
+                        line > 0 ? fmt::format(" on line {}", line) : std::string());
+  }
+  if (column.missing > 0) text += fmt::format("; {} missing", column.missing);
+  return text + ")";
+}
+
+/// Says which columns became which kind of features, and what was filled in.
 void note_features(const std::vector<Column>& columns, const FeaturePlan& plan,
                    const std::vector<float>& means, LineOfText line_of,
                    std::vector<std::string>& notes) {
-  std::vector<std::string> texts, mixed, truths, filled, without;
+  std::vector<std::string> numbers, mixed, texts, filled;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const Column& column = columns[i];
-    const std::string name = quoted(column.name);
-    if (!column.numeric && column.numbers > 0) {
-      // Finding the number of a line means to read the file.
-      const std::int64_t line = column.text_at < 0 ? 0 : line_of(column);
-      mixed.push_back(fmt::format("{} ({}, for {}{})", name, column.categories.size(),
-                                  quoted(column.first_text),
-                                  line > 0 ? fmt::format(" on line {}", line) : std::string()));
-    } else if (!column.numeric) {
-      texts.push_back(fmt::format("{} ({})", name, column.categories.size()));
-    } else if (column.truths > 0) {
-      truths.push_back(name);
+    if (!column.numeric) {
+      (column.numbers > 0 ? mixed : texts).push_back(category_note(column, line_of));
+      continue;
     }
+    const std::string name = quoted(column.name);
+    numbers.push_back(column.truths > 0 ? name + " (true is 1, false 0)" : name);
     if (column.missing == 0) continue;
-    column.numeric ? filled.push_back(fmt::format("{} ({} with {})", name, column.missing,
-                                                  means[static_cast<std::size_t>(plan.firsts[i])]))
-                   : without.push_back(fmt::format("{} ({})", name, column.missing));
+    filled.push_back(fmt::format("{} ({} with {})", name, column.missing,
+                                 means[static_cast<std::size_t>(plan.firsts[i])]));
   }
-  const auto add = [&](const char* what, const std::vector<std::string>& names) {
-    if (!names.empty()) notes.push_back(what + listed(names));
-  };
-  add("columns of texts became one feature per category: ", texts);
-  add("columns of numbers with a text among them became one feature per different value: ", mixed);
-  add("true and false became 1 and 0: ", truths);
-  add("missing numbers were filled in with the mean of their column: ", filled);
-  add("missing texts belong to no category: ", without);
+  if (!numbers.empty()) notes.push_back(note_about(about::numbers, listed(numbers)));
+  // Those that a mistake may have made come first, as not all may be listed.
+  mixed.insert(mixed.end(), texts.begin(), texts.end());
+  if (!mixed.empty()) {
+    notes.push_back(
+        note_about(about::categories, "a feature for each different value of " + listed(mixed)));
+  }
+  if (!filled.empty()) {
+    notes.push_back(note_about(
+        about::filled_in, "missing numbers, with the mean of their column: " + listed(filled)));
+  }
 }
 
 /// Fills in the numbers that are missing, and puts all into the data set.

@@ -10,6 +10,7 @@
 
 #include "tessera/core/error.hpp"
 
+#include "core/listing.hpp"
 #include "io/table_values.hpp"
 #include "io/text.hpp"
 
@@ -215,8 +216,36 @@ std::int64_t TableLayout::find(std::string_view name) const {
   return number - 1;
 }
 
+bool TableLayout::has_name(std::int64_t column) const noexcept {
+  return has_header() && !header[static_cast<std::size_t>(column)].empty();
+}
+
+std::string TableLayout::name_of(std::int64_t column) const {
+  return has_name(column) ? header[static_cast<std::size_t>(column)]
+                          : fmt::format("{}", column + 1);
+}
+
+std::string TableLayout::named(std::int64_t column) const {
+  return has_name(column) ? quoted(name_of(column)) : "column " + name_of(column);
+}
+
+std::string TableLayout::form() const {
+  const auto mark = [](char separator) -> std::string {
+    switch (separator) {
+      case '\t': return "tabs";
+      case ',': return "commas";
+      case ';': return "semicolons";
+      case '|': return "bars";
+      case ' ': return "blanks";
+      default: return fmt::format("'{}'", separator);
+    }
+  };
+  return fmt::format("parted by {}, {}", mark(fields.separator()),
+                     has_header() ? "below a header" : "without a header");
+}
+
 std::int64_t TableLayout::require(std::string_view name, const char* option,
-                                  const std::string& path) const {
+                                  const std::string& path, const char* alternative) const {
   const std::int64_t column = find(name);
   if (column >= 0) {
     const auto again =
@@ -229,8 +258,9 @@ std::int64_t TableLayout::require(std::string_view name, const char* option,
   }
   const std::string there = has_header() ? fmt::format("there are {}", fmt::join(header, ", "))
                                          : fmt::format("there are {} without a header", columns);
-  throw Error(ErrorCode::bad_data, fmt::format("has no column '{}': {}", name, there), path,
-              fmt::format("give {} the name of a column, or its number from 1", option));
+  throw Error(
+      ErrorCode::bad_data, fmt::format("has no column '{}': {}", name, there), path,
+      fmt::format("give {} the name of a column, or its number from 1{}", option, alternative));
 }
 
 void HeaderWords::add_given(const std::string& option) {

@@ -68,11 +68,21 @@ struct TableLayout {
   std::vector<std::vector<std::string>> sample;  ///< the first lines with data
 
   bool has_header() const noexcept { return !header.empty(); }
+  /// What parts its columns and whether it has a header, in words.
+  std::string form() const;
+  /// The name of a column, or its number from 1 where it has none.
+  std::string name_of(std::int64_t column) const;
+  /// The same in a sentence: "'age'", "column 2".
+  std::string named(std::int64_t column) const;
   /// The column of this name or number (from 1); -1 where there is none.
   std::int64_t find(std::string_view name) const;
   /// The same; throws where there is none, or where two have this name. `option` is how it was
-  /// asked for.
-  std::int64_t require(std::string_view name, const char* option, const std::string& path) const;
+  /// asked for, and `alternative` what it may say instead.
+  std::int64_t require(std::string_view name, const char* option, const std::string& path,
+                       const char* alternative = "") const;
+
+ private:
+  bool has_name(std::int64_t column) const noexcept;
 };
 
 /// What tells a header from a first row of data.

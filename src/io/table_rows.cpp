@@ -79,12 +79,6 @@ TableRows::TableRows(const std::string& path, char separator, std::optional<bool
   remarks_ = remarks;
 }
 
-std::string TableRows::name_of(std::int64_t column) const {
-  const auto place = static_cast<std::size_t>(column);
-  const bool named = layout_.has_header() && !layout_.header[place].empty();
-  return named ? layout_.header[place] : fmt::format("{}", column + 1);
-}
-
 void TableRows::for_each(std::string_view stage, const Progress& progress,
                          FunctionRef<void(RowCursor&)> body) {
   for_each_chunk(source_, begin_, stage, progress, [&](std::int64_t, const TextChunk& chunk) {

@@ -53,7 +53,7 @@ class TableRows {
   /// Lines below the first row that are remarks.
   std::int64_t num_remarks() const noexcept { return remarks_; }
   /// The name of a column, or its number from 1 where it has none.
-  std::string name_of(std::int64_t column) const;
+  std::string name_of(std::int64_t column) const { return layout_.name_of(column); }
   /// The line, from 1, of this byte of the text. Reads the file up to there.
   std::int64_t line_at(std::int64_t offset) const { return source_.line_at(offset); }
 

@@ -145,6 +145,11 @@ class Table:
         self.label = None if label == "none" else self.column(label) if label else (labels or [None])[0]
         splits = self.called(["split"], [self.id])
         self.split_column = None if split == "none" else self.column(split) if split else (splits or [None])[0]
+        roles = [place for place in (self.id, self.label, self.split_column) if place is not None]
+        if len(set(roles)) < len(roles):
+            raise Refused("one column cannot be two of")
+        if {*roles} & {*self.features_given, *self.dropped} or {*self.features_given} & {*self.dropped}:
+            raise Refused("has two roles")
         places = dict.fromkeys(self.features_given) or range(self.width)
         taken = [self.id, self.label, self.split_column, *self.dropped]
         self.places = [place for place in places if place not in taken]
@@ -162,18 +167,18 @@ class Table:
             if row[self.id] in self.ids:
                 raise Refused("occurs more than once")
             self.ids.append(row[self.id])
-        self.features, self.categories, self.filled = {}, {}, set()
-        columns = {place: [row[place] for row in self.rows] for place in self.places}
-        for place, fields in columns.items():
-            self.refuse_commas(place, fields)
-        for place, fields in columns.items():
-            self.read_feature(self.name(place), fields)
         self.labels, self.classes = None, []
         if self.label is not None:
             self.read_labels([row[self.label] for row in self.rows])
         self.split = None
         if self.split_column is not None:
             self.split = [self.part(row[self.split_column]) for row in self.rows]
+        self.features, self.categories, self.filled = {}, {}, set()
+        columns = {place: [row[place] for row in self.rows] for place in self.places}
+        for place, fields in columns.items():
+            self.refuse_commas(place, fields)
+        for place, fields in columns.items():
+            self.read_feature(self.name(place), fields)
 
     def refuse_commas(self, place, fields):
         texts = [field for field in fields if not is_missing(field) and value_of(field) is None]

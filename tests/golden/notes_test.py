@@ -131,8 +131,8 @@ class Notes(cli.CliTest):
     def test_directed_graphs_are_said_to_be(self):
         path = self.folder / "d.csv"
         path.write_text("source,target\n" + "".join(f"{i},{i + 1}\n" for i in range(9)))
-        self.assertIn("the first line is a header (source, target); ids are numbers of vertices",
-                      self.json("info", path)["notes"])
+        self.assertIn("edge list: 9 edges in d.csv, parted by commas, below a header, from 'source' to 'target'; "
+                      "ids are numbers of vertices", self.json("info", path)["notes"])
         arrays = {"y": cli.npy([0, 1, 0, 1, 0, 1], "q")}
         one_way = self.folder / "o.npz"
         one_way.write_bytes(cli.graph_npz(6, [(i + 1, i) for i in range(5)], **arrays))

@@ -7,6 +7,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/io/edge_list.hpp"
+#include "tessera/io/notes.hpp"
 
 #include "support/files.hpp"
 
@@ -16,10 +17,11 @@ namespace {
 using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-using testing::UnorderedElementsAre;
+using testing::StartsWith;
 
 std::vector<std::string> all(const Names& names) {
   std::vector<std::string> list;
@@ -172,27 +174,84 @@ TEST_F(NodeTable, TrueAndFalseAreOneColumn) {
               ElementsAre(1, 0, 1, 0, 1, 0, 0.5f, 0, 1));
   EXPECT_THAT(all(dataset.class_names), ElementsAre("false", "true"));
   EXPECT_THAT(std::get<ClassLabels>(dataset.labels).span(), ElementsAre(1, 0, 1));
-  EXPECT_THAT(dataset.notes, Contains(AllOf(HasSubstr("true and false"), HasSubstr("'active'"))));
+  EXPECT_THAT(dataset.notes, Contains("numbers: 'active' (true is 1, false 0)"));
 }
 
 TEST_F(NodeTable, WhatWasDecidedIsSaid) {
-  const auto of_edges = HasSubstr("the first line is a header (from, to)");
-  const Dataset dataset =
-      read("id,age,colour,income,label\na,3,red,1,0\n# a remark\nb,1O,blue,,\nc,5,NA,2,1\n");
-  EXPECT_THAT(dataset.notes,
-              UnorderedElementsAre(
-                  AllOf(HasSubstr("the first line is the header"), HasSubstr("ids in column 'id'"),
-                        HasSubstr("labels in column 'label'"), HasSubstr("no split")),
-                  HasSubstr("as remarks: 1"),
-                  AllOf(HasSubstr("'colour' (2)"), HasSubstr("one feature per category")),
-                  AllOf(HasSubstr("text among them"), HasSubstr("'age' (3, for '1O' on line 4)")),
-                  AllOf(HasSubstr("filled in"), HasSubstr("'income' (1 with 1.5)")),
-                  AllOf(HasSubstr("no category"), HasSubstr("'colour' (1)")),
-                  HasSubstr("1 of 3 vertices has no label"), of_edges));
+  const auto of_edges = AllOf(StartsWith("edge list: "), HasSubstr("from 'from' to 'to'"));
+  options_.nodes.drop = {"note"};
+  options_.nodes.split = "part";
+  const Dataset dataset = read(
+      "id,age,colour,income,note,part,label\na,3,red,1,x,train,no\n# a remark\nb,1O,blue,,y,val,\n"
+      "c,5,NA,2,z,test,yes\n");
   EXPECT_THAT(
-      read("a,1\nb,2\nc,3\n").notes,
-      UnorderedElementsAre(AllOf(HasSubstr("no line is a header"), HasSubstr("ids in column '1'")),
-                           of_edges));
+      dataset.notes,
+      ElementsAre(
+          of_edges,
+          AllOf(StartsWith("node table: 3 vertices in "),
+                EndsWith(", parted by commas, below a header; ids in 'id'; 1 remark left "
+                         "out")),
+          "labels: 'label', 2 classes: 'no' and 'yes'", "1 of 3 vertices has no label",
+          "split: 'part', 1 train, 1 validation, 1 test", "numbers: 'income'",
+          "categories: a feature for each different value of 'age' (3, as '1O' on line 4 is "
+          "no number) and 'colour' (2; 1 missing)",
+          "filled in: missing numbers, with the mean of their column: 'income' (1 with 1.5)",
+          "left out: 'note'"));
+  options_.nodes = {};
+  EXPECT_THAT(read("a,1\nb,2\nc,3\n").notes,
+              ElementsAre(of_edges, EndsWith("without a header; ids in column 1, no split"),
+                          "labels: none (--label names their column)", "numbers: '2'"));
+  for (const std::string& note : dataset.notes) {
+    const io::Note parts = io::parted(note);
+    EXPECT_EQ(parts.topic.empty(), note.starts_with("1 of 3")) << note;
+    EXPECT_THAT(note, EndsWith(std::string(parts.text)));
+  }
+}
+
+TEST_F(NodeTable, AColumnHasOneRole) {
+  const auto error = [&](auto&& set) {
+    options_.nodes = {};
+    options_.nodes.id = "user";
+    options_.nodes.label = "churn";
+    options_.nodes.split = "part";
+    set(options_.nodes);
+    return error_of("user,age,churn,part\na,1,x,train\nb,2,y,val\nc,3,x,test\n");
+  };
+  const auto two = HasSubstr("one column cannot be two of id, label and split");
+  EXPECT_THAT(error([](auto& nodes) { nodes.label = "user"; }), two);
+  EXPECT_THAT(error([](auto& nodes) { nodes.split = "1"; }), two);
+  EXPECT_THAT(error([](auto& nodes) { nodes.split = "churn"; }), two);
+  EXPECT_THAT(error([](auto& nodes) {
+                nodes.features = {"age", "churn"};
+              }),
+              HasSubstr("column 'churn' has two roles: --label and --features"));
+  EXPECT_THAT(error([](auto& nodes) { nodes.drop = {"user"}; }), HasSubstr("--id and --drop"));
+  EXPECT_THAT(error([](auto& nodes) { nodes.drop = {"4"}; }),
+              HasSubstr("--split-column and --drop"));
+  EXPECT_THAT(error([](auto& nodes) { nodes.features = nodes.drop = {"age"}; }),
+              HasSubstr("--features and --drop"));
+  EXPECT_THAT(
+      error([](auto& nodes) { nodes.label = "chrn"; }),
+      AllOf(HasSubstr("no column 'chrn': there are user, age, churn, part"), HasSubstr("or none")));
+}
+
+TEST_F(NodeTable, FilesThatAreSwappedOrTheSameAreSaidToBe) {
+  EXPECT_THAT(error_of("source,target\na,b\n"), HasSubstr("the file of the edges first"));
+  try {
+    io::read_edge_list(options_.nodes.path, options_);
+    FAIL() << "one file for both";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("as the edges and as the table of vertices"));
+  }
+}
+
+TEST_F(NodeTable, NumbersOfVerticesAreNotAskedFor) {
+  options_.edges.base = 1;
+  EXPECT_THAT(error_of("id,x\na,1\nb,2\nc,3\n"),
+              AllOf(HasSubstr("--base"), HasSubstr("does nothing with a table of vertices")));
+  options_.edges = {};
+  options_.edges.ids = io::IdKind::numbers;
+  EXPECT_THAT(error_of("id,x\na,1\nb,2\nc,3\n"), HasSubstr("--ids"));
 }
 
 TEST_F(NodeTable, ColumnsOfCategoriesAreKnownAsSuch) {

@@ -42,6 +42,29 @@ TEST(Open, RecognisesFilesByTheirFirstBytes) {
   }
 }
 
+TEST(Open, OptionsForTablesAreForNothingElse) {
+  const test::TemporaryFolder folder;
+  io::save(test::graph_alone("g", test::random_graph({17, 17, 50, true, false}, 1)),
+           folder / "g.npz");
+  test::write_file(folder / "nodes.csv", "id,x\na,1\n");
+  io::ReadOptions nodes, separator, header, target;
+  nodes.nodes.path = folder / "nodes.csv";
+  separator.edges.separator = ';';
+  header.edges.header = false;
+  target.edges.target = "2";
+  for (const std::string& source : {folder / "g.npz", std::string("embedded:karate")}) {
+    SCOPED_TRACE(source);
+    const auto error = [&](const io::ReadOptions& options) {
+      return error_of([&] { io::open(source, options); });
+    };
+    EXPECT_THAT(error(nodes), HasSubstr("leave out --nodes"));
+    EXPECT_THAT(error(separator),
+                AllOf(HasSubstr("--separator: is for tables"), HasSubstr("leave it out")));
+    EXPECT_THAT(error(header), HasSubstr("--header"));
+    EXPECT_THAT(error(target), HasSubstr("--target"));
+  }
+}
+
 TEST(Open, AMatrixIsNeverAListOfEdges) {
   const test::TemporaryFolder folder;
   const std::string matrix = "%%MatrixMarket matrix coordinate real general\n3 3 1\n1 2 5\n";

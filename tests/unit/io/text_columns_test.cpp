@@ -35,12 +35,14 @@ TEST(TextColumns, AreReadAsThoseOfATable) {
               ElementsAre(3, 1, 1, 1, 0, 4, 0, 0, 1, 0, 5, 0.5f, 1, 0, 1));
   EXPECT_THAT(dataset.filled_cells.span(), ElementsAre(5, 11));
   EXPECT_THAT(all(dataset.class_names), ElementsAre("x", "y"));
-  EXPECT_THAT(dataset.notes,
-              UnorderedElementsAre(HasSubstr("'colour' (1)"),
-                                   AllOf(HasSubstr("'size'"), HasSubstr("for 'large'")),
-                                   HasSubstr("1 and 0: 'active'"),
-                                   HasSubstr("'age' (1 with 4) and 'active' (1 with 0.5)"),
-                                   AllOf(HasSubstr("no category"), HasSubstr("'colour' (1)"))));
+  EXPECT_THAT(
+      dataset.notes,
+      UnorderedElementsAre(
+          "labels: 'label', 2 classes: 'x' and 'y'",
+          "numbers: 'age' and 'active' (true is 1, false 0)",
+          "categories: a feature for each different value of 'size' (2, as 'large' is no "
+          "number) and 'colour' (1; 1 missing)",
+          AllOf(HasSubstr("filled in"), HasSubstr("'age' (1 with 4) and 'active' (1 with 0.5)"))));
 }
 
 TEST(TextColumns, WhatIsLeftOutIsSaid) {
@@ -51,7 +53,7 @@ TEST(TextColumns, WhatIsLeftOutIsSaid) {
   EXPECT_THAT(all(dataset.feature_names), ElementsAre("y"));
   EXPECT_THAT(dataset.notes,
               UnorderedElementsAre(AllOf(HasSubstr("'class'"), HasSubstr("no classes")),
-                                   HasSubstr("left out: 'text'"),
+                                   HasSubstr("left out: 'text'"), "numbers: 'y'",
                                    AllOf(HasSubstr("called as labels"), HasSubstr("'y'"))));
 }
 
