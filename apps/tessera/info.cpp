@@ -187,7 +187,7 @@ void draw(Session& session, const Dataset& dataset, const std::string& path) {
 Action setup(Arguments& app) {
   auto arguments = std::make_shared<InfoArguments>();
   add_data_options(app, arguments->data);
-  add_table_options(app, arguments->data.tables);
+  add_reading_options(app, arguments->data);
   add_nonfinite_option(app, arguments->data.nonfinite);
   app.add_option("--picture", arguments->picture,
                  "picture of the adjacency matrix and of the degrees, .svg or .png")
@@ -220,9 +220,8 @@ Action setup(Arguments& app) {
     return ExitCode::ok;
   };
   return {run, [arguments] {
-            return std::vector<FileUse>{source_file(arguments->data.source),
-                                        {"--nodes", arguments->data.tables.nodes, FileRole::input},
-                                        {"--picture", arguments->picture, FileRole::picture}};
+            return with_data_files(arguments->data,
+                                   {{"--picture", arguments->picture, FileRole::picture}});
           }};
 }
 

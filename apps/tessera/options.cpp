@@ -195,6 +195,18 @@ void add_data_options(Arguments& app, DataOptions& options) {
       ->capture_default_str();
 }
 
+void add_reading_options(Arguments& app, DataOptions& options) {
+  add_table_options(app, options.tables);
+  add_step_options(app, options.steps);
+}
+
+std::vector<FileUse> with_data_files(const DataOptions& options, std::vector<FileUse> others) {
+  std::vector<FileUse> files{source_file(options.source),
+                             {"--nodes", options.tables.nodes, FileRole::input}};
+  files.insert(files.end(), others.begin(), others.end());
+  return files;
+}
+
 void add_nonfinite_option(Arguments& app, std::string& nonfinite) {
   app.add_option(
          "--nonfinite", nonfinite,
@@ -228,7 +240,9 @@ LoadedData load(Session& session, const DataOptions& options) {
   options.tables.apply_to(read);
   LoadedData loaded{io::open(source, read), 0};
   loaded.seconds = watch.seconds();
+  loaded.edges_read = loaded.dataset.graph.num_edges();
   session.add_notes(loaded.dataset.notes);
+  loaded.steps = take_steps(session, options.steps, options.source, loaded.dataset);
   return loaded;
 }
 

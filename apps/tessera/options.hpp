@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "arguments.hpp"
+#include "files.hpp"
+#include "graph_steps.hpp"
 #include "session.hpp"
 #include "tessera/data/dataset.hpp"
 #include "tessera/io/open.hpp"
@@ -30,7 +32,7 @@ Check between(double low, double high);
 struct TableArguments {
   std::string separator, header = "auto", ids = "auto", source, target, weight;
   int base = 0;
-  std::string nodes, nodes_header, id, label, split, unknown_ids = "reject";
+  std::string nodes, nodes_separator, nodes_header, id, label, split, unknown_ids = "reject";
   std::vector<std::string> features, drop;
 
   void apply_to(io::ReadOptions& options) const;
@@ -42,13 +44,21 @@ struct DataOptions {
   std::string nonfinite = "reject";
   std::string format = {};
   TableArguments tables = {};
+  GraphSteps steps = {};
 };
 
 /// `--data SOURCE`, also accepted without the `--data`, and `--duplicates`.
 void add_data_options(Arguments& app, DataOptions& options);
 
-/// `--separator`, `--nodes` and the like, for verbs that people meet their files with.
+/// The options that say how tables are to be read.
 void add_table_options(Arguments& app, TableArguments& tables);
+
+/// How tables are to be read, and what is done to the edges then: for verbs that people meet their
+/// files with. The same options give the same data in each.
+void add_reading_options(Arguments& app, DataOptions& options);
+
+/// The files that the data is read from, and `others`.
+std::vector<FileUse> with_data_files(const DataOptions& options, std::vector<FileUse> others);
 
 /// `--nonfinite`, for verbs that can make something of weights that are not finite.
 void add_nonfinite_option(Arguments& app, std::string& nonfinite);
@@ -57,10 +67,12 @@ Nonfinite parse_nonfinite(const std::string& text);
 struct LoadedData {
   Dataset dataset;
   double seconds = 0;
+  EdgeOffset edges_read = 0;            ///< before the steps
+  std::vector<std::string> steps = {};  ///< what was done to the edges
 };
 
-/// Opens what was named, and hands the session its notes. `--seed` reaches a `generate:` source
-/// that names no seed of its own.
+/// Opens what was named, changes it as was asked, and hands the session the notes. `--seed` reaches
+/// a `generate:` source that names no seed of its own.
 LoadedData load(Session& session, const DataOptions& options);
 
 /// The description of a random graph ("rmat?scale=17") with this seed, in place of any it names.

@@ -345,6 +345,7 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
 Action setup(Arguments& app) {
   auto arguments = std::make_shared<PredictArguments>();
   add_data_options(app, arguments->data);
+  add_reading_options(app, arguments->data);
   app.add_option("-c,--checkpoint", arguments->checkpoint,
                  "the trained model, as 'tessera train --checkpoint' wrote it")
       ->type_name("FILE");
@@ -416,12 +417,12 @@ Action setup(Arguments& app) {
             return run_predict(session, *arguments);
           },
           [arguments] {
-            return std::vector<FileUse>{source_file(arguments->data.source),
-                                        {"--checkpoint", arguments->checkpoint, FileRole::input},
-                                        {"-o", arguments->output, FileRole::output},
-                                        {"--quantised", arguments->quantised, FileRole::output},
-                                        {"--partition", arguments->partition_file, FileRole::input},
-                                        plans_file(arguments->planning)};
+            return with_data_files(arguments->data,
+                                   {{"--checkpoint", arguments->checkpoint, FileRole::input},
+                                    {"-o", arguments->output, FileRole::output},
+                                    {"--quantised", arguments->quantised, FileRole::output},
+                                    {"--partition", arguments->partition_file, FileRole::input},
+                                    plans_file(arguments->planning)});
           }};
 }
 
@@ -431,7 +432,8 @@ const Verb predict_verb{"predict", "classify with a trained model",
                         "[options] SOURCE --checkpoint FILE [-o FILE]",
                         "tessera train embedded:citation --checkpoint model.tsr\n"
                         "tessera predict embedded:citation --checkpoint model.tsr -o classes.csv\n"
-                        "tessera predict embedded:citation -c model.tsr -o all.npz --embeddings",
+                        "tessera predict embedded:citation -c model.tsr -o all.npz --embeddings\n"
+                        "tessera predict edges.csv --nodes users.csv -c model.tsr -o classes.csv",
                         setup};
 
 }  // namespace tessera::app

@@ -7,14 +7,19 @@
 
 #include "colour.hpp"
 #include "output.hpp"
+#include "table.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/core/printable.hpp"
+#include "tessera/io/notes.hpp"
 
 namespace tessera::app {
 namespace {
 
 /// Raised when a key of docs/json.md goes away or changes its meaning.
 constexpr int schema_number = 1;
+
+/// What is listed of tables may be long.
+constexpr std::size_t report_width = 80;
 
 /// Where the second column of a table begins, of which this is a line.
 std::size_t second_column(const std::string& line) {
@@ -25,16 +30,23 @@ std::size_t second_column(const std::string& line) {
   return cell != 2 || column == std::string::npos ? narrowest : std::max(column, narrowest);
 }
 
-/// The notes as rows of the table below the headline; a report without a headline has them last.
+/// The notes as rows of the table below the headline, those on tables under their topics; a report
+/// without a headline has them last.
 std::string with_notes(const std::string& report, const std::vector<std::string>& notes) {
   const bool has_headline = !report.empty() && report.front() != ' ';
   const std::size_t below = has_headline ? report.find('\n') + 1 : report.size();
   const std::size_t end = std::min(report.find('\n', below), report.size());
+  std::size_t column = second_column(report.substr(below, end - below));
+  for (const std::string& note : notes) {
+    column = std::max(column, io::parted(note).topic.size() + std::string_view("    ").size());
+  }
   std::string rows;
   for (const std::string& note : notes) {
-    std::string row = "  note";
-    row.resize(second_column(report.substr(below, end - below)), ' ');
-    rows += row + note + '\n';
+    const auto [topic, text] = io::parted(note);
+    std::string row = "  " + std::string(topic.empty() ? "note" : topic);
+    row.resize(column, ' ');
+    const std::string line = printable(text);
+    rows += row + (topic.empty() ? line : wrapped(line, column, report_width)) + '\n';
   }
   return report.substr(0, below) + rows + report.substr(below);
 }

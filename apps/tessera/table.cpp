@@ -36,13 +36,12 @@ std::string Table::text() const {
   return text;
 }
 
-std::string wrapped(const std::string& text, std::size_t column) {
-  constexpr std::size_t line_width = 96;
+std::string wrapped(const std::string& text, std::size_t column, std::size_t line_width) {
   std::string lines;
   std::size_t width = column;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
-    if (width > column && width + 1 + word.size() > line_width) {
+    if (width > column && width + 1 + num_characters(word) > line_width) {
       lines += '\n' + std::string(column, ' ');
       width = column;
     } else if (width > column) {
@@ -50,7 +49,7 @@ std::string wrapped(const std::string& text, std::size_t column) {
       ++width;
     }
     lines += word;
-    width += word.size();
+    width += num_characters(word);
   }
   return lines;
 }

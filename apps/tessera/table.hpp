@@ -23,7 +23,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Breaks text between words at 96 columns; lines after the first start at `column`.
-std::string wrapped(const std::string& text, std::size_t column);
+/// Breaks text between words at `line_width` columns; lines after the first start at `column`.
+std::string wrapped(const std::string& text, std::size_t column, std::size_t line_width = 96);
 
 }  // namespace tessera::app

@@ -9,13 +9,13 @@
 namespace tessera::app {
 namespace {
 
-char parse_separator(const std::string& text) {
+char parse_separator(const std::string& text, const char* option) {
   if (text.empty()) return 0;
   if (text == "tab" || text == "\\t") return '\t';
   if (text == "blank" || text == "space") return ' ';
   if (text == "comma") return ',';
   if (text.size() == 1 && text[0] != '"' && text[0] != '\n') return text[0];
-  throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is no separator", text), "--separator",
+  throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is no separator", text), option,
               "give one character, or tab, comma or blank");
 }
 
@@ -65,6 +65,10 @@ void add_table_options(Arguments& app, TableArguments& tables) {
   app.add_option("--nodes", tables.nodes, "file with one line per vertex")
       ->type_name("FILE")
       ->group(nodes);
+  app.add_option("--nodes-separator", tables.nodes_separator,
+                 "what parts columns of this table (default: found out)")
+      ->type_name("CHAR")
+      ->group(nodes);
   app.add_option("--nodes-header", tables.nodes_header,
                  "the same as --header, for this table alone (default: as --header)")
       ->type_name("WHEN")
@@ -99,13 +103,16 @@ void add_table_options(Arguments& app, TableArguments& tables) {
 }
 
 void TableArguments::apply_to(io::ReadOptions& options) const {
-  if (nodes.empty() && (!nodes_header.empty() || !id.empty() || !label.empty() || !split.empty() ||
-                        !features.empty() || !drop.empty() || unknown_ids != "reject")) {
+  const bool for_nodes = !nodes_separator.empty() || !nodes_header.empty() || !id.empty() ||
+                         !label.empty() || !split.empty() || !features.empty() || !drop.empty() ||
+                         unknown_ids != "reject";
+  if (nodes.empty() && for_nodes) {
     throw Error(ErrorCode::invalid_argument, "options for a table of vertices, but no table",
                 "--nodes", "name the table with --nodes FILE");
   }
-  options.edges.separator = parse_separator(separator);
+  options.edges.separator = parse_separator(separator, "--separator");
   options.edges.header = parse_header(header);
+  options.nodes.separator = parse_separator(nodes_separator, "--nodes-separator");
   options.nodes.header = parse_header(nodes_header.empty() ? header : nodes_header);
   options.edges.base = base;
   options.edges.ids = parse_ids(ids);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "labels_needed.hpp"
 #include "options.hpp"
 #include "picture/training_plot.hpp"
 #include "start_device.hpp"
@@ -84,6 +85,7 @@ ExitCode run_train(Session& session, const Arguments& app, TrainArguments argume
   open_plans(arguments.planning);
   const auto started = started_meanwhile(parse_device(arguments.device));
   const LoadedData data = load(session, arguments.data);
+  require_labels(arguments.data, arguments.task, data.dataset);
   TrainPlan plan = plan_training(arguments, data.dataset, session.seed());
   reject_useless_options(app, arguments, data.dataset, plan);
   plan.options.progress = session.progress();
@@ -99,6 +101,7 @@ ExitCode run_train(Session& session, const Arguments& app, TrainArguments argume
   session.results_are_complete();
   session.add_notes(report.notes);
   save_plans(arguments.planning);
+  save(session, {arguments.saved_data}, data.dataset);
   if (!arguments.plot.empty()) {
     session.stage("drawing");
     picture::write(
@@ -125,7 +128,8 @@ const Verb train_verb{"train", "train a model and report its accuracy",
                       "tessera train embedded:citation --model gcn --plot gcn.svg\n"
                       "tessera train --data cora.npz --model gat --runs 10 --json gat.json\n"
                       "tessera train --data graph.npz --model sage --batch clusters --parts 50\n"
-                      "tessera train --data graph.npz --checkpoint run.tsr --resume",
+                      "tessera train --data graph.npz --checkpoint run.tsr --resume\n"
+                      "tessera train edges.csv --nodes users.csv --label churn -c model.tsr",
                       setup};
 
 }  // namespace tessera::app

@@ -199,8 +199,19 @@ void add_run_options(Arguments& app, TrainArguments& a) {
       ->type_name("FILE");
   app.add_flag("--dry-run", a.dry_run, "only report how much memory training would take");
   app.add_flag("--curve", a.curve, "draw loss and accuracy over the epochs, as text");
+  app.add_option("--save-data", a.saved_data,
+                 "also write the data as it was read, .tsr or .npz, as 'tessera convert' does")
+      ->type_name("FILE");
   app.add_option("--plot", a.plot, "picture of loss and accuracy over the epochs, .svg or .png")
       ->type_name("FILE");
+}
+
+/// Matrix Market has no place for labels.
+void require_ending_for_data(const std::string& path) {
+  if (path.empty() || path.ends_with(".tsr") || path.ends_with(".npz")) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("'{}' is no file for data with labels", path), "--save-data",
+              "name a file that ends in .tsr or .npz");
 }
 
 template <class Value, class Target>
@@ -283,6 +294,7 @@ void add_train_options(Arguments& app, TrainArguments& arguments) {
   add_model_options(app, arguments);
   add_training_options(app, arguments);
   add_task_options(app, arguments);
+  add_reading_options(app, arguments.data);
   add_planning_options(app, arguments.planning);
 }
 
@@ -296,6 +308,7 @@ void require_sense(const TrainArguments& arguments) {
   checked_device(arguments.device);
   nn::parse_model_kind(arguments.model);
   picture::require_picture_ending(arguments.plot, "--plot");
+  require_ending_for_data(arguments.saved_data);
   if (arguments.resume && arguments.checkpoint.empty()) {
     throw Error(ErrorCode::invalid_argument, "--resume without a checkpoint", "",
                 "name the file with --checkpoint");
@@ -311,12 +324,14 @@ void require_sense(const TrainArguments& arguments) {
 
 std::vector<FileUse> files_of(const TrainArguments& arguments) {
   const FileRole role = arguments.resume ? FileRole::state : FileRole::output;
-  return {source_file(arguments.data.source),
-          {"--partition", arguments.partition_file, FileRole::input},
-          {"--baseline", arguments.baseline, FileRole::input},
-          {"--checkpoint", arguments.dry_run ? "" : arguments.checkpoint, role},
-          {"--plot", arguments.dry_run ? "" : arguments.plot, FileRole::picture},
-          plans_file(arguments.planning)};
+  return with_data_files(
+      arguments.data,
+      {{"--partition", arguments.partition_file, FileRole::input},
+       {"--baseline", arguments.baseline, FileRole::input},
+       {"--checkpoint", arguments.dry_run ? "" : arguments.checkpoint, role},
+       {"--save-data", arguments.dry_run ? "" : arguments.saved_data, FileRole::output},
+       {"--plot", arguments.dry_run ? "" : arguments.plot, FileRole::picture},
+       plans_file(arguments.planning)});
 }
 
 TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,

@@ -43,7 +43,7 @@ struct TrainArguments {
   std::int64_t checkpoint_every = 10;
   bool resume = false;
   bool dry_run = false, curve = false;
-  std::string plot;
+  std::string saved_data, plot;
 };
 
 void add_train_options(Arguments& app, TrainArguments& arguments);

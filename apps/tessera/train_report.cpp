@@ -212,6 +212,7 @@ std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
   }
   table.add({"peak memory", human_bytes(report.peak_memory_bytes)});
   if (!arguments.checkpoint.empty()) table.add({"checkpoint", arguments.checkpoint});
+  if (!arguments.saved_data.empty()) table.add({"data", arguments.saved_data});
   if (!arguments.plot.empty()) table.add({"plot", arguments.plot});
   std::string text = headline(dataset) + "\n" + table.text();
   if (arguments.curve && !report.runs.back().curve.empty()) text += curves(report);
@@ -246,6 +247,7 @@ Json train_json(const TrainArguments& arguments, const Dataset& dataset, const T
   json["runs"] = runs_json(report);
   json["curve"] = curve_json(report);
   if (!arguments.checkpoint.empty()) json["checkpoint"] = arguments.checkpoint;
+  if (!arguments.saved_data.empty()) json["saved_data"] = arguments.saved_data;
   if (!arguments.plot.empty()) json["plot"] = arguments.plot;
   return json;
 }

@@ -71,6 +71,7 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
        {"--split", has_split, "where the data has a split", "use --folds"},
        {"--checkpoint-every", a.checkpoint.empty(), "without --checkpoint",
         "name a file with --checkpoint"},
+       {"--save-data", a.dry_run, "with --dry-run", ""},
        {"--plot", a.dry_run, "with --dry-run", ""},
        {"--curve", a.dry_run, "with --dry-run", ""},
        {"--parallel-runs", options.runs == 1, "for a single run", "use --runs"}});

@@ -238,9 +238,8 @@ std::vector<std::string> graph_notes(const ModelInput& input, const Graph& graph
                                 form.*trait ? with : without, fix));
   };
   compare(&GraphForm::directed, "whose edges go one way", "whose edges go both ways",
-          form.directed ? " ('tessera convert --symmetrise')" : "");
-  compare(&GraphForm::self_loops, "with self loops", "without self loops",
-          " ('tessera convert --self-loops')");
+          form.directed ? " (--symmetrise)" : "");
+  compare(&GraphForm::self_loops, "with self loops", "without self loops", " (--self-loops)");
   compare(&GraphForm::weighted, "with weights", "without weights", "");
   return notes;
 }

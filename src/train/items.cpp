@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
 #include "tessera/data/classes.hpp"
+
+#include "core/listing.hpp"
 
 namespace tessera::train {
 namespace {
@@ -58,7 +61,9 @@ void take_vertex_labels(const Dataset& dataset, Problem& problem) {
     take_classes(labels->span(), problem);
   }
   if (problem.outputs == 0) {
-    reject("the data set has no labels", dataset.name, "use data with labels to train on");
+    const bool has_column = !std::holds_alternative<std::monostate>(dataset.labels);
+    reject(has_column ? "no vertex has a label" : "the data set has no labels", dataset.name,
+           "use data with labels to train on");
   }
   note_classes(problem);
   if (are_plain(problem.class_values)) problem.class_values.clear();
@@ -84,11 +89,15 @@ void require_two_classes(const Problem& problem) {
     if (first >= 0 && label != first) return;
     first = label;
   }
-  const auto name = [&] {
-    return problem.class_values.empty() ? first : problem.class_values[index_of(first)];
-  };
-  reject(first < 0 ? "no item has a label" : fmt::format("all labels are {}", name()), problem.name,
-         "use data with at least two classes");
+  if (first < 0) {
+    reject("no item has a label", problem.name, "use data with labels of at least two classes");
+  }
+  const std::int64_t label =
+      problem.class_values.empty() ? first : problem.class_values[index_of(first)];
+  reject(fmt::format("all labels are {}", label < problem.class_names.size()
+                                              ? quoted(problem.class_names[label])
+                                              : fmt::to_string(label)),
+         problem.name, "use data with at least two classes");
 }
 
 std::vector<std::int64_t> items_to_split(const Problem& problem) {

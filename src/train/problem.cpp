@@ -222,8 +222,8 @@ Problem start(const Dataset& dataset, const nn::ModelConfig& config, bool graph_
   note_weights(config, problem);
   if (is_directed(problem.graph)) {
     problem.notes.emplace_back(
-        "the graph is directed: messages follow its edges one way only; 'tessera convert "
-        "--symmetrise' makes them go both ways");
+        "the graph is directed: messages follow its edges one way only; --symmetrise makes them go "
+        "both ways");
   }
   return problem;
 }

@@ -67,7 +67,8 @@ class Keys(cli.CliTest):
         yield "prune", ["prune", KARATE, "-o", at("pruned.tsr")]
         yield "partition", ["partition", KARATE, "--parts", "3", "-o", at("parts.txt")]
         yield "tiles", ["tiles", KARATE]
-        yield "train", ["train", KARATE, *SHORT, "-c", at("second.tsr"), "--plot", at("run.png")]
+        yield "train", ["train", KARATE, *SHORT, "-c", at("second.tsr"), "--plot", at("run.png"),
+                        "--save-data", at("saved.tsr")]
         yield "train", ["train", KARATE, *SHORT, "--evaluate-every", "2", "--runs", "2"]
         yield "train", ["train", KARATE, *SHORT, "--bits", "8", "-c", at("trained_few.tsr"), "--baseline", at("model.tsr")]
         yield "train", ["train", KARATE, *SHORT, "--dry-run"]

@@ -50,12 +50,14 @@ class TheDataScientist(Story):
                 if a < b and (a % 3 == b % 3 or draw.random() < 0.1):
                     edges.add((a, b))
             table.writerows([names[a], names[b]] for a, b in sorted(edges))
-        self.tessera("convert", "edges.csv", "--nodes", "nodes.csv", "--id", "id", "--label", "label",
-                     "--symmetrise", "-o", "g.tsr")
-        self.tessera("info", "g.tsr")
-        self.tessera("train", "g.tsr", "-c", "m.tsr", "--epochs", "30", "--plot", "run.svg")
+        tables = ["edges.csv", "--nodes", "nodes.csv", "--symmetrise"]
+        said = self.tessera("info", *tables)
+        self.assertRegex(said, r"(?m)^  labels +'label', 3 classes: 'a', 'b' and 'c'$")
+        self.tessera("train", *tables, "-c", "m.tsr", "--epochs", "30", "--plot", "run.svg", "--save-data", "g.tsr")
         self.assertIn("<svg", (self.folder / "run.svg").read_text(encoding="utf-8"))
-        self.tessera("predict", "g.tsr", "-c", "m.tsr", "-o", "out.csv")
+        self.tessera("predict", *tables, "-c", "m.tsr", "-o", "out.csv")
+        self.tessera("predict", "g.tsr", "-c", "m.tsr", "-o", "same.csv")
+        self.assertEqual((self.folder / "out.csv").read_bytes(), (self.folder / "same.csv").read_bytes())
         with open(self.folder / "out.csv", newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         self.assertEqual(sorted(row["id"] for row in rows), names)
