@@ -14,6 +14,7 @@
 #include "tessera/graph/build.hpp"
 
 #include "io/dataset_arrays.hpp"
+#include "io/edge_arrays.hpp"
 #include "io/npy.hpp"
 #include "io/npz_arrays.hpp"
 #include "io/npz_edges.hpp"
@@ -90,35 +91,6 @@ std::int64_t vertices_with_data(const DatasetParts& parts) {
   }
   const auto* labels = std::get_if<ClassLabels>(&parts.dataset.labels);
   return labels == nullptr ? 0 : labels->size();
-}
-
-/// True for what a file says of its edges and nothing uses: `edge_attr`, `edge_type` and the like,
-/// with a row per edge.
-bool is_of_edges(const std::string& name, const ExtraArray& extra, EdgeOffset edges) {
-  return name.starts_with("edge_") && !extra.shape.empty() && extra.shape[0] == edges && edges > 0;
-}
-
-bool has_arrays_of_edges(const Dataset& dataset, EdgeOffset edges) {
-  return std::any_of(dataset.extras.begin(), dataset.extras.end(), [&](const auto& named) {
-    return is_of_edges(named.first, named.second, edges);
-  });
-}
-
-/// Puts the rows of such arrays into the order of the graph's edges, which is the one that is
-/// written. Of edges that were merged the first row stays.
-void sort_arrays_of_edges(const Graph& graph, EdgeOffset edges, Dataset& dataset) {
-  const SharedArray<EdgeOffset>& places = graph.edge_ids();
-  for (auto& [name, extra] : dataset.extras) {
-    if (!is_of_edges(name, extra, edges)) continue;
-    const std::int64_t row_bytes = extra.bytes.size() / edges;
-    Buffer<std::byte> sorted(graph.num_edges() * row_bytes);
-    for (EdgeOffset k = edges - 1; k >= 0; --k) {
-      std::copy_n(extra.bytes.data() + k * row_bytes, row_bytes,
-                  sorted.data() + places[k] * row_bytes);
-    }
-    extra.shape[0] = graph.num_edges();
-    extra.bytes = std::move(sorted);
-  }
 }
 
 Graph build_graph(const EdgeArrays& edges, const SharedArray<float>& values, const OpenNpz& npz,

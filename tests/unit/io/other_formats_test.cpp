@@ -165,6 +165,18 @@ TEST_F(OtherFormats, WeightsBesideAnyKindOfEdges) {
               ElementsAre(5, 4));
 }
 
+TEST_F(OtherFormats, ArraysOfMergedEdgesKeepTheFirstRow) {
+  io::write_npz_arrays(folder_ / "a.npz",
+                       {integers("edge_index", {2, 4}, {1, 0, 1, 0, 0, 1, 0, 1}),
+                        integers("num_nodes", {}, {2}), integers("edge_type", {4}, {7, 8, 9, 6})});
+  for (const Duplicates duplicates : {Duplicates::first, Duplicates::sum}) {
+    io::ReadOptions options;
+    options.duplicates = duplicates;
+    const Dataset dataset = io::open(folder_ / "a.npz", options);
+    EXPECT_EQ(dataset.extras.at("edge_type"), test::extra_array<std::int64_t>("<i8", {2}, {7, 8}));
+  }
+}
+
 TEST_F(OtherFormats, NothingIsGivenTwice) {
   const std::vector<io::NamedArray> matrix = {integers("row", {1}, {0}), integers("col", {1}, {1}),
                                               integers("num_nodes", {}, {3})};
