@@ -16,7 +16,7 @@ seconds=${1:-240}
 executions=${2:-10000000}
 jobs=${JOBS:-$(nproc)}
 folder=${FOLDER:-build/fuzz_readers}
-readers=${READERS:-"container npz edge_list ogb node_table graphml matrix_market metis index_file bit_tensor plans"}
+readers=${READERS:-"container npz edge_list ogb tu node_table graphml matrix_market metis index_file bit_tensor plans"}
 flags="-std=c++20 -O2 -Wno-free-nonheap-object -DNDEBUG -D_GLIBCXX_ASSERTIONS -DTESSERA_VERSION=\"fuzz\" -Iinclude -Isrc -Itests -Ifuzz"
 [[ -z ${SANITIZE:-} ]] || flags="-fsanitize=address,undefined -fno-sanitize-recover=all -g1 ${flags/-O2/-O1}"
 

@@ -50,7 +50,7 @@ std::string data_help() {
          ".mtx,\n"
          "                                                .graphml, METIS, .tsr; texts also "
          "gzipped\n"
-         "  path/to/folder                                a data set of OGB\n"
+         "  path/to/folder                                a data set of OGB or the TU collection\n"
          "  embedded:karate                               a data set inside the program\n"
          "  'generate:rmat?scale=17&edges=2e6&seed=1'     a random graph\n"
          "  twin:reddit                                   a random graph of a known size\n";

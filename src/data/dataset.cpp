@@ -108,7 +108,9 @@ void validate_names(const Dataset& dataset) {
            "give names to all of them, or to none");
   };
   const std::int64_t vertices = dataset.graph.num_rows();
-  const std::int64_t classes = dataset.num_classes();
+  const std::int64_t classes = dataset.graph_class_names().empty()
+                                   ? dataset.num_classes()
+                                   : highest(dataset.graph_labels) + 1;
   const std::int64_t features = dataset.num_features();
   require("vertex names", dataset.vertex_names, vertices, dataset.vertex_names.size() == vertices);
   require("class names", dataset.class_names, classes, dataset.class_names.size() >= classes);
@@ -274,6 +276,11 @@ std::int64_t Dataset::num_classes() const {
 std::int64_t Dataset::num_graphs() const {
   if (!graph_labels.empty()) return graph_labels.size();
   return graph_ids.empty() ? 1 : highest(graph_ids) + 1;
+}
+
+Names Dataset::graph_class_names() const {
+  const bool unlabelled = std::holds_alternative<std::monostate>(labels);
+  return unlabelled && !graph_labels.empty() ? class_names : Names();
 }
 
 void Dataset::validate(Nonfinite weights) const {

@@ -12,9 +12,11 @@
 #include "tessera/io/metis.hpp"
 #include "tessera/io/npz.hpp"
 #include "tessera/io/ogb.hpp"
+#include "tessera/io/tu.hpp"
 
 #include "io/container_layout.hpp"
 #include "io/matrix_market_header.hpp"
+#include "io/pickles.hpp"
 #include "io/scan.hpp"
 #include "io/text.hpp"
 
@@ -53,15 +55,12 @@ bool has_metis_ending(const std::string& path) {
   return path.ends_with(".graph") || path.ends_with(".metis") || path.ends_with(".graph.gz");
 }
 
-/// Reading a pickle means running what is in it.
-Dataset refuse_pickle(const std::string& path, const ReadOptions&) {
-  throw Error(ErrorCode::unsupported, "is a Python pickle, which only Python can read (and run)",
-              path,
-              "convert Planetoid's files with 'python3 examples/python/to_npz.py planetoid FOLDER "
-              "NAME NAME.npz'");
-}
-
 constexpr FileFormat formats[] = {
+    {"pt", "PyTorch's file", ".pt .pth",
+     [](const FirstLook& look) {
+       return !look.is_folder && begins_as_torch_file(look.first_bytes);
+     },
+     refuse_torch_file, nullptr, false},
     {"npz", "NumPy archive", ".npz",
      [](const FirstLook& look) {
        // The second is a zip file without members.
@@ -80,9 +79,15 @@ constexpr FileFormat formats[] = {
     {"ogb", "Open Graph Benchmark folder", "folder",
      [](const FirstLook& look) { return look.is_folder && is_ogb_folder(look.path); }, read_ogb,
      nullptr, false},
+    {"tu", "TU folder", "folder",
+     [](const FirstLook& look) { return look.is_folder && is_tu_folder(look.path); }, read_tu,
+     nullptr, false},
+    {"pyg", "PyG's processed folder", "folder",
+     [](const FirstLook& look) { return look.is_folder && is_processed_folder(look.path); },
+     refuse_torch_file, nullptr, false},
     {"planetoid", "Planetoid's pickles", "ind.NAME.x",
      [](const FirstLook& look) { return !look.is_folder && begins_with(look.first_bytes, "\x80"); },
-     refuse_pickle, nullptr, false},
+     refuse_planetoid_file, nullptr, false},
     {"graphml", "GraphML", ".graphml .xml .graphml.gz",
      [](const FirstLook& look) {
        return begins_with(look.first_bytes, "<") || begins_with(look.first_bytes, "\xEF\xBB\xBF<");

@@ -15,7 +15,7 @@
 
 #include "io/dataset_arrays.hpp"
 #include "io/edge_list.hpp"
-#include "io/table_columns.hpp"
+#include "io/number_table.hpp"
 
 namespace tessera::io {
 namespace {
@@ -32,25 +32,6 @@ std::string find_file(const std::string& folder, const std::string& name) {
     }
   }
   return {};
-}
-
-/// A table of numbers without a header; what is missing is not-a-number.
-std::shared_ptr<Matrix<float>> read_numbers(const std::string& path, const ReadOptions& options) {
-  TableRows rows(path, ',', false, {}, options.progress);
-  auto matrix = std::make_shared<Matrix<float>>(rows.num_rows(), rows.layout().columns);
-  rows.for_each("reading numbers", options.progress, [&](RowCursor& cursor) {
-    while (cursor.next() && cursor.row() < matrix->rows()) {
-      for (std::int64_t column = 0; column < matrix->cols(); ++column) {
-        const std::string_view field = cursor.field(column);
-        const auto value = is_missing(field) ? std::optional(std::nanf("")) : parse_real(field);
-        if (!value) {
-          throw LineProblem{cursor.at(), fmt::format("'{}' is no number", field.substr(0, 40))};
-        }
-        matrix->row(cursor.row())[column] = *value;
-      }
-    }
-  });
-  return matrix;
 }
 
 /// Of the files with a line per vertex or edge: what the number of vertices is measured by.
@@ -79,17 +60,13 @@ VertexId read_num_vertices(const std::string& folder) {
   return checked_vertex_count(counts[0], bytes_of_lines(folder), path);
 }
 
-void require_rows(std::int64_t rows, VertexId vertices, const std::string& path) {
-  if (rows == vertices) return;
-  damaged(path, fmt::format("has {} rows for {} vertices", rows, vertices));
-}
-
 void read_features(const std::string& folder, VertexId vertices, const ReadOptions& options,
                    Dataset& dataset) {
   const std::string path = find_file(folder, "node-feat");
   if (path.empty()) return;
-  auto matrix = read_numbers(path, options);
-  require_rows(matrix->rows(), vertices, path);
+  NumberTable table(path, options.progress);
+  table.require_rows(vertices, "vertices");
+  auto matrix = table.reals(MissingNumber::not_a_number);
   if (!std::all_of(matrix->data(), matrix->data() + matrix->size(),
                    [](float value) { return std::isfinite(value); })) {
     damaged(path, "holds a feature that is no finite number");
@@ -161,9 +138,9 @@ Dataset read_ogb(const std::string& folder, const ReadOptions& options) {
   }
   read_features(folder, vertices, options, dataset);
   if (const std::string path = find_file(folder, "node-label"); !path.empty()) {
-    const auto matrix = read_numbers(path, options);
-    require_rows(matrix->rows(), vertices, path);
-    dataset.labels = labels_of(matrix, path);
+    NumberTable table(path, options.progress);
+    table.require_rows(vertices, "vertices");
+    dataset.labels = labels_of(table.reals(MissingNumber::not_a_number), path);
   }
   return naming_file(folder, [&] {
     read_split(folder, dataset);

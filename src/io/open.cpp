@@ -94,8 +94,9 @@ const FileFormat& recognise(const std::string& path) {
     if (format.recognises({path, is_folder, first})) return format;
   }
   if (is_folder) {
-    throw Error(ErrorCode::io, "is a folder, and none of the Open Graph Benchmark", path,
-                "give the name of a file, or of a folder that has raw/edge.csv.gz");
+    throw Error(ErrorCode::io, "is a folder, and none of a data set that is known", path,
+                "give the name of a file, or of a folder of the Open Graph Benchmark "
+                "(raw/edge.csv.gz) or of the TU collection (NAME_A.txt)");
   }
   throw Error(ErrorCode::unsupported, "the format of the file is not known", path,
               "give one of " + list_of_formats(For::reading));

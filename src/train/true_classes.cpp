@@ -46,8 +46,7 @@ std::vector<MaybeClass> labels_of(const Checkpoint& checkpoint, const Dataset& d
 
 TrueClasses true_classes(const Checkpoint& checkpoint, const Dataset& dataset) {
   TrueClasses result{labels_of(checkpoint, dataset), {}};
-  // Labels of graphs have no names in a data set.
-  const Names names = checkpoint.graph_task ? Names() : dataset.class_names;
+  const Names names = checkpoint.graph_task ? dataset.graph_class_names() : dataset.class_names;
   const std::map<std::string, std::int64_t> known = classes_by_name(checkpoint);
   std::map<std::int64_t, std::int64_t> counts;
   for (const MaybeClass& label : result.classes) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random edge lists and GraphML files, read by the program and by a second reader: plain Python, written from
-docs/formats.md. Both find the same graph and the same columns, or both refuse the file, for the same line.
+"""Random edge lists, GraphML files and TU folders, read by the program and by a second reader: plain Python, written
+from docs/formats.md. Both find the same graph and the same columns, or both refuse the file, for the same line.
 
     TESSERA_DRAWS=6000 TESSERA_DRAW_SEED=7 python3 tests/scripts/readings_test.py
 
@@ -19,6 +19,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "readings"))
 import edge_lists  # noqa: E402
 import graphml  # noqa: E402
+import tu  # noqa: E402
 from npz import read_npz  # noqa: E402
 from refusal import Refused  # noqa: E402
 
@@ -56,12 +57,26 @@ def difference(expected, found):
     return ""
 
 
+def write(path, text):
+    """A file, or a folder of several."""
+    if isinstance(text, str):
+        path.write_bytes(text.encode())
+        return
+    path.mkdir()
+    for name, content in text.items():
+        write(path / name, content)
+
+
+def remove(path):
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
 def try_one(folder, kind, number):
     """Draws a file, reads it twice, and says what differs."""
     draw = random.Random(f"{SEED} {kind.__name__} {number}")
     text, options = kind.draw(draw)
     path = folder / f"{kind.__name__}-{number}{kind.ENDING}"
-    path.write_bytes(text.encode())
+    write(path, text)
     try:
         expected = kind.read(text, options)
     except Refused as refused:
@@ -72,7 +87,7 @@ def try_one(folder, kind, number):
     except AssertionError as error:
         problem = str(error)
     if not problem:
-        path.unlink()
+        remove(path)
         return None, isinstance(expected, Refused)
     return f"{path} {' '.join(kind.command_line(options))}: {problem}", False
 
@@ -103,6 +118,17 @@ class Readings(unittest.TestCase):
 
     def test_graphml(self):
         self.compare(graphml, DRAWS - DRAWS * 2 // 3)
+
+    def test_tu_folders(self):
+        self.compare(tu, DRAWS)
+
+    @unittest.skipUnless(os.environ.get("TESSERA_DATA"), "TESSERA_DATA names no folder of real data")
+    def test_real_tu_folders(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="tessera_readings_"))
+        self.addCleanup(shutil.rmtree, folder)
+        for data in sorted(pathlib.Path(os.environ["TESSERA_DATA"], "tu").iterdir()):
+            files = {path.name.replace(data.name, tu.NAME): path.read_text() for path in data.glob(f"{data.name}_*.txt")}
+            self.assertEqual("", difference(tu.read(files, {}), program_reads(folder, data, [])), data)
 
 
 if __name__ == "__main__":

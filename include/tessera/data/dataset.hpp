@@ -63,6 +63,7 @@ struct Dataset {
   SharedArray<std::int32_t> graph_ids;
   SharedArray<std::int64_t> graph_labels;
   /// What vertices, classes and features are called where the data came from; empty: by number.
+  /// Classes are those of the vertices, or where these have no labels those of the graphs.
   Names vertex_names, class_names, feature_names;
   /// Of features with names: the length of the column's name where a feature is one category of a
   /// column ("colour=red": 6), and -1 where it is a number. Empty: all are numbers.
@@ -86,6 +87,8 @@ struct Dataset {
   std::int64_t num_classes() const;
   /// Graphs in the union; 1 when there are no graph ids.
   std::int64_t num_graphs() const;
+  /// What the classes of graphs are called; empty: by number.
+  Names graph_class_names() const;
   bool is_multi_label() const { return std::holds_alternative<MultiLabels>(labels); }
 
   /// Throws `bad_data` unless every part fits the graph, whose rows are the vertices: sizes, labels

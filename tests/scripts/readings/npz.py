@@ -26,6 +26,14 @@ def texts(values, ends):
     return [bytes(values[begin:end]).decode() for begin, end in zip(begins, ends)]
 
 
+def dense_rows(offsets, columns, values, width):
+    rows = [[0.0] * width[0] for _ in offsets[1:]]
+    for row, begin, end in zip(rows, offsets, offsets[1:]):
+        for k in range(begin, end):
+            row[columns[k]] = values[k]
+    return rows
+
+
 def read_npz(path):
     """The graph as a dictionary of (target, source): weight, with what is known of the vertices."""
     with zipfile.ZipFile(path) as archive:
@@ -38,9 +46,13 @@ def read_npz(path):
     for name in ("vertex_name", "feature_name", "class_name"):
         if name in arrays:
             found[name] = texts(arrays[name][0], arrays[name + "_end"][0])
-    if "x" in arrays:
-        values, (rows, columns) = arrays["x"]
-        found["x"] = [values[i * columns:(i + 1) * columns] for i in range(rows)]
-    if "y" in arrays:
-        found["y"] = arrays["y"][0]
+    if "x_indptr" in arrays:
+        found["x"] = dense_rows(*(arrays[f"x_{part}"][0] for part in ("indptr", "indices", "data", "dim")))
+    for name in ("x", "edge_attr", "edge_label", "graph_attr"):
+        if name in arrays:
+            values, (rows, columns) = arrays[name]
+            found[name] = [values[i * columns:(i + 1) * columns] for i in range(rows)]
+    for name in ("y", "graph_id", "graph_label"):
+        if name in arrays:
+            found[name] = arrays[name][0]
     return found
