@@ -13,6 +13,10 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tessera" DESTINATION "${CMAKE_I
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION "${package_folder}")
 if(TESSERA_BUILD_APP)
   install(TARGETS tessera_app)
+  # What the program names where a file is one that only Python can read.
+  install(FILES "${PROJECT_SOURCE_DIR}/examples/python/to_npz.py"
+                "${PROJECT_SOURCE_DIR}/examples/python/torch_files.py"
+          DESTINATION "${CMAKE_INSTALL_DATADIR}/tessera")
 endif()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/tesseraConfig.cmake.in"

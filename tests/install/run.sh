@@ -33,6 +33,10 @@ rm "$libraries"/libtessera.so*
 "$work/static"
 
 "$work/moved/bin/tessera" --version
+# The script that converts files of PyTorch's is where the program says.
+printf 'PK\003\004 graph/data.pkl' >"$work/graph.pt"
+if "$work/moved/bin/tessera" info "$work/graph.pt" 2>"$work/said"; then exit 1; fi
+test -f "$(sed -n 's/.*: python3 \([^ ]*\) pyg .*/\1/p' "$work/said")"
 for printed in man/man1/tessera.1 bash-completion/completions/tessera zsh/site-functions/_tessera \
   fish/vendor_completions.d/tessera.fish; do
   grep -q tessera "$work/moved/share/$printed"
