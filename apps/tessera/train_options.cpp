@@ -2,8 +2,10 @@
 #include "train_options.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <sstream>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -160,9 +162,9 @@ void add_task_options(Arguments& app, TrainArguments& a) {
       ->type_name("A,B,C")
       ->group(group);
   app.add_option("--split-index", a.split_index,
-                 "data with several splits: use number K of them, from 0 (default: the first, and "
-                 "with --runs one after the other)")
-      ->type_name("K")
+                 "data with several splits: use number K of them, from 0, or all: --runs on each "
+                 "(default: the first, and with --runs one after the other)")
+      ->type_name("K|all")
       ->group(group);
   app.add_option("--folds", a.folds,
                  "cross-validation with K folds: each run is tested on another fold")
@@ -172,7 +174,8 @@ void add_task_options(Arguments& app, TrainArguments& a) {
 
 void add_run_options(Arguments& app, TrainArguments& a) {
   app.add_option("-n,--runs", a.runs,
-                 "number of runs, each with the next seed (default 1, or one for each fold)")
+                 "number of runs, each with the next seed (default 1, or one for each fold; with "
+                 "--split-index all so many for each split)")
       ->type_name("N");
   app.add_flag("--parallel-runs", a.parallel_runs,
                "train several runs at a time, with one thread each");
@@ -235,6 +238,30 @@ train::SplitShares parse_split(const std::string& text) {
   return {shares[0], shares[1], shares[2]};
 }
 
+constexpr const char* all_splits = "all";
+
+/// Absent: one after the other.
+std::optional<std::int64_t> parse_split_index(const std::string& text) {
+  if (text.empty() || text == all_splits) return {};
+  std::int64_t index = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (problem != std::errc() || end != text.data() + text.size() || index < 0) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is no split", text), "--split-index",
+                "give the number of a split, from 0, or all");
+  }
+  return index;
+}
+
+/// So many on each split.
+std::int64_t runs_on_all(std::int64_t runs, const Dataset& dataset) {
+  std::int64_t all = 0;
+  if (!__builtin_mul_overflow(runs, std::max<std::int64_t>(1, std::ssize(dataset.splits)), &all)) {
+    return all;
+  }
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} runs on every split", runs), "--runs",
+              "use fewer");
+}
+
 ops::OptimiserKind parse_optimiser(const std::string& text) {
   if (text == "sgd") return ops::OptimiserKind::sgd;
   return text == "adamw" ? ops::OptimiserKind::adamw : ops::OptimiserKind::adam;
@@ -278,7 +305,7 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
   options.metric = train::parse_metric(a.metric);
   options.normalise = train::parse_normalise(a.normalise);
   if (!a.split.empty()) options.split = parse_split(a.split);
-  options.split_index = a.split_index;
+  options.split_index = parse_split_index(a.split_index);
   options.folds = a.folds;
   options.runs = a.runs.value_or(std::max<std::int64_t>(a.folds, 1));
   options.parallel_runs = a.parallel_runs;
@@ -342,6 +369,9 @@ TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,
                  train::paper_options(kind, dataset.name, graph_task)};
   apply_model_options(arguments, plan.config);
   apply_training_options(arguments, plan.options);
+  if (arguments.split_index == all_splits) {
+    plan.options.runs = runs_on_all(plan.options.runs, dataset);
+  }
   plan.options.seed = seed;
   plan.options.placement.memory = &default_memory(checked_device(arguments.device));
   plan.options.plans = arguments.planning.options();

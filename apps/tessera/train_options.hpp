@@ -32,9 +32,9 @@ struct TrainArguments {
   std::string partition_file, method = "auto", pattern = "off";
 
   std::string task = "auto", metric = "auto", normalise = "auto", split;
-  std::optional<std::int64_t> split_index;
+  std::string split_index;  ///< a number, or "all"
   std::int64_t folds = 0;
-  std::optional<std::int64_t> runs;  ///< 1, or one for each fold
+  std::optional<std::int64_t> runs;  ///< 1, or one for each fold or split
   bool parallel_runs = false;
   std::string device = "cpu", precision = "fp32";
   PlanningOptions planning;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -92,6 +93,20 @@ std::string epochs_line(const train::TrainReport& report) {
                      early > 0 ? fmt::format(", {} runs stopped early", early) : "");
 }
 
+/// How many runs the mean is of, and on how many splits or folds.
+std::string runs_text(const train::TrainReport& report) {
+  if (report.runs.size() < 2) return {};
+  std::set<std::int64_t> splits, folds;
+  for (const train::RunReport& run : report.runs) {
+    if (run.split) splits.insert(*run.split);
+    if (run.fold) folds.insert(*run.fold);
+  }
+  const bool folded = folds.size() > 1;
+  const std::size_t parts = folded ? folds.size() : splits.size();
+  return fmt::format(", {} runs", report.runs.size()) +
+         (parts > 1 ? fmt::format(" on {} {}", parts, folded ? "folds" : "splits") : "");
+}
+
 std::string curves(const train::TrainReport& report) {
   const auto& curve = report.runs.back().curve;
   std::vector<double> loss, validation;
@@ -146,6 +161,7 @@ Json runs_json(const train::TrainReport& report) {
                     {"validation_loss", run.best.validation_loss},
                     {"stopped_early", run.stopped_early}});
     if (run.split) runs.back()["split"] = *run.split;
+    if (run.fold) runs.back()["fold"] = *run.fold;
   }
   return runs;
 }
@@ -190,8 +206,7 @@ std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
   table.add({"model", report.model});
   table.add({"parameters", grouped(report.parameters)});
   table.add({"training", training_line(plan.options)});
-  const std::string at = fmt::format(" at the best validation epoch{}",
-                                     runs > 1 ? fmt::format(", {} runs", runs) : "");
+  const std::string at = " at the best validation epoch" + runs_text(report);
   if (report.tested) {
     table.add({"test " + metric, human_metric(report.test, runs) + at});
     table.add({"validation", human_metric(report.validation, runs)});

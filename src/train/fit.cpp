@@ -385,6 +385,7 @@ class Fit {
     run.stopped_early = out_of_patience(position);
     if (!problem_.splits.empty()) run.split = static_cast<std::int64_t>(split_number(number));
     if (options_.split_index) run.split = options_.split_index;
+    if (options_.folds > 0) run.fold = number % options_.folds;
     run.curve = std::move(curve);
   }
 

@@ -79,6 +79,7 @@ void take_graph_labels(const Dataset& dataset, Problem& problem) {
   problem.graph_ids = dataset.graph_ids;
   take_classes(dataset.graph_labels.span(), problem);
   note_classes(problem);
+  problem.class_names = dataset.graph_class_names();
 }
 
 void require_two_classes(const Problem& problem) {
@@ -159,12 +160,11 @@ void take_splits(const Dataset& dataset, const TrainOptions& options, Problem& p
     problem.splits.push_back(copied(split.train, split.validation, split.test));
   }
   problem.notes.push_back(
-      options.runs == 1
-          ? fmt::format("split 0 of {} in the data: --split-index chooses another, --runs {} uses "
-                        "all of them",
-                        count, count)
-          : fmt::format("{} of {} splits in the data, one a run", std::min(options.runs, count),
-                        count));
+      options.runs == 1 ? fmt::format("split 0 of {} in the data: --split-index K chooses another, "
+                                      "--split-index all trains on each of them",
+                                      count)
+                        : fmt::format("{} of {} splits in the data, one a run",
+                                      std::min(options.runs, count), count));
 }
 
 }  // namespace

@@ -72,6 +72,7 @@ class Keys(cli.CliTest):
         yield "train", ["train", KARATE, *SHORT, "--evaluate-every", "2", "--runs", "2"]
         yield "train", ["train", KARATE, *SHORT, "--bits", "8", "-c", at("trained_few.tsr"), "--baseline", at("model.tsr")]
         yield "train", ["train", KARATE, *SHORT, "--dry-run"]
+        yield "train", ["train", KARATE, "--epochs", "2", "--folds", "3"]
         (self.folder / "splits.npz").write_bytes(cli.graph_npz(
             4, [(0, 1), (1, 0)], y=cli.npy([0, 1, 0, 1], "q"), train_mask=cli.npy([1, 0, 1, 0, 0, 1, 0, 0], "i", (4, 2)),
             val_mask=cli.npy([0, 1, 0, 0, 0, 0, 1, 0], "i", (4, 2))))

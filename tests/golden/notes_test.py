@@ -58,7 +58,8 @@ class Notes(cli.CliTest):
         self.assertRegex(self.succeed("info", path).out, r"split +2 train, 2 validation, 2 test, the first of 2\n")
         short = ["train", path, "--epochs", "2"]
         one = self.json(*short)
-        self.assertIn("split 0 of 2 in the data: --split-index chooses another, --runs 2 uses all of them", one["notes"])
+        self.assertIn("split 0 of 2 in the data: --split-index K chooses another, --split-index all trains on each of them",
+                      one["notes"])
         self.assertEqual([run["split"] for run in one["runs"]], [0])
         runs = self.json(*short, "--runs", "3")
         self.assertEqual([run["split"] for run in runs["runs"]], [0, 1, 0])

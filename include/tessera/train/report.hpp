@@ -73,6 +73,7 @@ struct RunReport {
   Evaluation best;  ///< at the epoch that is best on the validation items
   bool stopped_early = false;
   std::optional<std::int64_t> split = {};  ///< its number, of data with several
+  std::optional<std::int64_t> fold = {};   ///< the one it was tested on, in cross-validation
   std::vector<EpochRecord> curve;          ///< every epoch
 };
 
