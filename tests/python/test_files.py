@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data sets and checkpoints travel between Python and the program."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -44,6 +45,27 @@ def test_data_comes_back(tmp_path):
         assert torch.equal(back[name], data[name])
 
 
+def test_several_splits_come_back(tmp_path):
+    data = example()
+    for part in ("train", "val", "test"):
+        data[f"{part}_mask"] = torch.stack([data[f"{part}_mask"], data[f"{part}_mask"].flip(0)], dim=1)
+    tessera.save(data, tmp_path / "data.tsr")
+    back = tessera.load(tmp_path / "data.tsr")
+    for part in ("train", "val", "test"):
+        assert torch.equal(back[f"{part}_mask"], data[f"{part}_mask"])
+
+
+@needs_program
+def test_the_program_trains_on_several_splits(tmp_path):
+    data = example()
+    for part in ("train", "val", "test"):
+        data[f"{part}_mask"] = torch.stack([data[f"{part}_mask"], data[f"{part}_mask"].roll(5)], dim=1)
+    tessera.save(data, tmp_path / "data.tsr")
+    run("train", tmp_path / "data.tsr", "--epochs", 2, "--split-index", "all", "--json", tmp_path / "report.json")
+    runs = json.loads((tmp_path / "report.json").read_text())["runs"]
+    assert [one["split"] for one in runs] == [0, 1]
+
+
 def test_damage_is_noticed(tmp_path):
     path = tmp_path / "data.tsr"
     tessera.save(example(), path)
@@ -68,7 +90,7 @@ def test_repeated_edges_cannot_be_saved(tmp_path):
 NOT_HELD = {
     "numbers that are no classes": ({"y": torch.linspace(0, 1, 30)}, ValueError, "numbers that are no classes"),
     "labels of graphs": ({"y": torch.tensor([1])}, ValueError, r"data.y has shape \(1,\): .* for each of 30 vertices"),
-    "several splits": ({"train_mask": torch.ones(30, 10, dtype=torch.bool)}, ValueError, "10 splits, the file one"),
+    "a square mask": ({"train_mask": torch.ones(30, 30, dtype=torch.bool)}, ValueError, "leave out a split"),
     "a list of vertices": ({"val_mask": torch.arange(30)}, TypeError, "data.val_mask has type torch.int64: use torch.bool"),
     "a short mask": ({"test_mask": torch.ones(3, dtype=torch.bool)}, ValueError, "data.test_mask has shape"),
     "features of edges": ({"edge_attr": torch.ones(150, 2)}, ValueError, "data.edge_attr cannot be in the file"),

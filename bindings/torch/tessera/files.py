@@ -76,6 +76,8 @@ def _data(arrays: dict[str, np.ndarray]) -> Any:
             mask = torch.zeros(vertices, dtype=torch.bool)
             mask[torch.from_numpy(arrays[f"{part}_idx"].copy())] = True
             data[f"{part}_mask"] = mask
+        elif f"{part}_mask" in arrays:  # of several splits, a column each
+            data[f"{part}_mask"] = torch.from_numpy(arrays[f"{part}_mask"].copy()).bool()
     return data
 
 
@@ -109,17 +111,26 @@ def _labels(data: Any, vertices: int) -> np.ndarray | None:
     return labels.long().numpy()
 
 
-def _mask(data: Any, part: str, vertices: int) -> np.ndarray | None:
+def _mask(data: Any, part: str, vertices: int) -> torch.Tensor | None:
+    """One truth value for each vertex; of several splits a column for each."""
     name = f"{part}_mask"
-    mask = getattr(data, name, None)
-    if mask is not None and mask.dim() == 2:
-        raise ValueError(f"data.{name} holds {mask.size(1)} splits, the file one: use data.{name} = data.{name}[:, 0]")
-    mask = _rows(data, name, vertices, "vertices", (1,))
+    mask = _rows(data, name, vertices, "vertices", (1, 2))
     if mask is None:
         return None
     if mask.dtype not in (torch.bool, torch.uint8):
         raise TypeError(f"data.{name} has type {mask.dtype}: use torch.bool, true for the vertices of the split")
-    return mask.nonzero().view(-1).numpy().astype(np.int64)
+    if mask.dim() == 2 and mask.size(1) == vertices > 1:
+        raise ValueError(f"data.{name} is {vertices} x {vertices}: nothing tells its rows from its columns, so leave out a split")
+    return mask.view(-1).bool() if mask.dim() == 2 and mask.size(1) == 1 else mask.bool()
+
+
+def _split(data: Any, vertices: int) -> dict[str, np.ndarray]:
+    """Lists of vertices; of several splits masks."""
+    masks = {part: _mask(data, part, vertices) for part in ("train", "val", "test")}
+    given = {part: mask for part, mask in masks.items() if mask is not None}
+    if any(mask.dim() == 2 for mask in given.values()):
+        return {f"{part}_mask": mask.numpy() for part, mask in given.items()}
+    return {f"{part}_idx": mask.nonzero().view(-1).numpy().astype(np.int64) for part, mask in given.items()}
 
 
 def _arrays_of(data: Any) -> dict[str, np.ndarray]:
@@ -156,11 +167,7 @@ def _arrays_of(data: Any) -> dict[str, np.ndarray]:
     labels = _labels(data, vertices)
     if labels is not None:
         arrays["y"] = labels
-    for part in ("train", "val", "test"):
-        of_part = _mask(data, part, vertices)
-        if of_part is not None:
-            arrays[f"{part}_idx"] = of_part
-    return arrays
+    return arrays | _split(data, vertices)
 
 
 # ---- models ----------------------------------------------------------------------------------------
