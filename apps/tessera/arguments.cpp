@@ -115,6 +115,8 @@ template Option* Arguments::add_option(const std::string&, std::optional<double>
                                        const std::string&);
 template Option* Arguments::add_option(const std::string&, std::vector<std::string>&,
                                        const std::string&);
+template Option* Arguments::add_option(const std::string&, std::vector<double>&,
+                                       const std::string&);
 template Option* Arguments::add_option(const std::string&, std::vector<int>&, const std::string&);
 template Option* Arguments::add_option(const std::string&, std::vector<std::int64_t>&,
                                        const std::string&);

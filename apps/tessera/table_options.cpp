@@ -25,6 +25,15 @@ std::optional<bool> parse_header(const std::string& text) {
   return text == "yes";
 }
 
+TimeShares parse_time_shares(const std::vector<double>& shares) {
+  if (shares.empty()) return {};
+  if (shares.size() != 3) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} shares of time", shares.size()),
+                "--time-shares", "give three, such as 0.6,0.2,0.2");
+  }
+  return {shares[0], shares[1], shares[2]};
+}
+
 io::IdKind parse_ids(const std::string& text) {
   if (text == "numbers") return io::IdKind::numbers;
   return text == "names" ? io::IdKind::names : io::IdKind::automatic;
@@ -86,6 +95,17 @@ void add_table_options(Arguments& app, TableArguments& tables) {
                  "column that says train, val or test, or none (default: the one called split)")
       ->type_name("COLUMN")
       ->group(nodes);
+  app.add_option("--split-by-time", tables.time,
+                 "column of numbers or dates: the earliest vertices are to train, the latest to "
+                 "test")
+      ->type_name("COLUMN")
+      ->group(nodes);
+  app.add_option("--time-shares", tables.time_shares,
+                 "with --split-by-time: shares for training, validation and test (default "
+                 "0.6,0.2,0.2)")
+      ->type_name("A,B,C")
+      ->delimiter(',')
+      ->group(nodes);
   app.add_option("--features", tables.features, "columns that are features (default: all others)")
       ->type_name("COLUMNS")
       ->delimiter(',')
@@ -104,11 +124,15 @@ void add_table_options(Arguments& app, TableArguments& tables) {
 
 void TableArguments::apply_to(io::ReadOptions& options) const {
   const bool for_nodes = !nodes_separator.empty() || !nodes_header.empty() || !id.empty() ||
-                         !label.empty() || !split.empty() || !features.empty() || !drop.empty() ||
-                         unknown_ids != "reject";
+                         !label.empty() || !split.empty() || !time.empty() || !features.empty() ||
+                         !drop.empty() || unknown_ids != "reject";
   if (nodes.empty() && for_nodes) {
     throw Error(ErrorCode::invalid_argument, "options for a table of vertices, but no table",
                 "--nodes", "name the table with --nodes FILE");
+  }
+  if (!time_shares.empty() && time.empty()) {
+    throw Error(ErrorCode::invalid_argument, "shares of time, but no times", "--time-shares",
+                "name the column of times with --split-by-time COLUMN");
   }
   options.edges.separator = parse_separator(separator, "--separator");
   options.edges.header = parse_header(header);
@@ -125,6 +149,8 @@ void TableArguments::apply_to(io::ReadOptions& options) const {
   options.nodes.split = split;
   options.nodes.features = features;
   options.nodes.drop = drop;
+  options.nodes.time = time;
+  options.nodes.time_shares = parse_time_shares(time_shares);
   options.nodes.unknown = unknown_ids == "drop" ? io::UnknownIds::drop : io::UnknownIds::reject;
 }
 

@@ -14,6 +14,7 @@
 #include "io/edge_list_layout.hpp"
 #include "io/reading_notes.hpp"
 #include "io/table_columns.hpp"
+#include "io/time_column.hpp"
 
 namespace tessera::io {
 namespace {
@@ -32,7 +33,9 @@ HeaderWords header_words(const NodeTableOptions& options) {
   known.insert(known.end(), split_words.begin(), split_words.end());
   HeaderWords words(std::move(known));
   words.ids = id_words;
-  for (const std::string& name : {options.id, options.label, options.split}) words.add_given(name);
+  for (const std::string& name : {options.id, options.label, options.split, options.time}) {
+    words.add_given(name);
+  }
   for (const std::string& name : options.features) words.add_given(name);
   for (const std::string& name : options.drop) words.add_given(name);
   return words;
@@ -53,18 +56,19 @@ class ColumnRoles {
     id = id_column();
     label = label_column();
     split = first_of(options.split, "--split-column", split_words);
+    time = first_of(options.time, "--split-by-time", {});
     require_no_contradiction();
     find_features();
   }
 
-  std::int64_t id = -1, label = -1, split = -1;  ///< -1: there is none
+  std::int64_t id = -1, label = -1, split = -1, time = -1;  ///< -1: there is none
   std::vector<std::int64_t> features;
 
   std::string note() const {
     std::string text =
         fmt::format("{} in {}, {}; ids in {}", counted(rows_.num_rows(), "vertex", "vertices"),
                     file_name(rows_.path()), rows_.layout().form(), named(id));
-    if (split < 0) text += ", no split";
+    if (split < 0 && time < 0) text += ", no split";
     if (rows_.num_remarks() > 0) {
       text += fmt::format("; {} left out", counted(rows_.num_remarks(), "remark", "remarks"));
     }
@@ -74,12 +78,13 @@ class ColumnRoles {
   /// What becomes of columns that have none of the roles, or one that may tell the label.
   std::vector<std::string> notes_on_others() const {
     std::vector<std::string> left_out, leaks, notes;
+    const std::int64_t by = time >= 0 ? time : split;  // times go before a column that says the split
     for (std::int64_t column = 0; column < rows_.layout().columns; ++column) {
       const bool is_feature = contains(features, column);
       if (is_feature && label >= 0 && !contains(named_features_, column) &&
           is_called(column, label_words)) {
         leaks.push_back(named(column));
-      } else if (!is_feature && column != id && column != label && column != split) {
+      } else if (!is_feature && column != id && column != label && column != by) {
         left_out.push_back(named(column));
       }
     }
@@ -169,6 +174,16 @@ class ColumnRoles {
       throw Error(ErrorCode::invalid_argument, "one column cannot be two of id, label and split",
                   rows_.path(), "give --id, --label and --split-column different columns");
     }
+    if (time >= 0 && !options_.split.empty() && split >= 0) {
+      throw Error(ErrorCode::invalid_argument, "two columns to split the vertices by",
+                  "--split-by-time", "leave out --split-column");
+    }
+    if (time >= 0 && (time == id || time == label)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("column {} cannot be times and {}", rows_.layout().named(time),
+                              time == id ? "ids" : "labels"),
+                  rows_.path(), "give --split-by-time a column of its own");
+    }
     const auto reject = [&](std::int64_t column, const char* other, const char* option) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("column {} has two roles: {} and {}", rows_.layout().named(column),
@@ -179,6 +194,7 @@ class ColumnRoles {
       if (contains(columns, id)) reject(id, "--id", option);
       if (label >= 0 && contains(columns, label)) reject(label, "--label", option);
       if (split >= 0 && contains(columns, split)) reject(split, "--split-column", option);
+      if (time >= 0 && contains(columns, time)) reject(time, "--split-by-time", option);
     };
     check(named_features_, "--features");
     check(dropped_, "--drop");
@@ -193,7 +209,7 @@ class ColumnRoles {
       for (std::int64_t i = 0; i < rows_.layout().columns; ++i) columns.push_back(i);
     }
     for (const std::int64_t column : columns) {
-      const bool is_other = column == id || column == label || column == split;
+      const bool is_other = column == id || column == label || column == split || column == time;
       const bool is_repeated = !named_features_.empty() && contains(features, column);
       if (is_other || is_repeated || contains(dropped_, column)) continue;
       features.push_back(column);
@@ -301,7 +317,11 @@ NodeTable read_node_table(const ReadOptions& options) {
   } else {
     dataset.notes.push_back(note_about(about::labels, "none (--label names their column)"));
   }
-  if (roles.split >= 0) read_split(rows, roles.split, options.progress, dataset);
+  if (roles.time >= 0) {
+    split_by_time_column(rows, roles.time, given.time_shares, options.progress, dataset);
+  } else if (roles.split >= 0) {
+    read_split(rows, roles.split, options.progress, dataset);
+  }
   if (!roles.features.empty()) {
     add_features(rows, examine(rows, roles.features, max_categories, "--drop", options.progress),
                  options.progress, dataset);

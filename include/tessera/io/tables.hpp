@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tessera/data/time_split.hpp"
+
 /// How tables in text files are read: lists of edges and tables of vertices. Whatever is not said
 /// is found out from the file.
 namespace tessera::io {
@@ -38,6 +40,9 @@ struct NodeTableOptions {
   /// Columns that become features (empty: all that are nothing else), and those left out.
   std::vector<std::string> features = {}, drop = {};
   UnknownIds unknown = UnknownIds::reject;
+  /// Column of times by which the vertices are split, in place of a column that says the parts.
+  std::string time = {};
+  TimeShares time_shares = {};
 };
 
 }  // namespace tessera::io
