@@ -341,8 +341,8 @@ def from_planetoid(folder, name):
 
 def convert(kind, arguments):
     readers = {"planetoid": (from_planetoid, 2), "pyg": (from_torch_file, 1)}
-    reader, inputs = readers.get(kind, (None, -1))
-    if len(arguments) != inputs + 1:
+    reader, inputs = readers.get(kind, (None, 0))
+    if reader is None or len(arguments) != inputs + 1:
         print(f"to_npz.py: error: no such use: {' '.join([kind, *arguments]).strip() or '(no arguments)'}\n\n{__doc__.strip()}",
               file=sys.stderr)
         sys.exit(2)
