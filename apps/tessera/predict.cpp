@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -14,9 +13,11 @@
 #include <fmt/ranges.h>
 
 #include "describe.hpp"
+#include "judge.hpp"
 #include "numbers.hpp"
 #include "options.hpp"
 #include "partition_file.hpp"
+#include "predict_files.hpp"
 #include "start_device.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
@@ -35,8 +36,7 @@ namespace {
 struct PredictArguments {
   DataOptions data;
   std::string checkpoint;
-  std::string output;
-  bool embeddings = false;
+  PredictFiles files;
   std::string bits;
   bool rounded = false;
   bool calibrate = false;
@@ -56,56 +56,7 @@ void require_sense(const PredictArguments& arguments) {
     throw Error(ErrorCode::invalid_argument, "no checkpoint named", "",
                 "give --checkpoint FILE, written by 'tessera train'");
   }
-  if (!arguments.output.empty()) train::require_prediction_ending(arguments.output, false);
-  if (arguments.embeddings && !arguments.output.ends_with(".npz")) {
-    throw Error(ErrorCode::invalid_argument, "does nothing without an .npz to write them to",
-                "--embeddings", "leave it out, or give -o FILE.npz");
-  }
-}
-
-/// How good the predictions are where the data says what is right.
-struct Quality {
-  std::string items;  ///< "the test part of the training's split"
-  double metric = 0;
-  std::int64_t count = 0;
-};
-
-std::vector<std::int64_t> all_items(const train::Prediction& prediction) {
-  std::vector<std::int64_t> items(static_cast<std::size_t>(prediction.logits.rows()));
-  std::iota(items.begin(), items.end(), std::int64_t{0});
-  return items;
-}
-
-std::optional<Quality> assess(const Dataset& dataset, const train::Checkpoint& checkpoint,
-                              const train::Prediction& prediction) {
-  std::vector<std::int64_t> test = train::test_items(checkpoint, dataset);
-  Quality quality{"the test part of the training's split", 0, 0};
-  if (test.empty() && !prediction.graph_task) {
-    test.assign(dataset.test.begin(), dataset.test.end());
-    quality.items = "the test part of this data";
-  }
-  if (test.empty()) {
-    test = all_items(prediction);
-    quality.items = "all labelled items";
-  }
-  if (prediction.multi_label) {
-    const auto* const targets = std::get_if<MultiLabels>(&dataset.labels);
-    if (targets == nullptr || (*targets)->cols() != prediction.logits.cols()) return {};
-    quality.metric = train::micro_f1(prediction.logits, **targets, test);
-    quality.count = std::ssize(test);
-    return quality;
-  }
-  const auto classes = train::true_classes(checkpoint, dataset).classes;
-  if (classes.size() != prediction.classes.size()) return {};
-  for (const std::int64_t item : test) {
-    const auto i = static_cast<std::size_t>(item);
-    if (!classes[i]) continue;
-    quality.metric += *classes[i] == prediction.classes[i] ? 1 : 0;
-    ++quality.count;
-  }
-  if (quality.count == 0) return {};
-  quality.metric /= static_cast<double>(quality.count);
-  return quality;
+  require_sense(arguments.files);
 }
 
 /// What a model of few bits saves and costs.
@@ -163,9 +114,8 @@ std::map<std::int64_t, std::int64_t> class_counts(const train::Prediction& predi
 }
 
 /// The name of a class where it has one, or else its number.
-std::string class_name(const train::Prediction& prediction, std::int64_t label) {
-  const bool has_name = label >= 0 && label < prediction.class_names.size();
-  return has_name ? printable(prediction.class_names[label]) : fmt::to_string(label);
+std::string shown_class(const train::Prediction& prediction, std::int64_t label) {
+  return printable(train::class_name(prediction, label));
 }
 
 const char* metric_name(const train::Prediction& prediction) {
@@ -182,7 +132,7 @@ std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
   table.add({prediction.graph_task ? "graphs" : "vertices", grouped(prediction.logits.rows())});
   std::string counts;
   for (const auto& [label, count] : class_counts(prediction)) {
-    counts += fmt::format("{}{}: {}", counts.empty() ? "" : ", ", class_name(prediction, label),
+    counts += fmt::format("{}{}: {}", counts.empty() ? "" : ", ", shown_class(prediction, label),
                           grouped(count));
   }
   if (!counts.empty()) table.add({"classes", counts});
@@ -219,7 +169,7 @@ std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
     }
   }
   table.add({"peak memory", human_bytes(peak_bytes)});
-  if (!arguments.output.empty()) table.add({"written", arguments.output});
+  for (const std::string& path : paths_of(arguments.files)) table.add({"written", path});
   if (!arguments.quantised.empty()) table.add({"model written", arguments.quantised});
   return headline(dataset) + "\n" + table.text();
 }
@@ -234,7 +184,7 @@ Json to_json(const PredictArguments& arguments, const Dataset& dataset,
   json["items"] = prediction.logits.rows();
   json["task"] = prediction.graph_task ? "graph" : "node";
   for (const auto& [label, count] : class_counts(prediction)) {
-    json["predicted"][class_name(prediction, label)] = count;
+    json["predicted"][shown_class(prediction, label)] = count;
   }
   if (const auto quality = assess(dataset, checkpoint, prediction)) {
     json["test"] = {
@@ -259,7 +209,7 @@ Json to_json(const PredictArguments& arguments, const Dataset& dataset,
     }
   }
   json["peak_memory_bytes"] = peak_bytes;
-  if (!arguments.output.empty()) json["output"] = arguments.output;
+  add_paths(arguments.files, json);
   if (!arguments.quantised.empty()) json["quantised"] = arguments.quantised;
   return json;
 }
@@ -286,12 +236,12 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
   const auto started = started_meanwhile(parse_device(arguments.device));
   session.stage("reading the checkpoint");
   const train::Checkpoint checkpoint = train::load_checkpoint(arguments.checkpoint);
-  if (!arguments.output.empty()) {
-    train::require_prediction_ending(arguments.output, checkpoint.multi_label);
+  if (!arguments.files.output.empty()) {
+    train::require_prediction_ending(arguments.files.output, checkpoint.multi_label);
   }
   const LoadedData data = load(session, arguments.data);
   train::PredictOptions options;
-  options.embeddings = arguments.embeddings;
+  options.embeddings = !arguments.files.embeddings.empty();
   options.placement.memory = &default_memory(checked_device(arguments.device));
   options.placement.precision = parse_precision(arguments.precision);
   options.plans = arguments.planning.options();
@@ -323,10 +273,8 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
   const std::int64_t peak_bytes = memory_use(device).peak_bytes;
   session.add_notes(prediction.notes);
   session.add_notes(train::true_classes(checkpoint, data.dataset).notes);
-  if (!arguments.output.empty()) {
-    session.stage("writing");
-    train::save(prediction, arguments.output);
-  }
+  session.stage("writing");
+  write_files(arguments.files, data.dataset, checkpoint, prediction);
   std::optional<Quantised> quantised;
   if (!bits.empty()) {
     session.stage("comparing with all bits");
@@ -349,12 +297,7 @@ Action setup(Arguments& app) {
   app.add_option("-c,--checkpoint", arguments->checkpoint,
                  "the trained model, as 'tessera train --checkpoint' wrote it")
       ->type_name("FILE");
-  app.add_option(
-         "-o,--output", arguments->output,
-         ".csv for id, label and probability; .npz for classes, logits and embeddings; .txt "
-         "for one class per line")
-      ->type_name("FILE");
-  app.add_flag("--embeddings", arguments->embeddings, "also write the inputs of the last layer");
+  add_file_options(app, arguments->files);
   app.add_option(
          "--bits", arguments->bits,
          "gcn, gin: as with so many bits of weights, features and activations, 1 to 16; one "
@@ -410,19 +353,20 @@ Action setup(Arguments& app) {
             const bool given = !arguments->partition_file.empty();
             const bool whole = arguments->parts == 0 && !given;
             reject_useless(app,
-                           {{"--parts", given, "with --partition", ""},
+                           {useless_short(arguments->files),
+                            {"--parts", given, "with --partition", ""},
                             {"--method", given, "with --partition", ""},
                             {"--method", whole, "for a whole graph", "give --parts"},
                             {"--parts-per-batch", whole, "for a whole graph", "give --parts"}});
             return run_predict(session, *arguments);
           },
           [arguments] {
-            return with_data_files(arguments->data,
-                                   {{"--checkpoint", arguments->checkpoint, FileRole::input},
-                                    {"-o", arguments->output, FileRole::output},
-                                    {"--quantised", arguments->quantised, FileRole::output},
-                                    {"--partition", arguments->partition_file, FileRole::input},
-                                    plans_file(arguments->planning)});
+            std::vector<FileUse> uses = uses_of(arguments->files);
+            uses.insert(uses.end(), {{"--checkpoint", arguments->checkpoint, FileRole::input},
+                                     {"--quantised", arguments->quantised, FileRole::output},
+                                     {"--partition", arguments->partition_file, FileRole::input},
+                                     plans_file(arguments->planning)});
+            return with_data_files(arguments->data, std::move(uses));
           }};
 }
 
@@ -432,8 +376,8 @@ const Verb predict_verb{"predict", "classify with a trained model",
                         "[options] SOURCE --checkpoint FILE [-o FILE]",
                         "tessera train embedded:citation --checkpoint model.tsr\n"
                         "tessera predict embedded:citation --checkpoint model.tsr -o classes.csv\n"
-                        "tessera predict embedded:citation -c model.tsr -o all.npz --embeddings\n"
-                        "tessera predict edges.csv --nodes users.csv -c model.tsr -o classes.csv",
+                         "tessera predict embedded:citation -c model.tsr --report report.txt\n"
+                         "tessera predict edges.csv --nodes users.csv -c model.tsr -o classes.csv",
                         setup};
 
 }  // namespace tessera::app

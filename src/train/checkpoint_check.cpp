@@ -68,7 +68,7 @@ class CheckpointCheck {
       reject(fmt::format("{} names of classes for {} outputs", names.size(), c_.outputs));
     }
     const std::int64_t highest = names.empty() ? c_.outputs - 1 : names.back();
-    if (!c_.class_names.empty() && (c_.multi_label || c_.class_names.size() <= highest)) {
+    if (!c_.class_names.empty() && c_.class_names.size() <= highest) {
       reject(fmt::format("{} names of classes, of which the highest is {}", c_.class_names.size(),
                          highest));
     }

@@ -55,6 +55,7 @@ void take_vertex_labels(const Dataset& dataset, Problem& problem) {
     if (problem.outputs == 0) {
       reject("the label matrix has no columns", dataset.name, "use data with labels");
     }
+    problem.class_names = dataset.class_names;
     return;
   }
   if (const auto* const labels = std::get_if<ClassLabels>(&dataset.labels)) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "tessera/core/error.hpp"
@@ -29,6 +30,46 @@ bool has_both(const std::vector<bool>& positive) {
 [[noreturn]] void one_sided() {
   throw Error(ErrorCode::invalid_argument, "ROC-AUC needs positives and negatives", "metric",
               "use the accuracy, or a split with both");
+}
+
+/// Items of one score.
+struct Tie {
+  std::int64_t positives = 0;
+  std::int64_t negatives = 0;
+};
+
+/// From the score that comes first on.
+template <class Score, class Before>
+std::vector<Tie> ties_of(std::span<const Score> scores, const std::vector<bool>& positive,
+                         Before before) {
+  if (std::any_of(scores.begin(), scores.end(), [](Score s) { return std::isnan(s); })) {
+    throw Error(ErrorCode::invalid_argument, "a score is not a number", "metric",
+                "train with a lower learning rate");
+  }
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return before(scores[a], scores[b]); });
+  std::vector<Tie> ties;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || scores[order[i]] != scores[order[i - 1]]) ties.emplace_back();
+    ++(positive[order[i]] ? ties.back().positives : ties.back().negatives);
+  }
+  return ties;
+}
+
+template <class Score>
+double area_under_curve(std::span<const Score> scores, const std::vector<bool>& positive) {
+  if (!has_both(positive)) one_sided();
+  // Pairs (negative below positive) counted twice, so that half a pair is a whole number.
+  std::int64_t doubled_pairs = 0, negatives_below = 0, positives = 0;
+  for (const Tie& tie : ties_of(scores, positive, std::less<>())) {
+    doubled_pairs += tie.positives * (2 * negatives_below + tie.negatives);
+    negatives_below += tie.negatives;
+    positives += tie.positives;
+  }
+  return static_cast<double>(doubled_pairs) /
+         (2 * static_cast<double>(positives) * static_cast<double>(negatives_below));
 }
 
 }  // namespace
@@ -71,30 +112,27 @@ double micro_f1(MatrixView<const float> logits, MatrixView<const float> targets,
 }
 
 double roc_auc(std::span<const float> scores, const std::vector<bool>& positive) {
-  if (!has_both(positive)) one_sided();
-  std::vector<std::size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return scores[a] < scores[b]; });
-  // Pairs (negative below positive) counted twice, so that half a pair is a whole number.
-  std::int64_t doubled_pairs = 0, negatives_below = 0, positives = 0;
-  for (std::size_t begin = 0; begin < order.size();) {
-    std::size_t end = begin;
-    std::int64_t tied_positives = 0, tied_negatives = 0;
-    for (; end < order.size() && scores[order[end]] == scores[order[begin]]; ++end) {
-      ++(positive[order[end]] ? tied_positives : tied_negatives);
-    }
-    if (end == begin) {
-      throw Error(ErrorCode::invalid_argument, "a score is not a number", "metric",
-                  "train with a lower learning rate");
-    }
-    doubled_pairs += tied_positives * (2 * negatives_below + tied_negatives);
-    negatives_below += tied_negatives;
-    positives += tied_positives;
-    begin = end;
+  return area_under_curve(scores, positive);
+}
+
+double roc_auc(std::span<const double> scores, const std::vector<bool>& positive) {
+  return area_under_curve(scores, positive);
+}
+
+double average_precision(std::span<const double> scores, const std::vector<bool>& positive) {
+  if (std::count(positive.begin(), positive.end(), true) == 0) {
+    throw Error(ErrorCode::invalid_argument, "average precision needs positives", "metric",
+                "leave out what nothing is to be found of");
   }
-  return static_cast<double>(doubled_pairs) /
-         (2 * static_cast<double>(positives) * static_cast<double>(negatives_below));
+  std::int64_t found = 0, seen = 0;
+  double sum = 0;
+  for (const Tie& tie : ties_of(scores, positive, std::greater<>())) {
+    found += tie.positives;
+    seen += tie.positives + tie.negatives;
+    sum +=
+        static_cast<double>(tie.positives) * static_cast<double>(found) / static_cast<double>(seen);
+  }
+  return sum / static_cast<double>(found);
 }
 
 double roc_auc(MatrixView<const float> logits, std::span<const std::int64_t> labels,

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,39 +10,20 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
-#include "tessera/graph/fingerprint.hpp"
 #include "tessera/io/index_file.hpp"
-#include "tessera/io/writing.hpp"
-#include "tessera/train/metrics.hpp"
 #include "tessera/train/predictor.hpp"
 
-#include "io/file.hpp"
-#include "io/npz_arrays.hpp"
-#include "train/data_fingerprint.hpp"
 #include "train/host.hpp"
+#include "train/name_items.hpp"
 #include "train/predict_batches.hpp"
-#include "train/prediction_csv.hpp"
+#include "train/prediction_files.hpp"
 
 namespace tessera::train {
 namespace {
 
-/// 1 where the logit says yes.
-io::NamedArray yes_or_no(const Matrix<float>& logits) {
-  auto answers = std::make_shared<Matrix<float>>(logits.rows(), logits.cols());
-  for (std::int64_t i = 0; i < logits.size(); ++i) {
-    answers->data()[i] = logits.data()[i] > 0 ? 1.0f : 0.0f;
-  }
-  return {"prediction", io::stored(std::shared_ptr<const Matrix<float>>(std::move(answers)))};
-}
-
-io::NamedArray borrowed(std::string name, const Matrix<float>& matrix) {
-  return {std::move(name),
-          io::stored(std::shared_ptr<const Matrix<float>>(&matrix, [](const auto*) {}))};
-}
-
 bool is_csv(const std::string& path) { return path.ends_with(".csv"); }
-
-bool is_text(const std::string& path) { return path.ends_with(".txt") || is_csv(path); }
+bool is_json(const std::string& path) { return path.ends_with(".json"); }
+bool is_npz(const std::string& path) { return path.ends_with(".npz"); }
 
 /// The bits of the layer that a tensor belongs to: "convs.1.lin.weight" to layer 1.
 int convolution_bits(const nn::ModelConfig& config, const std::string& path) {
@@ -102,7 +82,7 @@ Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
   Prediction prediction;
   prediction.logits = Matrix<float>(predictor.num_items(), predictor.num_outputs());
   predictor.run(prediction.logits);
-  name_classes(checkpoint, dataset, prediction);
+  name_items(checkpoint, dataset, prediction);
   prediction.computed = predictor.explain();
   prediction.notes = predictor.notes();
   prediction.ranges = predictor.ranges();
@@ -113,43 +93,21 @@ Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
   return prediction;
 }
 
-std::vector<std::int64_t> test_items(const Checkpoint& checkpoint, const Dataset& dataset) {
-  const Setting edges{std::string(fingerprint_prefix) + "edges",
-                      fmt::format("{:016x}", fingerprint(dataset.graph))};
-  const auto& settings = checkpoint.settings;
-  if (std::find(settings.begin(), settings.end(), edges) == settings.end()) return {};
-  const std::int64_t items =
-      checkpoint.graph_task ? dataset.num_graphs() : dataset.graph.num_rows();
-  for (const std::int64_t item : checkpoint.split.test) {
-    if (item < items) continue;
-    io::damaged("checkpoint", fmt::format("the split has item {} of {}", item, items));
-  }
-  return checkpoint.split.test;
-}
-
 void require_prediction_ending(const std::string& path, bool multi_label) {
-  if (path.ends_with(".npz") || (is_text(path) && !multi_label)) return;
+  const bool is_text = path.ends_with(".txt");
+  if (is_csv(path) || is_json(path) || is_npz(path) || (is_text && !multi_label)) return;
   throw Error(ErrorCode::invalid_argument,
-              is_text(path) ? "several labels per item do not fit into a text of one class a line"
-                            : "unknown ending of the file for predictions",
-              path, multi_label ? "use .npz" : "use .csv, .npz or .txt");
+              is_text ? "several labels per item do not fit into a text of one class a line"
+                      : "unknown ending of the file for predictions",
+              path, multi_label ? "use .csv, .json or .npz" : "use .csv, .json, .npz or .txt");
 }
 
-void save(const Prediction& prediction, const std::string& path) {
+void save(const Prediction& prediction, const std::string& path, PredictionForm form) {
   require_prediction_ending(path, prediction.multi_label);
-  if (is_csv(path)) return io::write_text_file(path, prediction_csv(prediction));
-  if (is_text(path)) return io::write_index_file(path, prediction.classes);
-  std::vector<io::NamedArray> arrays;
-  if (prediction.multi_label) {
-    arrays.push_back(yes_or_no(prediction.logits));
-  } else {
-    arrays.emplace_back("prediction", io::stored(SharedArray<std::int64_t>(prediction.classes)));
-  }
-  arrays.push_back(borrowed("logits", prediction.logits));
-  if (prediction.embeddings.size() > 0) {
-    arrays.push_back(borrowed("embeddings", prediction.embeddings));
-  }
-  io::write_npz_arrays(path, arrays);
+  if (is_csv(path)) return write_prediction_csv(prediction, form, path);
+  if (is_json(path)) return write_prediction_json(prediction, form, path);
+  if (is_npz(path)) return write_prediction_npz(prediction, path);
+  io::write_index_file(path, prediction.classes);
 }
 
 }  // namespace tessera::train

@@ -8,8 +8,9 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/train/bit_batches.hpp"
-#include "tessera/train/metrics.hpp"
 #include "tessera/train/predictor.hpp"
+
+#include "train/name_items.hpp"
 
 namespace tessera::train {
 namespace {
@@ -81,19 +82,6 @@ void gather(const BitBatches& batches, const BitBatchRunner& runner, Matrix<floa
 
 }  // namespace
 
-void name_classes(const Checkpoint& checkpoint, const Dataset& dataset, Prediction& prediction) {
-  prediction.graph_task = checkpoint.graph_task;
-  prediction.multi_label = checkpoint.multi_label;
-  prediction.class_names = checkpoint.class_names;
-  if (!prediction.graph_task) prediction.item_names = dataset.vertex_names;
-  if (prediction.multi_label) return;
-  const std::vector<std::int64_t>& names = checkpoint.class_values;
-  for (std::int64_t row = 0; row < prediction.logits.rows(); ++row) {
-    const std::int64_t k = predicted_class(prediction.logits, row);
-    prediction.classes.push_back(k < 0 || names.empty() ? k : names[static_cast<std::size_t>(k)]);
-  }
-}
-
 Prediction predict_in_batches(const Checkpoint& checkpoint, const Dataset& dataset,
                               const PredictOptions& options) {
   require_batches_make_sense(checkpoint, dataset, options);
@@ -112,7 +100,7 @@ Prediction predict_in_batches(const Checkpoint& checkpoint, const Dataset& datas
   Prediction prediction;
   prediction.logits = Matrix<float>(whole.num_items(), whole.num_outputs());
   gather(batches, runner, prediction.logits);
-  name_classes(checkpoint, dataset, prediction);
+  name_items(checkpoint, dataset, prediction);
   prediction.computed = runner.explain();
   prediction.notes = whole.notes();
   prediction.ranges = whole.ranges();

@@ -1,80 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/prediction_csv.hpp"
-
-#include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <string>
-#include <string_view>
 
-#include <fmt/format.h>
+#include "tessera/train/metrics.hpp"
+
+#include "io/csv_field.hpp"
+#include "train/prediction_files.hpp"
+#include "train/softmax_row.hpp"
+#include "train/write_rows.hpp"
 
 namespace tessera::train {
 namespace {
 
-/// "-1.5", "+7": a number that begins like a formula.
-bool is_signed_number(std::string_view text) {
-  if (text.size() < 2 || (text[0] != '+' && text[0] != '-')) return false;
-  text.remove_prefix(1);
-  if (text[0] != '.' && (text[0] < '0' || text[0] > '9')) return false;
-  double value = 0;
-  const auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return problem != std::errc::invalid_argument && stop == text.data() + text.size();
+void append_field(std::string& text, const std::string& name) {
+  text.push_back(',');
+  io::append_csv_field(text, name);
 }
 
-/// Whether a spreadsheet would run the field.
-bool is_formula(std::string_view field) {
-  constexpr std::string_view begins_formula = "=+-@\t\r\n";
-  return !field.empty() && begins_formula.find(field[0]) != std::string_view::npos &&
-         !is_signed_number(field);
+/// Empty where it is not a number.
+void append_number(std::string& text, double probability) {
+  text.push_back(',');
+  if (!std::isnan(probability)) append_probability(text, probability);
 }
 
-/// A name as a field of CSV. An apostrophe before a formula makes it a text.
-void append_field(std::string& text, std::string_view name) {
-  const std::string field = (is_formula(name) ? "'" : "") + std::string(name);
-  if (!field.empty() && field.find_first_of(",;\"\r\n#%/ \t") == std::string::npos) {
-    text += field;
-    return;
+void append_part(std::string& text, const Prediction& prediction, std::int64_t item) {
+  text.push_back(',');
+  text += to_string(prediction.parts[static_cast<std::size_t>(item)]);
+}
+
+/// The columns that are there beside those of every table: what nothing is known of has none.
+struct Columns {
+  Columns(const Prediction& prediction, PredictionForm form)
+      : shares(form == PredictionForm::full),
+        truth(shares && (!prediction.true_classes.empty() || prediction.true_labels != nullptr)),
+        parts(shares && !prediction.parts.empty()) {}
+
+  bool shares;
+  bool truth;
+  bool parts;
+};
+
+std::string class_head(const Prediction& prediction, const Columns& columns) {
+  std::string text = "id,label,probability";
+  if (columns.truth) text += ",true_label";
+  if (columns.parts) text += ",split";
+  if (columns.shares) {
+    for (const std::string& name : output_names(prediction)) append_field(text, "p(" + name + ")");
   }
-  text.push_back('"');
-  for (const char c : field) {
-    if (c == '"') text.push_back('"');
-    text.push_back(c);
-  }
-  text.push_back('"');
+  return text;
 }
 
-/// The name of a number, where there are names.
-void append_name(std::string& text, const Names& names, std::int64_t number) {
-  if (number >= 0 && number < names.size()) {
-    append_field(text, names[number]);
-  } else {
-    text += std::to_string(number);
+void append_class(std::string& text, const Prediction& prediction, const Columns& columns,
+                  std::int64_t item) {
+  const auto place = static_cast<std::size_t>(item);
+  const float* const logits = prediction.logits.row(item);
+  const SoftmaxRow row(logits, prediction.logits.cols());
+  const bool is_decided = predicted_class(prediction.logits, item) >= 0;
+  text.push_back(',');
+  if (is_decided) io::append_csv_field(text, class_name(prediction, prediction.classes[place]));
+  append_number(text, row.highest_share());
+  if (columns.truth) {
+    text.push_back(',');
+    const auto& truth = prediction.true_classes[place];
+    if (truth) io::append_csv_field(text, class_name(prediction, *truth));
+  }
+  if (columns.parts) append_part(text, prediction, item);
+  for (std::int64_t k = 0; columns.shares && k < prediction.logits.cols(); ++k) {
+    append_number(text, row.share(logits[k]));
   }
 }
 
-/// The share of the largest logit in the softmax of its row.
-double probability_of_best(const float* logits, std::int64_t classes) {
-  const float highest = *std::max_element(logits, logits + classes);
-  double sum = 0;
-  for (std::int64_t k = 0; k < classes; ++k)
-    sum += std::exp(static_cast<double>(logits[k]) - highest);
-  return 1 / sum;
+std::string labels_head(const Prediction& prediction, const Columns& columns) {
+  std::string text = "id";
+  if (columns.parts) text += ",split";
+  for (const std::string& name : output_names(prediction)) {
+    append_field(text, "label(" + name + ")");
+    if (columns.shares) append_field(text, "p(" + name + ")");
+    if (columns.truth) append_field(text, "true_label(" + name + ")");
+  }
+  return text;
+}
+
+void append_labels(std::string& text, const Prediction& prediction, const Columns& columns,
+                   std::int64_t item) {
+  if (columns.parts) append_part(text, prediction, item);
+  for (std::int64_t k = 0; k < prediction.logits.cols(); ++k) {
+    const float logit = prediction.logits(item, k);
+    text.push_back(',');
+    if (!std::isnan(logit)) text.push_back(logit > 0 ? '1' : '0');
+    if (columns.shares) append_number(text, sigmoid(logit));
+    if (columns.truth) text += (*prediction.true_labels)(item, k) > 0 ? ",1" : ",0";
+  }
 }
 
 }  // namespace
 
-std::string prediction_csv(const Prediction& prediction) {
-  std::string text = "id,label,probability\n";
-  for (std::size_t i = 0; i < prediction.classes.size(); ++i) {
-    const auto item = static_cast<std::int64_t>(i);
-    append_name(text, prediction.item_names, item);
-    text.push_back(',');
-    append_name(text, prediction.class_names, prediction.classes[i]);
-    text += fmt::format(",{:.6g}\n",
-                        probability_of_best(prediction.logits.row(item), prediction.logits.cols()));
-  }
-  return text;
+void write_prediction_csv(const Prediction& prediction, PredictionForm form,
+                          const std::string& path) {
+  const Columns columns(prediction, form);
+  const bool several = prediction.multi_label;
+  const std::string head =
+      several ? labels_head(prediction, columns) : class_head(prediction, columns);
+  write_rows(path, head + '\n', prediction.logits.rows(),
+             [&](std::string& text, std::int64_t item) {
+               io::append_csv_field(text, item_name(prediction, item));
+               several ? append_labels(text, prediction, columns, item)
+                       : append_class(text, prediction, columns, item);
+               text.push_back('\n');
+             });
 }
 
 }  // namespace tessera::train

@@ -30,6 +30,11 @@ std::ptrdiff_t part_size(double share, std::ptrdiff_t items) {
 
 }  // namespace
 
+const char* to_string(SplitPart part) noexcept {
+  constexpr const char* names[] = {"", "train", "val", "test"};
+  return names[static_cast<std::size_t>(part)];
+}
+
 Split random_split(std::span<const std::int64_t> items, const SplitShares& shares,
                    std::uint64_t seed) {
   require_sense(shares);

@@ -68,7 +68,7 @@ class Keys(cli.CliTest):
         yield "partition", ["partition", KARATE, "--parts", "3", "-o", at("parts.txt")]
         yield "tiles", ["tiles", KARATE]
         yield "train", ["train", KARATE, *SHORT, "-c", at("second.tsr"), "--plot", at("run.png"),
-                        "--save-data", at("saved.tsr")]
+                        "--save-data", at("saved.tsr"), "--report", at("trained.json")]
         yield "train", ["train", KARATE, *SHORT, "--evaluate-every", "2", "--runs", "2"]
         yield "train", ["train", KARATE, *SHORT, "--bits", "8", "-c", at("trained_few.tsr"), "--baseline", at("model.tsr")]
         yield "train", ["train", KARATE, *SHORT, "--dry-run"]
@@ -77,7 +77,8 @@ class Keys(cli.CliTest):
             4, [(0, 1), (1, 0)], y=cli.npy([0, 1, 0, 1], "q"), train_mask=cli.npy([1, 0, 1, 0, 0, 1, 0, 0], "i", (4, 2)),
             val_mask=cli.npy([0, 1, 0, 0, 0, 0, 1, 0], "i", (4, 2))))
         yield "train", ["train", at("splits.npz"), "--epochs", "2"]
-        yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "-o", at("classes.txt")]
+        yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "-o", at("classes.txt"),
+                          "--embeddings", at("embeddings.csv"), "--report", at("quality.txt")]
         yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "--bits", "4", "--quantised", at("few.tsr")]
         self.succeed("train", "embedded:citation", "--epochs", "3", "-c", at("citation.tsr"))
         yield "predict", ["predict", "embedded:citation", "-c", at("citation.tsr"), "--bits", "4", "--parts", "3"]
@@ -99,7 +100,8 @@ class Keys(cli.CliTest):
 
     def test_page_and_program_agree(self):
         sections = page()
-        self.assertEqual(set(sections) - {"Every verb", "Verbs that read a graph"}, {*cli.verbs(), "bench compare", "info of a checkpoint"})
+        self.assertEqual(set(sections) - {"Every verb", "Verbs that read a graph"}, {*cli.verbs(), "bench compare", "info of a checkpoint",
+                                                                                       "report of classes"})
         seen = {}
         for verb, arguments in self.runs():
             with self.subTest(arguments=arguments):

@@ -93,7 +93,7 @@ MISTAKES = [
     ["predict", "model.tsr", "--checkpoint", "data.npz"],
     ["convert", KARATE, "-o", "out.csv"],
     ["convert", "data.npz", "-o", "out.mtx"],
-    ["predict", KARATE, "-c", "model.tsr", "-o", "classes.json"],
+    ["predict", KARATE, "-c", "model.tsr", "-o", "classes.xls"],
     ["info", "twice.mtx"],
     ["partition", KARATE, "--partition", "parts.txt"],
     # files that are in the way

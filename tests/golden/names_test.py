@@ -104,8 +104,9 @@ class Names(cli.CliTest):
         text = path.read_bytes().decode("utf-8", "surrogateescape")
         rows = list(csv.reader(io.StringIO(text, newline="")))
         self.assertEqual(len(rows), self.vertices + 1)
+        self.assertEqual(rows[0][:5], ["id", "label", "probability", "true_label", "split"])
         for row in rows:
-            self.assertEqual(len(row), 3, row)
+            self.assertEqual(len(row), 7, row)
             for cell in row:
                 if cell.startswith(FORMULA):
                     float(cell)
@@ -147,8 +148,14 @@ class Names(cli.CliTest):
         self.assertIsNotNone(self.run_both(*train, "--plot", plot)[1])
         self.check_picture(plot)
         self.run_both("info", model)
-        self.assertIsNotNone(self.run_both("predict", data, "--checkpoint", model, "-o", out)[1])
+        text, drawing, objects = [self.folder / name for name in ("r.txt", "r.svg", "p.json")]
+        reports = ["--report", text, "--report", drawing]
+        self.assertIsNotNone(self.run_both("predict", data, "--checkpoint", model, "-o", out, *reports)[1])
         self.check_csv(out)
+        self.check_picture(drawing)
+        self.printable(text.read_text("utf-8"), text)
+        self.assertIsNotNone(self.run_both("predict", data, "--checkpoint", model, "-o", objects)[1])
+        self.assertEqual(len(json.loads(objects.read_bytes().decode("ascii"))["items"]), self.vertices)
 
     def archives(self, number):
         """An .npz with names of vertices and of an array that is not used, in a file of an odd name."""

@@ -45,7 +45,7 @@ class Tables(cli.CliTest):
         self.assertRegex(said, rf"classes +({'|'.join(CLASSES)}): ")
         with open(self.folder / "out.csv", newline="", encoding="utf-8") as file:
             rows = list(csv.reader(file))
-        self.assertEqual(rows[0], ["id", "label", "probability"])
+        self.assertEqual(rows[0], ["id", "label", "probability", "split", *(f"p({name})" for name in CLASSES)])
         self.assertEqual([row[0] for row in rows[1:]], [vertex(i) for i in range(40)])
         right = sum(row[1] == CLASSES[i % 2] for i, row in enumerate(rows[1:]))
         self.assertGreaterEqual(right, 36, rows)

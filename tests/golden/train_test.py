@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training and predicting from the command line."""
-import io
 import unittest
-import zipfile
 
 import cli
 
@@ -82,11 +80,6 @@ class Train(cli.CliTest):
         self.assertEqual(sum(found["predicted"].values()), 34)
         self.assertEqual(len(classes.read_text().split()), 34)
         self.assertEqual(best["checkpoint"], str(checkpoint))
-        arrays = self.folder / "all.npz"
-        self.succeed("predict", "embedded:karate", "-c", checkpoint, "-o", arrays, "--embeddings")
-        with zipfile.ZipFile(io.BytesIO(arrays.read_bytes())) as archive:
-            self.assertEqual(set(archive.namelist()),
-                             {"prediction.npy", "logits.npy", "embeddings.npy"})
 
     def test_info_of_a_model_says_its_bits_and_size(self):
         model = str(self.folder / "model.tsr")

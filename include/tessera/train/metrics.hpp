@@ -33,6 +33,12 @@ double micro_f1(MatrixView<const float> logits, MatrixView<const float> targets,
 /// The chance that a positive has a higher score than a negative; ties count half. Without a
 /// positive or without a negative it means nothing: an `invalid_argument` error.
 double roc_auc(std::span<const float> scores, const std::vector<bool>& positive);
+double roc_auc(std::span<const double> scores, const std::vector<bool>& positive);
+
+/// The mean precision at the positives, best score first: the sum of (R_n - R_{n-1}) P_n over the
+/// thresholds, tied scores at once, as scikit-learn has it. Without a positive it means nothing: an
+/// `invalid_argument` error.
+double average_precision(std::span<const double> scores, const std::vector<bool>& positive);
 
 /// Two classes: the score is the second logit less the first.
 double roc_auc(MatrixView<const float> logits, std::span<const std::int64_t> labels,

@@ -13,6 +13,7 @@
 #include "tessera/nn/tensor.hpp"
 #include "tessera/ops/kernels.hpp"
 #include "tessera/train/checkpoint.hpp"
+#include "tessera/train/split.hpp"
 
 namespace tessera::train {
 
@@ -34,6 +35,13 @@ struct Prediction {
   Names class_names;          ///< what the classes were called in the data the model was trained on
   Matrix<float> embeddings;   ///< what went into the last layer, where asked for
   ops::Explanation computed;  ///< as `Predictor::explain`
+  /// The class that each column of the logits stands for; of several labels the number of each.
+  std::vector<std::int64_t> class_values = {};
+  /// What the data says that the items are, as `TrueClasses`; empty where it says it of none. Of
+  /// several labels 0 and 1; null where it has no such labels.
+  std::vector<std::optional<std::int64_t>> true_classes = {};
+  MultiLabels true_labels = {};
+  std::vector<SplitPart> parts = {};    ///< as `item_parts`
   std::vector<std::string> notes = {};  ///< as `Predictor::notes`
   /// With bits: those that it was computed with, as a checkpoint keeps them.
   std::vector<StoredTensor> ranges = {};
@@ -41,6 +49,10 @@ struct Prediction {
   std::int64_t batches = 0;               ///< of parts; 0: the whole graph at once
   std::int64_t bytes_copied = 0;          ///< of batches, to the device
 };
+
+/// What a class is called: by its name, or its number where it has none. Its number is one of
+/// `class_values`.
+std::string class_name(const Prediction& prediction, std::int64_t number);
 
 struct PredictOptions {
   bool embeddings = false;
@@ -85,11 +97,26 @@ Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
 /// this is not the graph that it was trained on.
 std::vector<std::int64_t> test_items(const Checkpoint& checkpoint, const Dataset& dataset);
 
-/// Writes by the file's ending. .npz: the arrays `prediction` (classes, or 0 and 1 for
-/// multi-label), `logits` and, where there are any, `embeddings`. .csv: a table of id, label and
-/// probability. .txt: the number of one class per line.
-void save(const Prediction& prediction, const std::string& path);
+/// Which part of the split each item was in when the model was trained; on another graph, which
+/// part of the data's own split it is in. Empty: there is no split.
+std::vector<SplitPart> item_parts(const Checkpoint& checkpoint, const Dataset& dataset);
+
+/// What tables say of each item: all there is to say, or its class and its probability alone (of
+/// several labels, which are on).
+enum class PredictionForm { full, brief };
+
+/// Writes by the file's ending, under the names of items and classes (docs/formats.md). .csv: a
+/// table; .json: the same as objects; .npz: arrays that NumPy loads without pickle; .txt: the
+/// number of one class per line. The form is that of .csv and .json.
+void save(const Prediction& prediction, const std::string& path,
+          PredictionForm form = PredictionForm::full);
 /// Throws `invalid_argument` where `save` could not write such a file.
 void require_prediction_ending(const std::string& path, bool multi_label);
+
+/// Writes the embeddings with the names of the items: .csv a table, .npz the arrays `embeddings`
+/// and, where items have names, `id`. Another ending is an `invalid_argument` error, which
+/// `require_embeddings_ending` gives beforehand.
+void save_embeddings(const Prediction& prediction, const std::string& path);
+void require_embeddings_ending(const std::string& path);
 
 }  // namespace tessera::train

@@ -16,6 +16,12 @@ struct Split {
   friend bool operator==(const Split&, const Split&) = default;
 };
 
+/// What an item is for; `none` where it is in no part.
+enum class SplitPart : std::uint8_t { none, train, validation, test };
+
+/// "train", "val" or "test", as a column of a table has it; empty for `none`.
+const char* to_string(SplitPart part) noexcept;
+
 /// Shares of the items of a random split. What their sum lacks to 1 is left out.
 struct SplitShares {
   double train = 0.6;

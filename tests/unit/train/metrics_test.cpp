@@ -83,6 +83,22 @@ TEST(Metrics, roc_auc_is_the_share_of_ordered_pairs) {
   EXPECT_NEAR(roc_auc(scores, positive), ordered / pairs, 1e-15);
 }
 
+TEST(Metrics, average_precision_known_values) {
+  // The example of scikit-learn's page, then the same with ties of a positive and a negative.
+  const std::vector<double> scores{0.1, 0.4, 0.35, 0.8};
+  EXPECT_NEAR(average_precision(scores, {false, false, true, true}), 0.8333333333333333, 1e-15);
+  const std::vector<double> tied{1, 1, 0, 0};
+  EXPECT_DOUBLE_EQ(average_precision(tied, {false, true, true, false}), 0.5);
+  EXPECT_DOUBLE_EQ(average_precision(tied, {true, true, true, true}), 1.0);
+  expect_error(ErrorCode::invalid_argument, {"needs positives"}, [&] {
+    average_precision(tied, {false, false, false, false});
+  });
+  expect_error(ErrorCode::invalid_argument, {"not a number"}, [&] {
+    average_precision(std::vector<double>{1, std::numeric_limits<double>::quiet_NaN()},
+                      {true, false});
+  });
+}
+
 TEST(Metrics, roc_auc_of_two_classes_and_of_columns) {
   const Matrix<float> logits = matrix(3, 2, {1, 0, 0, 1, 2, 1});
   const std::vector<std::int64_t> rows{0, 1, 2};

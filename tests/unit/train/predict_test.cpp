@@ -182,9 +182,10 @@ TEST(Predict, writes_texts_and_arrays) {
   save(prediction, folder / "all.npz");
   EXPECT_NE(test::read_file(folder / "all.npz").find("logits.npy"), std::string::npos);
   save(prediction, folder / "classes.csv");
-  EXPECT_TRUE(test::read_file(folder / "classes.csv").starts_with("id,label,probability\n"));
-  expect_error(ErrorCode::invalid_argument, {".csv, .npz or .txt"},
-               [&] { save(prediction, folder / "classes.json"); });
+  EXPECT_TRUE(test::read_file(folder / "classes.csv")
+                  .starts_with("id,label,probability,true_label,split,p(0),p(1),p(2)\n"));
+  expect_error(ErrorCode::invalid_argument, {".csv, .json, .npz or .txt"},
+               [&] { save(prediction, folder / "classes.xls"); });
 }
 
 TEST(Predict, names_that_a_spreadsheet_would_run_get_an_apostrophe) {
@@ -208,15 +209,16 @@ TEST(Predict, names_that_a_spreadsheet_would_run_get_an_apostrophe) {
   };
   Prediction prediction;
   std::vector<std::string> names;
-  std::string expected = "id,label,probability\n";
+  std::string expected = "id,label,probability,p(-1)\n";
   for (const auto& [name, field] : fields) {
     names.push_back(name);
-    expected += field + ",-1,1\n";
+    expected += field + ",-1,1,1\n";
   }
   const auto count = static_cast<std::int64_t>(fields.size());
   prediction.item_names = Names(names);
   prediction.class_names = Names({"-1"});
   prediction.classes.assign(fields.size(), 0);
+  prediction.class_values = {0};
   prediction.logits = Matrix<float>(count, 1);
   std::fill_n(prediction.logits.data(), count, 0.0F);
   const TemporaryFolder folder;
@@ -224,15 +226,43 @@ TEST(Predict, names_that_a_spreadsheet_would_run_get_an_apostrophe) {
   EXPECT_EQ(test::read_file(folder / "classes.csv"), expected);
 }
 
-TEST(Predict, several_labels_go_into_arrays_alone) {
+TEST(Predict, several_labels_have_no_class_a_line) {
   const TemporaryFolder folder;
-  const Trained model = trained(learnable_multi_labels(), small_model(nn::ModelKind::gcn));
-  const Prediction prediction = predict(model.checkpoint, learnable_multi_labels());
+  Dataset dataset = learnable_multi_labels();
+  dataset.class_names = Names({"first", "second", "third"});
+  const Trained model = trained(dataset, small_model(nn::ModelKind::gcn));
+  const Prediction prediction = predict(model.checkpoint, dataset);
   EXPECT_TRUE(prediction.multi_label);
   EXPECT_TRUE(prediction.classes.empty());
+  EXPECT_EQ(prediction.class_names, dataset.class_names);
+  EXPECT_EQ(prediction.true_labels, std::get<MultiLabels>(dataset.labels));
   save(prediction, folder / "all.npz");
-  expect_error(ErrorCode::invalid_argument, {"use .npz"},
+  save(prediction, folder / "all.csv");
+  EXPECT_TRUE(test::read_file(folder / "all.csv").starts_with("id,split,label(first),p(first),"));
+  expect_error(ErrorCode::invalid_argument, {"use .csv, .json or .npz"},
                [&] { save(prediction, folder / "classes.txt"); });
+}
+
+TEST(Predict, knows_what_the_data_says_of_items) {
+  Dataset dataset = learnable_vertices();
+  const Trained model = trained(dataset, small_model(nn::ModelKind::gcn));
+  const Prediction known = predict(model.checkpoint, dataset);
+  EXPECT_EQ(known.class_values, (std::vector<std::int64_t>{0, 1, 2}));
+  const ClassLabels labels = std::get<ClassLabels>(dataset.labels);
+  ASSERT_EQ(known.true_classes.size(), 120u);
+  for (std::int64_t v = 0; v < 120; ++v) {
+    EXPECT_EQ(known.true_classes[static_cast<std::size_t>(v)], labels[v]);
+    constexpr SplitPart parts[] = {SplitPart::train, SplitPart::validation, SplitPart::test};
+    EXPECT_EQ(known.parts[static_cast<std::size_t>(v)], parts[v % 3]);
+  }
+  // On another graph the split is that of its own data, if it has one.
+  Dataset other = learnable_vertices(120, 2);
+  other.labels = std::monostate();
+  EXPECT_EQ(predict(model.checkpoint, other).parts, known.parts);
+  other.train = other.validation = other.test = SharedArray<std::int64_t>();
+  const Prediction unknown = predict(model.checkpoint, other);
+  EXPECT_TRUE(unknown.true_classes.empty());
+  EXPECT_TRUE(unknown.parts.empty());
 }
 
 }  // namespace
