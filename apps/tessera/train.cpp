@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "class_report.hpp"
 #include "labels_needed.hpp"
 #include "options.hpp"
 #include "picture/training_plot.hpp"
@@ -80,6 +81,25 @@ double full_test_of(const std::string& path, const Dataset& dataset, const Train
   return best.evaluation.test;
 }
 
+/// Of the weights that are best of all runs, on what their run was tested on.
+void write_reports(const TrainArguments& arguments, const Dataset& dataset, const TrainPlan& plan,
+                   const train::Checkpoint& kept) {
+  train::PredictOptions options;
+  options.placement = plan.options.placement;
+  options.plans = plan.options.plans;
+  options.integers = false;
+  const train::Prediction prediction = train::predict(kept, dataset, options);
+  const bool tested = !kept.split.test.empty();
+  const std::int64_t run = train::best_epoch(kept).run;
+  const std::string of_run =
+      plan.options.runs > 1 ? fmt::format(" of run {}, the best on validation", run + 1) : "";
+  write_class_reports(
+      {dataset.name, nn::describe(kept.model),
+       (tested ? "the test part" : "the validation part, for want of a test part") + of_run,
+       train::report_on(prediction, tested ? kept.split.test : kept.split.validation)},
+      arguments.reports);
+}
+
 ExitCode run_train(Session& session, const Arguments& app, TrainArguments arguments) {
   require_sense(arguments);
   open_plans(arguments.planning);
@@ -95,6 +115,9 @@ ExitCode run_train(Session& session, const Arguments& app, TrainArguments argume
     plan.options.checkpoint.full_test = full_test_of(arguments.baseline, data.dataset, plan);
   }
   plan.options.on_epoch = epoch_line(session, plan.options);
+  if (!arguments.reports.empty()) {
+    plan.options.checkpoint.kept = std::make_shared<train::Checkpoint>();
+  }
   reset_host_memory_peak();
   session.files_are_progress();
   const train::TrainReport report = train::fit(data.dataset, plan.config, plan.options);
@@ -108,6 +131,10 @@ ExitCode run_train(Session& session, const Arguments& app, TrainArguments argume
         picture::training_plot(
             fmt::format("{} on {}", nn::describe(plan.config), data.dataset.name), report),
         arguments.plot);
+  }
+  if (!arguments.reports.empty()) {
+    session.stage("reporting");
+    write_reports(arguments, data.dataset, plan, *plan.options.checkpoint.kept);
   }
   session.deliver(train_text(arguments, data.dataset, plan, report),
                   train_json(arguments, data.dataset, plan, report));

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "class_report.hpp"
 #include "partition_file.hpp"
 #include "picture/picture.hpp"
 #include "tessera/core/error.hpp"
@@ -207,6 +208,7 @@ void add_run_options(Arguments& app, TrainArguments& a) {
       ->type_name("FILE");
   app.add_option("--plot", a.plot, "picture of loss and accuracy over the epochs, .svg or .png")
       ->type_name("FILE");
+  add_report_option(app, a.reports);
 }
 
 /// Matrix Market has no place for labels.
@@ -336,6 +338,7 @@ void require_sense(const TrainArguments& arguments) {
   nn::parse_model_kind(arguments.model);
   picture::require_picture_ending(arguments.plot, "--plot");
   require_ending_for_data(arguments.saved_data);
+  require_report_endings(arguments.reports);
   if (arguments.resume && arguments.checkpoint.empty()) {
     throw Error(ErrorCode::invalid_argument, "--resume without a checkpoint", "",
                 "name the file with --checkpoint");
@@ -351,14 +354,15 @@ void require_sense(const TrainArguments& arguments) {
 
 std::vector<FileUse> files_of(const TrainArguments& arguments) {
   const FileRole role = arguments.resume ? FileRole::state : FileRole::output;
-  return with_data_files(
-      arguments.data,
-      {{"--partition", arguments.partition_file, FileRole::input},
-       {"--baseline", arguments.baseline, FileRole::input},
-       {"--checkpoint", arguments.dry_run ? "" : arguments.checkpoint, role},
-       {"--save-data", arguments.dry_run ? "" : arguments.saved_data, FileRole::output},
-       {"--plot", arguments.dry_run ? "" : arguments.plot, FileRole::picture},
-       plans_file(arguments.planning)});
+  std::vector<FileUse> uses = report_files(arguments.reports);
+  uses.insert(uses.end(),
+              {{"--partition", arguments.partition_file, FileRole::input},
+               {"--baseline", arguments.baseline, FileRole::input},
+               {"--checkpoint", arguments.dry_run ? "" : arguments.checkpoint, role},
+               {"--save-data", arguments.dry_run ? "" : arguments.saved_data, FileRole::output},
+               {"--plot", arguments.dry_run ? "" : arguments.plot, FileRole::picture},
+               plans_file(arguments.planning)});
+  return with_data_files(arguments.data, std::move(uses));
 }
 
 TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,

@@ -44,6 +44,7 @@ struct TrainArguments {
   bool resume = false;
   bool dry_run = false, curve = false;
   std::string saved_data, plot;
+  std::vector<std::string> reports;
 };
 
 void add_train_options(Arguments& app, TrainArguments& arguments);

@@ -229,6 +229,7 @@ std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
   if (!arguments.checkpoint.empty()) table.add({"checkpoint", arguments.checkpoint});
   if (!arguments.saved_data.empty()) table.add({"data", arguments.saved_data});
   if (!arguments.plot.empty()) table.add({"plot", arguments.plot});
+  for (const std::string& path : arguments.reports) table.add({"report", path});
   std::string text = headline(dataset) + "\n" + table.text();
   if (arguments.curve && !report.runs.back().curve.empty()) text += curves(report);
   return text;
@@ -264,6 +265,7 @@ Json train_json(const TrainArguments& arguments, const Dataset& dataset, const T
   if (!arguments.checkpoint.empty()) json["checkpoint"] = arguments.checkpoint;
   if (!arguments.saved_data.empty()) json["saved_data"] = arguments.saved_data;
   if (!arguments.plot.empty()) json["plot"] = arguments.plot;
+  if (!arguments.reports.empty()) json["reports"] = arguments.reports;
   return json;
 }
 

@@ -74,6 +74,9 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
        {"--save-data", a.dry_run, "with --dry-run", ""},
        {"--plot", a.dry_run, "with --dry-run", ""},
        {"--curve", a.dry_run, "with --dry-run", ""},
+       {"--report", a.dry_run, "with --dry-run", ""},
+       {"--report", a.parallel_runs, "with --parallel-runs, which keeps no weights",
+        "run one after the other"},
        {"--parallel-runs", options.runs == 1, "for a single run", "use --runs"}});
 }
 

@@ -167,14 +167,15 @@ class Fit {
                                        options_.placement);
   }
 
-  bool checkpoints() const { return !options_.checkpoint.path.empty(); }
+  bool writes() const { return !options_.checkpoint.path.empty(); }
+  bool checkpoints() const { return writes() || options_.checkpoint.kept != nullptr; }
   std::uint64_t seed_of(std::int64_t run) const {
     return options_.seed + static_cast<std::uint64_t>(run);
   }
 
   void resume() {
     const std::string& path = options_.checkpoint.path;
-    if (!checkpoints() || !options_.checkpoint.resume) return;
+    if (!writes() || !options_.checkpoint.resume) return;
     std::error_code problem;  // Where it cannot be looked at, opening it says why.
     if (!std::filesystem::exists(path, problem) && !problem) return;
     Checkpoint loaded = load_checkpoint(path);
@@ -276,7 +277,7 @@ class Fit {
         trainer.start_epoch(evaluates(started + 1));
       }
       curve.push_back(finish_epoch(trainer, run, position, samples));
-      if (!is_over(position) && position.epoch % options_.checkpoint.every == 0) {
+      if (writes() && !is_over(position) && position.epoch % options_.checkpoint.every == 0) {
         write_checkpoint(trainer, run, curve, samples);
       }
       tell(curve.back(), trainer, run, curve, samples);
@@ -318,7 +319,7 @@ class Fit {
     return record;
   }
 
-  /// The weights are kept only where they will be written. Runs that are prolonged one after the
+  /// The weights are kept only where somebody will see them. Runs that are prolonged one after the
   /// other must agree with those trained at one go, so the first run wins among equals.
   void keep_if_best(Trainer& trainer, const BestEpoch& epoch) {
     if (!checkpoints()) return;
@@ -348,7 +349,7 @@ class Fit {
     const std::optional<double>& full_test = options_.checkpoint.full_test;
     if (full_test && best_.run >= 0) checkpoint_.lost = *full_test - best_.evaluation.test;
     if (keeps_plans_) checkpoint_.plans = options_.plans.store->to_text();
-    save(checkpoint_, options_.checkpoint.path);
+    if (writes()) save(checkpoint_, options_.checkpoint.path);
     samples.times[Phase::checkpoint] += watch.seconds();
   }
 
@@ -404,6 +405,7 @@ class Fit {
     report_.epoch_ms = summarise(std::move(all_epochs_)).median_us * 1e3;
     report_.peak_memory_bytes = memory_use(options_.placement.device()).peak_bytes;
     if (report_.model.empty()) describe_finished();
+    if (options_.checkpoint.kept != nullptr) *options_.checkpoint.kept = std::move(checkpoint_);
   }
 
   /// Nothing was left to train: the report still says of what model it is.
@@ -463,7 +465,7 @@ TrainReport fit(const Dataset& dataset, const ModelMaker& maker, const TrainOpti
 
 TrainReport fit(const Problem& problem, const ModelMaker& maker, const TrainOptions& options) {
   require_possible(options);
-  if (!options.checkpoint.path.empty()) {
+  if (!options.checkpoint.path.empty() || options.checkpoint.kept != nullptr) {
     throw Error(ErrorCode::unsupported, "a checkpoint of a model of one's own",
                 options.checkpoint.path,
                 "train it with a Trainer, and keep train::store(trainer.model().state())");

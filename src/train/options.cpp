@@ -117,6 +117,8 @@ void validate(const TrainOptions& options) {
   require(!options.parallel_runs || options.checkpoint.path.empty(),
           "runs side by side cannot be checkpointed",
           "do without the checkpoint, or run one after the other");
+  require(!options.parallel_runs || options.checkpoint.kept == nullptr,
+          "of runs side by side no weights are kept", "run one after the other");
 }
 
 }  // namespace tessera::train

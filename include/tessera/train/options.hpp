@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@
 #include "tessera/train/split.hpp"
 
 namespace tessera::train {
+
+struct Checkpoint;
 
 /// What is classified. `automatic`: graphs where the data set has labels for them.
 enum class Task { automatic, node, graph };
@@ -43,6 +46,8 @@ struct CheckpointOptions {
   /// With bits: what the same model reaches on the test items with all bits, so that the checkpoint
   /// says what they cost.
   std::optional<double> full_test = {};
+  /// Not null: becomes what a file would hold after the last epoch, whether one is written or not.
+  std::shared_ptr<Checkpoint> kept = {};
 };
 
 struct TrainOptions {
