@@ -128,6 +128,7 @@
 #include "tessera/tiles/tiled_graph.hpp"
 #include "tessera/train/bit_batches.hpp"
 #include "tessera/train/checkpoint.hpp"
+#include "tessera/train/class_report.hpp"
 #include "tessera/train/fit.hpp"
 #include "tessera/train/memory.hpp"
 #include "tessera/train/metrics.hpp"
