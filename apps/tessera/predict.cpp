@@ -376,8 +376,8 @@ const Verb predict_verb{"predict", "classify with a trained model",
                         "[options] SOURCE --checkpoint FILE [-o FILE]",
                         "tessera train embedded:citation --checkpoint model.tsr\n"
                         "tessera predict embedded:citation --checkpoint model.tsr -o classes.csv\n"
-                         "tessera predict embedded:citation -c model.tsr --report report.txt\n"
-                         "tessera predict edges.csv --nodes users.csv -c model.tsr -o classes.csv",
+                        "tessera predict embedded:citation -c model.tsr --report report.txt\n"
+                        "tessera predict edges.csv --nodes users.csv -c model.tsr -o classes.csv",
                         setup};
 
 }  // namespace tessera::app

@@ -6,6 +6,7 @@
 #include <limits>
 #include <sstream>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>

@@ -78,7 +78,8 @@ class ColumnRoles {
   /// What becomes of columns that have none of the roles, or one that may tell the label.
   std::vector<std::string> notes_on_others() const {
     std::vector<std::string> left_out, leaks, notes;
-    const std::int64_t by = time >= 0 ? time : split;  // times go before a column that says the split
+    // Times go before a column that says the split.
+    const std::int64_t by = time >= 0 ? time : split;
     for (std::int64_t column = 0; column < rows_.layout().columns; ++column) {
       const bool is_feature = contains(features, column);
       if (is_feature && label >= 0 && !contains(named_features_, column) &&
