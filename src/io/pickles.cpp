@@ -20,12 +20,12 @@ namespace fs = std::filesystem;
 /// The script that converts such files: where it was installed beside the program, or where it
 /// stands in the sources that the program was built in.
 std::string converter() {
-  std::error_code unknown;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", unknown).parent_path();
+  std::error_code none;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", none).parent_path();
   for (const char* const place : {"../share/tessera/to_npz.py", "../../examples/python/to_npz.py",
                                   "../../../examples/python/to_npz.py"}) {
     const fs::path script = (folder / place).lexically_normal();
-    if (!unknown && fs::is_regular_file(script, unknown)) return script.string();
+    if (!folder.empty() && fs::is_regular_file(script, none)) return script.string();
   }
   return "examples/python/to_npz.py";
 }
@@ -78,7 +78,10 @@ bool is_processed_folder(const std::string& folder) {
 }
 
 Dataset refuse_torch_file(const std::string& path, const ReadOptions&) {
-  throw Error(ErrorCode::unsupported, "is a file of PyTorch's, which only Python can read", path,
+  std::error_code none;
+  const char* const what = fs::is_directory(path, none) ? "holds files" : "is a file";
+  throw Error(ErrorCode::unsupported,
+              fmt::format("{} of PyTorch's, which only Python can read", what), path,
               fmt::format("convert it, which runs no code of the file: python3 {} pyg {} {}",
                           word(converter()), word(path), word(name_of(path) + ".npz")));
 }
