@@ -52,9 +52,6 @@ Partition make_partition(Session& session, const PartitionArguments& arguments,
 
 std::string method_note(const PartitionArguments& arguments, const Partition& result) {
   if (!arguments.existing.empty()) return "read from " + arguments.existing;
-  if (arguments.method == "auto" && !built_with_metis()) {
-    return result.method + " (built in; this build has no METIS, see 'tessera doctor')";
-  }
   return result.method;
 }
 
@@ -116,10 +113,10 @@ Action setup(Arguments& app) {
       ->type_name("K")
       ->check(between(std::int64_t{1}, std::int64_t{std::numeric_limits<std::int32_t>::max()}));
   app.add_option("-m,--method", arguments->method,
-                 "metis, grow (built in), contiguous (ranges of numbers) or auto (metis where this "
-                 "build has it, else grow)")
+                 "multilevel (built in), metis (where this build has it), contiguous (ranges of "
+                 "numbers) or auto (multilevel)")
       ->type_name("NAME")
-      ->check(one_of({"auto", "metis", "grow", "contiguous"}))
+      ->check(one_of({"auto", "multilevel", "metis", "contiguous"}))
       ->capture_default_str();
   app.add_option("--imbalance", arguments->imbalance,
                  "how much larger than the mean a part may be, as a share: 0.05 is 5 %")
@@ -137,7 +134,7 @@ Action setup(Arguments& app) {
             reject_useless(app, {{"--method", given, "with --partition", ""},
                                  {"--imbalance", given, "with --partition", ""},
                                  {"--imbalance", arguments->method == "contiguous",
-                                  "for contiguous parts", "use --method grow"}});
+                                  "for contiguous parts", "use --method multilevel"}});
             return run_partition(session, *arguments);
           },
           [arguments] {

@@ -333,9 +333,9 @@ Action setup(Arguments& app) {
       ->type_name("FILE")
       ->group(batches);
   app.add_option("--method", arguments->method,
-                 "how to make the parts: auto, metis, grow or contiguous")
+                 "how to make the parts: auto, multilevel, metis or contiguous")
       ->type_name("NAME")
-      ->check(one_of({"auto", "metis", "grow", "contiguous"}))
+      ->check(one_of({"auto", "multilevel", "metis", "contiguous"}))
       ->capture_default_str()
       ->group(batches);
   app.add_option("--device", arguments->device, "cpu or cuda")

@@ -114,9 +114,9 @@ void add_training_options(Arguments& app, TrainArguments& a) {
       ->type_name("FILE")
       ->group(group);
   app.add_option("--method", a.method,
-                 "clusters: how to make the parts: auto, metis, grow or contiguous")
+                 "clusters: how to make the parts: auto, multilevel, metis or contiguous")
       ->type_name("NAME")
-      ->check(one_of({"auto", "metis", "grow", "contiguous"}))
+      ->check(one_of({"auto", "multilevel", "metis", "contiguous"}))
       ->capture_default_str()
       ->group(group);
   app.add_flag("--process-every-step", a.process_every_step,

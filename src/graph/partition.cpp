@@ -54,9 +54,9 @@ struct Method {
 };
 
 constexpr Method all_methods[] = {
+    {"multilevel", "built in: splits a coarser graph, and moves vertices on the way back",
+     detail::partition_multilevel},
     {"metis", "METIS, k-way, where it was built in", detail::partition_metis},
-    {"grow", "built in: grows parts breadth-first, then moves boundary vertices",
-     detail::partition_grow},
     {"contiguous", "ranges of vertex ids", detail::partition_contiguous},
 };
 
@@ -69,13 +69,13 @@ const Method* find_method(const std::string& name) {
 void check_method(const std::string& name) {
   if (name == "auto" || find_method(name) != nullptr) return;
   throw Error(ErrorCode::invalid_argument, fmt::format("unknown method '{}'", name), "partition",
-              "use auto, metis, grow or contiguous");
+              "use auto, multilevel, metis or contiguous");
 }
 
 }  // namespace
 
 std::vector<CatalogueEntry> partition_methods() {
-  std::vector<CatalogueEntry> entries{{"auto", "metis where it was built in, else grow"}};
+  std::vector<CatalogueEntry> entries{{"auto", "multilevel"}};
   for (const Method& method : all_methods) entries.push_back({method.name, method.summary});
   return entries;
 }
@@ -86,8 +86,7 @@ Partition partition(const Graph& graph, const PartitionOptions& options) {
   const Graph both_ways = options.method == "contiguous" ? graph : detail::undirected(graph);
   Partition result;
   result.parts = options.parts;
-  result.method = options.method;
-  if (options.method == "auto") result.method = detail::fits_metis(both_ways) ? "metis" : "grow";
+  result.method = options.method == "auto" ? "multilevel" : options.method;
   if (graph.num_rows() == 0) return result;
   result.assignment = find_method(result.method)
                           ->run({both_ways, options.parts, largest_allowed(graph, options),

@@ -27,21 +27,14 @@ VertexId range_begin(VertexId num_vertices, std::int32_t parts, std::int32_t par
 
 Assignment partition_contiguous(const PartitionTask& task);
 
-/// Grows one part after the other breadth-first until it is full, then refines.
-Assignment partition_grow(const PartitionTask& task);
+/// Splits a coarser graph, and moves vertices on the way back.
+Assignment partition_multilevel(const PartitionTask& task);
 
 /// METIS_PartGraphKway, repaired where METIS leaves parts empty or too large (it does so on small
 /// or very dense graphs).
 Assignment partition_metis(const PartitionTask& task);
 
-/// True when METIS can hold this graph in its index type.
-bool fits_metis(const Graph& graph);
-
-/// Moves boundary vertices to the part where most of their neighbours are, while sizes allow.
-void refine(const PartitionTask& task, Assignment& assignment);
-
-/// Moves as few vertices as needed until no part is empty or larger than allowed. Returns whether
-/// any moved.
-bool rebalance(const PartitionTask& task, Assignment& assignment);
+/// Moves vertices until no part is empty or larger than allowed.
+void repair(const PartitionTask& task, Assignment& assignment);
 
 }  // namespace tessera::detail

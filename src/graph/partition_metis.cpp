@@ -41,23 +41,19 @@ void check_status(int status) {
   // options that it takes, it has no other.
   if (status == METIS_ERROR_MEMORY || status == METIS_ERROR) {
     throw Error(ErrorCode::out_of_memory, "METIS ran out of memory", "partition",
-                "use the method 'grow'");
+                "use the method 'multilevel'");
   }
   throw Error(ErrorCode::internal, fmt::format("METIS failed with status {}", status), "partition",
-              "use the method 'grow'");
+              "use the method 'multilevel'");
 }
 
 }  // namespace
 
-bool fits_metis(const Graph& graph) {
-  return graph.num_edges() <= std::numeric_limits<idx_t>::max();
-}
-
 Assignment partition_metis(const PartitionTask& task) {
-  if (!fits_metis(task.graph)) {
+  if (task.graph.num_edges() > std::numeric_limits<idx_t>::max()) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("{} edges are more than this METIS can count", task.graph.num_edges()),
-                "partition", "use the method 'grow'");
+                "partition", "use the method 'multilevel'");
   }
   Assignment assignment(static_cast<std::size_t>(task.graph.num_rows()));
   // METIS divides by zero bisections when there is but one part.
@@ -87,7 +83,7 @@ Assignment partition_metis(const PartitionTask& task) {
   }
   std::transform(part_of.begin(), part_of.end(), assignment.begin(),
                  [](idx_t part) { return static_cast<std::int32_t>(part); });
-  if (rebalance(task, assignment)) refine(task, assignment);
+  repair(task, assignment);
   return assignment;
 }
 
@@ -102,11 +98,9 @@ bool built_with_metis() noexcept { return false; }
 
 namespace detail {
 
-bool fits_metis(const Graph&) { return false; }
-
 Assignment partition_metis(const PartitionTask&) {
   throw Error(ErrorCode::backend_unavailable, "built without METIS", "partition",
-              "use the method 'grow', or install METIS and build again");
+              "use the method 'multilevel', or install METIS and build again");
 }
 
 }  // namespace detail

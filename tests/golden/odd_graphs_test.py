@@ -132,7 +132,7 @@ class OddGraphs(cli.CliTest):
     def test_partition(self):
         for path, rows, _, entries, _ in self.each(rectangular=False):
             with self.subTest(graph=path.stem):
-                for method in ["auto", "grow", "contiguous"]:
+                for method in ["auto", "multilevel", "contiguous"]:
                     self.partition(path, rows, entries, 1, method)
                     if rows == 1:
                         self.fail_with(cli.USAGE, "partition", path, "--parts", 3, "-m", method)

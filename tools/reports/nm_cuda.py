@@ -128,7 +128,7 @@ def measure_batches(run):
     parts.mkdir(exist_ok=True)
     for source in graphs(run):
         file = parts / f"{common.name_of(source)}.txt"
-        run.command([run.program, "partition", source, "--parts", 8, "--method", "grow", "-o", file])
+        run.command([run.program, "partition", source, "--parts", 8, "--method", "multilevel", "-o", file])
         records += [one for model in BATCH_MODELS for pattern in ("off", "1:2:4")
                     for one in train(run, source, model, pattern, *words, "--partition", file)]
     if run.options.pyg and run.device == "cuda":

@@ -13,8 +13,8 @@ namespace tessera {
 
 struct PartitionOptions {
   std::int32_t parts = 2;
-  /// "metis", "grow" (built in: grows regions breadth-first, then moves boundary vertices),
-  /// "contiguous" (ranges of ids), or "auto" (metis where it was built in, else grow).
+  /// "multilevel" (built in: splits a coarser graph, and moves vertices on the way back), "metis",
+  /// "contiguous" (ranges of ids), or "auto" (multilevel).
   std::string method = "auto";
   /// A part may be this much larger than the mean.
   double imbalance = 0.05;

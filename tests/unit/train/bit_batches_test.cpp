@@ -33,7 +33,7 @@ struct Scene {
     drawn.mean_degree = 8;
     drawn.seed = 3;
     const Graph whole = without_self_loops(generate::build(drawn));
-    partition = tessera::partition(whole, {.parts = parts, .method = "grow"});
+    partition = tessera::partition(whole, {.parts = parts, .method = "multilevel"});
     graph = within_parts(whole, partition);
     EXPECT_EQ(graph.num_edges() < whole.num_edges(), parts > 1);
     const Random random(5);

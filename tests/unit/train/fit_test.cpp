@@ -164,7 +164,7 @@ TEST(Fit, clusters_reach_what_the_full_batch_reaches) {
     options.batching = Batching::clusters;
     options.parts = 5;
     options.parts_per_batch = together;
-    options.partition_method = "grow";
+    options.partition_method = "multilevel";
     const TrainReport report = fit(learnable_vertices(), small_model(nn::ModelKind::sage), options);
     EXPECT_GT(report.test.mean, 0.75) << together;
   }

@@ -120,7 +120,7 @@ TEST(Pattern, batches_train_alike) {
   TrainOptions clusters = short_training(6);
   clusters.batching = Batching::clusters;
   clusters.parts = 5;
-  clusters.partition_method = "grow";
+  clusters.partition_method = "multilevel";
   for (const std::int64_t together : {1, 2}) {
     clusters.parts_per_batch = together;
     expect_alike(learnable_vertices(200), certain_model(nn::ModelKind::sage), clusters, "1:2:4");
@@ -135,7 +135,7 @@ TEST(Pattern, every_batch_fits_it_on_its_own) {
   TrainOptions options = with_pattern(short_training(), "1:2:4");
   options.batching = Batching::clusters;
   options.parts = 4;
-  options.partition_method = "grow";
+  options.partition_method = "multilevel";
   const Dataset data = learnable_vertices(400);
   const Problem problem = prepare(data, small_model(nn::ModelKind::gcn), options);
   EXPECT_EQ(problem.order.size(), 0);
@@ -157,7 +157,7 @@ TEST(Pattern, batches_of_features_propagated_beforehand_keep_their_order) {
   TrainOptions options = short_training();
   options.batching = Batching::clusters;
   options.parts = 4;
-  options.partition_method = "grow";
+  options.partition_method = "multilevel";
   const Dataset data = learnable_vertices(400);
   const Problem problem = prepare(data, config, options);
   BatchSource plain(problem, problem.split, options, {options.placement, true}, 5, false);

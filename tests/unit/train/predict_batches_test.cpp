@@ -42,8 +42,8 @@ TEST(PredictInBatches, SaysWhatTheCutGraphSays) {
                  [](float number) { return number <= 0.5f ? 0.0f : number; });
   Dataset dense = drawn;
   dense.features = DenseFeatures(kept);
-  const auto parts =
-      std::make_shared<const Partition>(partition(dense.graph, {.parts = 5, .method = "grow"}));
+  const auto parts = std::make_shared<const Partition>(
+      partition(dense.graph, {.parts = 5, .method = "multilevel"}));
   for (const auto kind : {nn::ModelKind::gcn, nn::ModelKind::gin}) {
     for (const Dataset& dataset : {dense, test::with_sparse_features(dense)}) {
       const Checkpoint checkpoint = test::trained_checkpoint(dataset, with_bits(kind, {8}));
