@@ -49,8 +49,8 @@ ExitCode report_failure(const std::string& program) noexcept {
   };
   try {
     throw;
-  } catch (const Interrupted&) {
-    print("", "interrupted");
+  } catch (const Interrupted& interrupted) {
+    print("interrupted; ", interrupted.kept.c_str());
     return ExitCode::interrupted;
   } catch (const Error& error) {
     print("error: ", error.what());

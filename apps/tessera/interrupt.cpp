@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array watched_signals{SIGINT, SIGTERM, SIGHUP};
 constexpr int tick_ms = 100;
-constexpr auto grace = std::chrono::seconds(2);
+constexpr auto grace = std::chrono::seconds(1);
 // `timeout` signals a process and then its group, which reach it one after the other.
 constexpr auto same_wish = std::chrono::milliseconds(300);
 // So many signals end the process even where a result is in its place already.
@@ -61,9 +61,11 @@ void handle(void (*handler)(int)) {
 
 void end_on_signals() { handle(on_signal_at_once); }
 
-InterruptWatch::InterruptWatch(std::function<void()> on_tick, std::function<void()> before_exit)
+InterruptWatch::InterruptWatch(std::function<void()> on_tick, std::function<void()> before_exit,
+                               std::function<std::string()> kept)
     : on_tick_(std::move(on_tick)),
       before_exit_(std::move(before_exit)),
+      kept_(std::move(kept)),
       files_before_(io::files_written()) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -90,7 +92,7 @@ bool InterruptWatch::too_late() const noexcept {
 }
 
 void InterruptWatch::check() const {
-  if (interrupted_ && !too_late()) throw Interrupted{};
+  if (interrupted_ && !too_late()) throw Interrupted{kept_()};
 }
 
 void InterruptWatch::watch() {

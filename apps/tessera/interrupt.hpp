@@ -4,27 +4,31 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <thread>
 
 namespace tessera::app {
 
 /// Thrown out of long work after Ctrl-C. Not a std::exception, so that nothing on the way takes it
 /// for an error and wraps it.
-struct Interrupted {};
+struct Interrupted {
+  std::string kept;  ///< what is kept of the work, and how to go on
+};
 
 /// Until there is an `InterruptWatch`, and there is nothing to clean up, SIGINT, SIGTERM and SIGHUP
 /// end the process with the exit code of an interrupted one.
 void end_on_signals();
 
 /// Turns SIGINT, SIGTERM and SIGHUP into a request to stop that work checks for when it can. Work
-/// that does not answer within two seconds, unless it has results to keep, or a second Ctrl-C, ends
+/// that does not answer within a second, unless it has results to keep, or a second Ctrl-C, ends
 /// the process at once, without leaving half a file behind. Once a result has got into its place,
 /// requests come too late: the work is finished instead. One at a time.
 class InterruptWatch {
  public:
   /// `on_tick` runs on the watching thread ten times a second; `before_exit` just before the
-  /// process is ended by force.
-  InterruptWatch(std::function<void()> on_tick, std::function<void()> before_exit);
+  /// process is ended by force. `kept` says what is kept of the work.
+  InterruptWatch(std::function<void()> on_tick, std::function<void()> before_exit,
+                 std::function<std::string()> kept);
   /// Signals are ignored from then on: what is left to do is to say how it went.
   ~InterruptWatch();
   InterruptWatch(const InterruptWatch&) = delete;
@@ -36,7 +40,7 @@ class InterruptWatch {
   /// Files written before `set_results_complete` are the state of work that can go on from them,
   /// not its results.
   void set_files_are_progress() noexcept { files_are_progress_ = true; }
-  /// What the work has found so far is worth more than an end within two seconds.
+  /// What the work has found so far is worth more than an end within a second.
   void set_has_results_to_keep() noexcept { has_results_to_keep_ = true; }
   void set_results_complete() noexcept { results_complete_ = true; }
 
@@ -47,6 +51,7 @@ class InterruptWatch {
 
   std::function<void()> on_tick_;
   std::function<void()> before_exit_;
+  std::function<std::string()> kept_;
   std::atomic<bool> interrupted_{false};
   std::atomic<bool> files_are_progress_{false};
   std::atomic<bool> has_results_to_keep_{false};

@@ -22,7 +22,9 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr double redraw_seconds = 0.1;
 constexpr double line_seconds = 60;
-constexpr std::int64_t bar_width = 24;
+constexpr std::size_t stage_width = 24;
+constexpr std::size_t widest_bar = 24;
+constexpr std::size_t narrowest_bar = 4;
 constexpr const char* erase_line = "\r\x1b[K";
 
 std::size_t terminal_width() {
@@ -105,22 +107,32 @@ void ProgressLine::draw(Clock::time_point now) {
   constexpr std::string_view spinner = "|/-\\";
   const bool coloured = colour_on(STDERR_FILENO);
   const double elapsed = Seconds(now - started_).count();
-  std::string before = fmt::format("{:<24} ", stage_), bar, after;
+  const std::size_t width = terminal_width() - 1;
+  std::string after, bar;
+  if (total_ > 0) after = fmt::format(" {:3.0f} %", share_of(done_, total_) * 100);
+  const std::string left = time_left(now);
+  after += fmt::format("  {:.1f} s{}{}", elapsed, left.empty() ? "" : ", ", left);
+  after = first_characters(after, width);
+  // The time that is left matters most, then the words, then the bar.
+  const std::size_t room = width - num_characters(after);
   if (total_ > 0) {
-    const double share = share_of(done_, total_);
-    const auto filled = static_cast<std::size_t>(share * bar_width);
-    bar = fmt::format("[{}{}]", std::string(filled, '#'), std::string(bar_width - filled, '.'));
-    after = fmt::format(" {:3.0f} %", share * 100);
+    const std::size_t wanted = std::max(num_characters(stage_), stage_width) + 3;
+    const std::size_t length =
+        std::clamp(room > wanted ? room - wanted : 0, narrowest_bar, widest_bar);
+    const auto filled =
+        static_cast<std::size_t>(share_of(done_, total_) * static_cast<double>(length));
+    bar = fmt::format("[{}{}]", std::string(filled, '#'), std::string(length - filled, '.'));
   } else {
     bar = std::string(1, spinner[static_cast<std::size_t>(frame_++) % spinner.size()]);
   }
-  const std::string left = time_left(now);
-  after += fmt::format("  {:.1f} s{}{}", elapsed, left.empty() ? "" : ", ", left);
-  // Shortened before colours are added, which take no place.
-  std::size_t free = terminal_width() - 1;
-  for (std::string* const part : {&before, &bar, &after}) {
-    *part = first_characters(*part, free);
-    free -= num_characters(*part);
+  bar = first_characters(bar, room);
+  const std::size_t free = room - num_characters(bar);
+  std::string before;
+  if (free > 0) {
+    before = first_characters(stage_, free - 1);
+    before.append(std::max(std::min(stage_width, free - 1), num_characters(before)) -
+                      num_characters(before) + 1,
+                  ' ');
   }
   if (coloured) bar = paint(bar, Paint::cyan);
   std::fputs((erase_line + before + bar + after).c_str(), stderr);

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <utility>
 
 #include "colour.hpp"
 #include "output.hpp"
@@ -56,12 +58,27 @@ std::string with_notes(const std::string& report, const std::vector<std::string>
 Session::Session(const CommonOptions& options)
     : options_(options),
       line_(options.quiet ? ProgressLine::Style::hidden : ProgressLine::suitable()),
-      interrupt_([this] { line_.tick(); }, [this] { line_.clear(); }),
+      interrupt_([this] { line_.tick(); },
+                 [this] {
+                   line_.clear();
+                   std::fputs(("tessera: interrupted; " + kept() + '\n').c_str(), stderr);
+                 },
+                 [this] { return kept(); }),
       progress_([this](std::string_view words, std::int64_t done, std::int64_t total) {
         interrupt_.check();
         line_.update(words, done, total);
       }) {
   if (options_.threads > 0) set_num_threads(options_.threads);
+}
+
+void Session::on_interrupt(std::function<std::string()> kept) {
+  const std::lock_guard lock(kept_mutex_);
+  kept_ = std::move(kept);
+}
+
+std::string Session::kept() const {
+  const std::lock_guard lock(kept_mutex_);
+  return kept_ ? kept_() : "nothing was written";
 }
 
 void Session::add_notes(const std::vector<std::string>& notes) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +50,10 @@ class Session {
   void has_results_to_keep() { interrupt_.set_has_results_to_keep(); }
   void results_are_complete() { interrupt_.set_results_complete(); }
 
+  /// `kept` says after Ctrl-C what is kept of the work and how to go on; any thread may call it.
+  /// Without it, nothing is kept.
+  void on_interrupt(std::function<std::string()> kept);
+
   /// What was guessed, dropped or decided for the user, one sentence each. The report shows them
   /// once, in the order in which they came.
   void add_notes(const std::vector<std::string>& notes);
@@ -60,8 +66,12 @@ class Session {
   void deliver_text(const std::string& text, const Json& json);
 
  private:
+  std::string kept() const;
+
   CommonOptions options_;
   ProgressLine line_;
+  mutable std::mutex kept_mutex_;
+  std::function<std::string()> kept_;
   InterruptWatch interrupt_;
   Progress progress_;
   std::optional<std::vector<std::string>> notes_;  ///< none: nothing was read

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -10,6 +12,7 @@
 #include "start_device.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/memory.hpp"
+#include "tessera/io/writing.hpp"
 #include "tessera/train/fit.hpp"
 #include "tessera/train/memory.hpp"
 #include "tessera/train/predict.hpp"
@@ -100,6 +103,19 @@ void write_reports(const TrainArguments& arguments, const Dataset& dataset, cons
       arguments.reports);
 }
 
+/// What Ctrl-C leaves of a training.
+std::function<std::string()> what_is_kept(const TrainArguments& arguments) {
+  return [path = arguments.checkpoint, resumed = arguments.resume,
+          before = io::files_written()]() -> std::string {
+    if (path.empty()) return "nothing is kept; with --checkpoint FILE a training can go on later";
+    std::error_code ignored;
+    const bool is_there =
+        io::files_written() > before || (resumed && std::filesystem::exists(path, ignored));
+    return is_there ? path + " keeps the training so far; --resume goes on from there"
+                    : "nothing is kept, no epoch was finished";
+  };
+}
+
 ExitCode run_train(Session& session, const Arguments& app, TrainArguments arguments) {
   require_sense(arguments);
   open_plans(arguments.planning);
@@ -120,6 +136,7 @@ ExitCode run_train(Session& session, const Arguments& app, TrainArguments argume
   }
   reset_host_memory_peak();
   session.files_are_progress();
+  session.on_interrupt(what_is_kept(arguments));
   const train::TrainReport report = train::fit(data.dataset, plan.config, plan.options);
   session.results_are_complete();
   session.add_notes(report.notes);

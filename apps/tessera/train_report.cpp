@@ -274,8 +274,9 @@ std::string dry_run_text(const Dataset& dataset, const TrainPlan& plan,
   Table table("lr");
   table.add({"parameters", human_bytes(memory.parameters)});
   table.add({"activations", human_bytes(memory.activations)});
-  table.add({"graph", human_bytes(memory.graph)});
-  table.add({"features", human_bytes(memory.features)});
+  // On a CPU both are trained on where they were read to.
+  if (memory.graph > 0) table.add({"graph", human_bytes(memory.graph)});
+  if (memory.features > 0) table.add({"features", human_bytes(memory.features)});
   table.add({"rest", human_bytes(memory.rest)});
   if (memory.data > 0) table.add({"data", human_bytes(memory.data)});
   table.add({"together", human_bytes(memory.total())});

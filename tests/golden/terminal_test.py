@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress and colours on a terminal, a line per minute elsewhere, and Ctrl-C."""
+import fcntl
 import json
 import os
 import pty
 import re
 import select
 import signal
+import struct
 import subprocess
+import termios
 import time
 import unittest
 
@@ -76,6 +79,21 @@ class Progress(cli.CliTest):
         self.assertTrue(last.startswith("tessera info: error: "), repr(shown))
 
 
+    def test_a_narrow_terminal_shows_the_time_that_is_left(self):
+        run = OnTerminal("train", "embedded:karate", "--split", "0.3,0.3,0.4", "--epochs", "100000", "--runs", "10")
+        fcntl.ioctl(run.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+        shown = b""
+        while b" left" not in shown and (piece := run.read_some()):
+            shown += piece
+        run.process.send_signal(signal.SIGINT)
+        code, _, rest = run.finish()
+        self.assertEqual(code, cli.INTERRUPTED)
+        self.assertIn("nothing is kept; with --checkpoint FILE", rest)
+        last = re.sub(r"\x1b\[[\d;]*[mK]", "", shown.decode().split("\r")[-1])
+        self.assertRegex(last, r"^run 1/10 .*\[#*\.*\] .* %  \d.* s, about .* left$")
+        self.assertLess(len(last), 60)
+
+
 class PipedProgress(cli.CliTest):
     """Lines instead of a line that is redrawn; TESSERA_PROGRESS_SECONDS stands for the minute."""
 
@@ -132,9 +150,34 @@ class Interrupt(cli.CliTest):
         self.assertEqual(code, cli.INTERRUPTED, shown)
         self.assertEqual(out, "")
         self.assertEqual(self.leftovers(), [])
+        self.assertIn("interrupted; nothing was written", shown)
 
     def test_ctrl_c_leaves_no_file(self):
         self.stop(signal.SIGINT)
+
+    def test_a_training_says_how_to_go_on(self):
+        path = self.folder / "run.tsr"
+        run = OnTerminal("train", "embedded:karate", "--split", "0.3,0.3,0.4", "--epochs", "1000000",
+                         "--checkpoint", path, "--checkpoint-every", "1")
+        while not path.exists():
+            self.assertNotEqual(run.read_some(), b"")
+        run.process.send_signal(signal.SIGINT)
+        code, _, shown = run.finish()
+        self.assertEqual(code, cli.INTERRUPTED)
+        self.assertIn("run.tsr keeps the training so far; --resume goes on", shown)
+
+    @unittest.skipUnless("METIS yes" in cli.Run(["doctor"]).out, "built without METIS")
+    def test_metis_ends_within_a_second_or_so(self):
+        run = OnTerminal("partition", "generate:rmat?scale=16&edges=2000000", "--parts", "500",
+                         "--method", "metis")
+        while b"METIS" not in run.read_some():
+            self.assertIsNone(run.process.poll())
+        run.process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        code, _, shown = run.finish()
+        self.assertEqual(code, cli.INTERRUPTED)
+        self.assertLess(time.monotonic() - began, 20)
+        self.assertIn("interrupted; nothing was written", shown)
 
     def test_terminate_leaves_no_file(self):
         self.stop(signal.SIGTERM)
