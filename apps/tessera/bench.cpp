@@ -267,6 +267,7 @@ void reject_useless_options(const Arguments& app, const BenchArguments& argument
   const bool comparing = compares(arguments);
   std::vector<Useless> options{
       {"--fail-under", !comparing, "but for compare", "use tessera bench compare A.json B.json"},
+      {"--by-position", !comparing, "but for compare", "use tessera bench compare A.json B.json"},
       {"--heads", !comparing && !has_heads(arguments), "for these ops",
        "measure an op with heads, such as attention_gat"}};
   for (const char* name : {"--data",
@@ -311,7 +312,8 @@ ExitCode route(Session& session, const Arguments& app, const BenchArguments& arg
     throw Error(ErrorCode::invalid_argument, "compare needs two files", "",
                 "use tessera bench compare BEFORE.json AFTER.json");
   }
-  return compare_records(session, arguments.words[1], arguments.words[2], arguments.fail_under);
+  return compare_records(session, arguments.words[1], arguments.words[2], arguments.fail_under,
+                         arguments.by_position);
 }
 
 std::vector<FileUse> files_of(const BenchArguments& arguments) {
@@ -434,6 +436,9 @@ Action setup(Arguments& app) {
                  "compare: exit with 7 where B is less than RATIO times as fast as A")
       ->type_name("RATIO")
       ->check(between(0.0, 1e6));
+  app.add_flag("--by-position", arguments->by_position,
+               "compare: take the first graph of A for the first of B and so on, whatever their "
+               "names, as before and after reordering");
   return {[&app, arguments](Session& session) { return route(session, app, *arguments); },
           [arguments] {
             take_data(*arguments);
@@ -450,7 +455,8 @@ const Verb bench_verb{"bench", "measure kernels, each checked first, or compare 
                       "tessera bench epoch_gcn epoch_gat --data graph.npz\n"
                       "tessera bench spmm --full --json after.json --commit 1a2b3c\n"
                       "tessera bench spmm sddmm --device cuda --precision fp32,bf16 --data a.npz\n"
-                      "tessera bench compare before.json after.json --fail-under 0.95",
+                      "tessera bench compare before.json after.json --fail-under 0.95\n"
+                      "tessera bench compare given.json reordered.json --by-position",
                       setup};
 
 }  // namespace tessera::app

@@ -33,6 +33,7 @@ struct BenchArguments {
   bool quick = false;
   bool full = false;
   double fail_under = 0;
+  bool by_position = false;
 };
 
 /// A problem of a suite, with the names that tell it from others.

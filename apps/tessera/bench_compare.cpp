@@ -26,10 +26,14 @@ Key key_of(const Measurement& record) {
 }
 
 /// The fastest record of each case: a file may hold several kernels, or several settings.
-std::map<Key, Measurement> best_records(const std::string& path) {
+std::map<Key, Measurement> best_records(const std::string& path, bool by_position) {
   std::map<Key, Measurement> best;
+  std::map<std::string, std::size_t> positions;
   for (const Measurement& record : read_records(path)) {
-    const auto [place, is_new] = best.try_emplace(key_of(record), record);
+    Key key = key_of(record);
+    const auto position = positions.try_emplace(record.graph, positions.size()).first->second;
+    if (by_position) std::get<1>(key) = fmt::format("{:09}", position);
+    const auto [place, is_new] = best.try_emplace(key, record);
     if (!is_new && record.median_us < place->second.median_us) place->second = record;
   }
   return best;
@@ -85,8 +89,10 @@ std::string to_text(const Comparison& comparison, const std::string& first,
   table.add({"op", "graph", "features", "precision", "threads", "A", "B", "A / B"});
   for (const Pair& pair : comparison.pairs) {
     const Measurement& a = pair.first;
-    table.add({a.op, a.graph, std::to_string(a.features), a.precision, std::to_string(a.threads),
-               human_microseconds(a.median_us), human_microseconds(pair.second.median_us),
+    const std::string& other = pair.second.graph;
+    table.add({a.op, a.graph == other ? other : a.graph + " / " + other, std::to_string(a.features),
+               a.precision, std::to_string(a.threads), human_microseconds(a.median_us),
+               human_microseconds(pair.second.median_us),
                fmt::format("{:.2f}{}", pair.ratio(), pair.ratio() < fail_under ? " !" : "")});
   }
   std::string text =
@@ -111,6 +117,7 @@ Json to_json(const Comparison& comparison, const std::string& first, const std::
     const Measurement& a = pair.first;
     cases.push_back({{"op", a.op},
                      {"graph", a.graph},
+                     {"b_graph", pair.second.graph},
                      {"features", a.features},
                      {"precision", a.precision},
                      {"device", a.device},
@@ -137,11 +144,15 @@ Json to_json(const Comparison& comparison, const std::string& first, const std::
 }  // namespace
 
 ExitCode compare_records(Session& session, const std::string& first, const std::string& second,
-                         double fail_under) {
-  const Comparison comparison = compare(best_records(first), best_records(second));
+                         double fail_under, bool by_position) {
+  const Comparison comparison =
+      compare(best_records(first, by_position), best_records(second, by_position));
   if (comparison.pairs.empty()) {
     throw Error(ErrorCode::bad_data, "no case is in both files", first + " and " + second,
-                "records match by op, graph, features, precision, device and threads");
+                by_position
+                    ? "records match by op, features, precision, device and threads"
+                    : "records match by op, graph, features, precision, device and threads; for "
+                      "graphs with other names add --by-position");
   }
   session.deliver(to_text(comparison, first, second, fail_under),
                   to_json(comparison, first, second, fail_under));

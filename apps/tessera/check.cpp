@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "bench/suite.hpp"
 #include "describe.hpp"
@@ -24,6 +25,7 @@ struct CheckArguments {
   std::vector<std::int64_t> features;
   std::int64_t sample = 0;
   std::int64_t max_edges = 0;
+  bool details = false;
 };
 
 /// One kernel on one problem, and how it did.
@@ -98,34 +100,50 @@ std::string verdict(const Outcome& outcome) {
 
 bool failed(const Outcome& outcome) { return verdict(outcome) == "FAILED"; }
 
-/// What a line of the table stands for: all widths of one kernel in one precision.
-bool same_line(const Outcome& a, const Outcome& b) {
-  return a.op == b.op && a.kernel == b.kernel && a.precision == b.precision;
+/// What a line of the table stands for: an op, or with details one kernel of it in one precision.
+bool same_line(const Outcome& a, const Outcome& b, bool details) {
+  return a.op == b.op && (!details || (a.kernel == b.kernel && a.precision == b.precision));
 }
 
-/// The one that a line shows: the failed or least exact of its widths.
+/// How near to its bound an error came.
+double nearness(const Outcome& outcome) {
+  return outcome.gate.bound > 0 ? outcome.gate.max_error / outcome.gate.bound : 0;
+}
+
+/// The one that a line shows: the failed or least exact of its cases.
 const Outcome& worst_of(std::span<const Outcome> line) {
   return *std::max_element(line.begin(), line.end(), [](const Outcome& a, const Outcome& b) {
-    return std::pair(failed(a), a.gate.max_error) < std::pair(failed(b), b.gate.max_error);
+    return std::pair(failed(a), nearness(a)) < std::pair(failed(b), nearness(b));
   });
 }
 
-std::string widths_text(std::span<const Outcome> line) {
-  std::string text;
+/// What the cases of a line have of something, each once.
+template <class Name>
+std::string each_once(std::span<const Outcome> line, Name&& name) {
+  std::vector<std::string> names;
   for (const Outcome& outcome : line) {
-    text += (text.empty() ? "" : ",") + std::to_string(outcome.features);
+    const std::string one = name(outcome);
+    if (std::find(names.begin(), names.end(), one) == names.end()) names.push_back(one);
   }
-  return text;
+  return fmt::format("{}", fmt::join(names, ","));
 }
 
-std::string to_text(const Dataset& dataset, std::span<const Outcome> outcomes) {
+std::string to_text(const Dataset& dataset, std::span<const Outcome> outcomes, bool details) {
   Table table("lllrrrll");
   table.add({"op", "features", "precision", "rows", "error", "allowed", "", "kernel"});
   for (std::size_t begin = 0, end = 0; begin < outcomes.size(); begin = end) {
-    while (end < outcomes.size() && same_line(outcomes[begin], outcomes[end])) ++end;
+    // What failed is shown in detail in any case.
+    const auto line_details = [&] {
+      return details || std::any_of(outcomes.begin(), outcomes.end(), [&](const Outcome& one) {
+               return one.op == outcomes[begin].op && failed(one);
+             });
+    }();
+    while (end < outcomes.size() && same_line(outcomes[begin], outcomes[end], line_details)) ++end;
     const auto line = outcomes.subspan(begin, end - begin);
     const Outcome& worst = worst_of(line);
-    table.add({worst.op, widths_text(line), to_string(worst.precision),
+    table.add({worst.op,
+               each_once(line, [](const Outcome& one) { return std::to_string(one.features); }),
+               each_once(line, [](const Outcome& one) { return to_string(one.precision); }),
                grouped(worst.gate.rows_checked), fmt::format("{:.1e}", worst.gate.max_error),
                fmt::format("{:.1e}", worst.gate.bound), verdict(worst), worst.kernel});
   }
@@ -166,7 +184,8 @@ Json to_json(const Dataset& dataset, const std::vector<Outcome>& outcomes) {
 ExitCode run_check(Session& session, const CheckArguments& arguments) {
   const LoadedData data = load(session, arguments.data);
   const std::vector<Outcome> outcomes = check_all(session, arguments, data.dataset);
-  session.deliver(to_text(data.dataset, outcomes), to_json(data.dataset, outcomes));
+  session.deliver(to_text(data.dataset, outcomes, arguments.details),
+                  to_json(data.dataset, outcomes));
   for (const Outcome& outcome : outcomes) {
     if (failed(outcome)) return ExitCode::check_failed;
   }
@@ -193,6 +212,8 @@ Action setup(Arguments& app) {
                  "of a larger graph, check blocks of 256 rows with about this many edges")
       ->type_name("EDGES")
       ->check(between(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()));
+  app.add_flag("--details", arguments->details,
+               "a line for every kernel in every precision, instead of one per op");
   return {[arguments](Session& session) { return run_check(session, *arguments); },
           [arguments] { return std::vector{source_file(arguments->data.source)}; }};
 }

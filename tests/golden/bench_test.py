@@ -195,6 +195,15 @@ class Compare(cli.CliTest):
         case, = self.json("bench", "compare", before, after)["cases"]
         self.assertEqual((case["a_kernel"], case["ratio"]), ("better", 2))
 
+    def test_by_position_names_do_not_matter(self):
+        before = self.write("before.json", record(graph="given", median=90), record(graph="b", median=10))
+        after = self.write("after.json", record(graph="reordered", median=30), record(graph="b2", median=20))
+        self.fail_with(cli.BAD_DATA, "bench", "compare", before, after)
+        found = self.json("bench", "compare", before, after, "--by-position")
+        self.assertEqual([(case["graph"], case["b_graph"], case["ratio"]) for case in found["cases"]],
+                         [("given", "reordered", 3), ("b", "b2", 0.5)])
+        self.assertIn("given / reordered", self.succeed("bench", "compare", before, after, "--by-position").out)
+
     def test_threshold(self):
         before, after = self.write("a.json", record(median=90)), self.write("b.json", record())
         self.succeed("bench", "compare", before, after)
@@ -388,7 +397,12 @@ class Check(cli.CliTest):
         for check in found["checks"]:
             self.assertLessEqual(check["max_error"], check["bound"])
             self.assertLessEqual(check["rows_checked"], check["rows"])
-        self.assertRegex(self.succeed("check", "embedded:karate").out, r"all \d+ checks passed(; \d+ unsupported cases left out)?\n$")
+        summary = self.succeed("check", "embedded:karate").out
+        details = self.succeed("check", "embedded:karate", "--details").out
+        self.assertLess(2 * summary.count("\n"), details.count("\n"))
+        self.assertEqual(summary.splitlines()[-1], details.splitlines()[-1])
+        self.assertEqual(summary.count("\n  spmm "), 1)
+        self.assertRegex(details, r"all \d+ checks passed(; \d+ unsupported cases left out)?\n$")
 
     def test_widths(self):
         found = self.json("check", "embedded:karate", "--features", "5")
