@@ -109,6 +109,27 @@ TEST(Predict, needs_no_labels_and_no_split) {
   EXPECT_EQ(predict(model.checkpoint, dataset).classes, with.classes);
 }
 
+TEST(Predict, weights_are_kept_without_a_file) {
+  const Dataset dataset = learnable_vertices();
+  const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
+  const Trained with_file = trained(dataset, config);
+  TrainOptions options = short_training(30);
+  options.runs = 2;
+  options.checkpoint.kept = std::make_shared<Checkpoint>();
+  const TrainReport report = fit(dataset, config, options);
+  const Checkpoint& kept = *options.checkpoint.kept;
+  EXPECT_EQ(report.test.mean, with_file.report.test.mean);
+  EXPECT_EQ(kept.split, with_file.checkpoint.split);
+  EXPECT_EQ(best_epoch(kept).evaluation, best_epoch(with_file.checkpoint).evaluation);
+  const Prediction expected = predict(with_file.checkpoint, dataset);
+  const Prediction prediction = predict(kept, dataset);
+  EXPECT_TRUE(std::equal(prediction.logits.span().begin(), prediction.logits.span().end(),
+                         expected.logits.span().begin()));
+  options.parallel_runs = true;
+  expect_error(ErrorCode::invalid_argument, {"no weights are kept", "one after the other"},
+               [&] { fit(dataset, config, options); });
+}
+
 TEST(Predict, precomputed_models_propagate_again) {
   nn::ModelConfig config = small_model(nn::ModelKind::sgc);
   config.precomputed = true;
