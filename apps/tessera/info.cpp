@@ -184,6 +184,17 @@ void draw(Session& session, const Dataset& dataset, const std::string& path) {
                  path);
 }
 
+/// A trained model has no tables, no edges to change and no picture.
+void reject_options_of_data(const Arguments& app) {
+  for (const auto& option : app.options()) {
+    const bool is_common =
+        option->group() == "Common options" || option.get() == app.find("--data");
+    if (is_common || !option->is_given()) continue;
+    throw Error(ErrorCode::invalid_argument, "does nothing for a trained model",
+                option->names().back(), "leave it out, or name the data");
+  }
+}
+
 Action setup(Arguments& app) {
   auto arguments = std::make_shared<InfoArguments>();
   add_data_options(app, arguments->data);
@@ -192,14 +203,11 @@ Action setup(Arguments& app) {
   app.add_option("--picture", arguments->picture,
                  "picture of the adjacency matrix and of the degrees, .svg or .png")
       ->type_name("FILE");
-  const auto run = [arguments](Session& session) {
+  const auto run = [&app, arguments](Session& session) {
     picture::require_picture_ending(arguments->picture, "--picture");
     const std::string& source = arguments->data.source;
     if (arguments->data.format.empty() && train::holds_checkpoint(source)) {
-      if (!arguments->picture.empty()) {
-        throw Error(ErrorCode::invalid_argument, "a trained model has no picture", "--picture",
-                    "leave it out, or name the data");
-      }
+      reject_options_of_data(app);
       const train::Checkpoint checkpoint = train::load_checkpoint(source);
       session.deliver(checkpoint_text(checkpoint, source), checkpoint_json(checkpoint, source));
       return ExitCode::ok;

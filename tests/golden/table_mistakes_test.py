@@ -97,6 +97,13 @@ class Mistakes(cli.CliTest):
         notes = self.json("train", "embedded:citation", "--epochs", "1", "--symmetrise")["notes"]
         self.assertIn("symmetrised: the graph was so already", notes)
 
+    def test_a_model_is_no_data(self):
+        self.succeed("train", *self.tables, "--label", "churn", "--epochs", "1", "-c", self.model)
+        for option in [["--nodes", self.users], ["--symmetrise"], ["--separator", ","], ["--picture", self.folder / "p.svg"]]:
+            error = self.said(cli.USAGE, "info", self.model, *option)
+            self.assertIn(f"{option[0]}: does nothing for a trained model", error)
+        self.succeed("info", "--data", self.model, "--threads", "1")
+
     def test_separators_of_both_tables(self):
         users = self.write("bars.csv", USERS.replace(",", "|"))
         blanks = self.write("blanks.txt", FOLLOWS.replace(",", " "))
