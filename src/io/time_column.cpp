@@ -19,6 +19,7 @@
 #include "tessera/core/error.hpp"
 
 #include "core/listing.hpp"
+#include "io/reading_notes.hpp"
 #include "io/table_values.hpp"
 
 namespace tessera::io {
@@ -186,11 +187,13 @@ std::string note_of(TableRows& rows, std::int64_t column, const VertexSplit& spl
   const std::array<std::int64_t, 3> last = {last_of(split.train), last_of(split.validation),
                                             last_of(split.test)};
   const auto texts = texts_of(rows, column, {{last[0], ""}, {last[1], ""}, {last[2], ""}});
-  return fmt::format(
-      "split by the time in column {}: {} vertices up to {} to train, {} up to {} to validate, {} "
-      "up to {} to test",
-      quoted(rows.name_of(column)), split.train.size(), texts.at(last[0]), split.validation.size(),
-      texts.at(last[1]), split.test.size(), texts.at(last[2]));
+  return note_about(
+      about::split,
+      fmt::format("by the times in {}, {} vertices up to {} to train, {} up to {} to validate, {} "
+                  "up to {} to test",
+                  quoted(rows.name_of(column)), split.train.size(), texts.at(last[0]),
+                  split.validation.size(), texts.at(last[1]), split.test.size(),
+                  texts.at(last[2])));
 }
 
 }  // namespace

@@ -230,7 +230,7 @@ TEST(ImpossibleRequest, labels_missing) {
   dataset.labels = std::monostate();
   expect_impossible({"has no labels"}, dataset);
   dataset.labels = ClassLabels(std::vector<std::int64_t>(120, -1));
-  expect_impossible({"has no labels"}, dataset);
+  expect_impossible({"no vertex has a label"}, dataset);
   TrainOptions graphs = short_training();
   graphs.task = Task::graph;
   expect_impossible({"no labels for graphs"}, learnable_vertices(), graphs);
