@@ -31,9 +31,13 @@ def read_npz(path):
             length = struct.unpack_from("<H", data, 8)[0]
             header = ast.literal_eval(data[10:10 + length].decode())
             body = data[10 + length:]
-            code = codes[header["descr"]]
-            count = len(body) // struct.calcsize(code)
-            arrays[member.removesuffix(".npy")] = (header["shape"], list(struct.unpack(f"<{count}{code}", body)))
+            if header["descr"].startswith("<U"):
+                width = 4 * int(header["descr"][2:])
+                values = [body[i:i + width].decode("utf-32-le").rstrip("\0") for i in range(0, len(body), width)]
+            else:
+                code = codes[header["descr"]]
+                values = list(struct.unpack(f"<{len(body) // struct.calcsize(code)}{code}", body))
+            arrays[member.removesuffix(".npy")] = (header["shape"], values)
     return arrays
 
 

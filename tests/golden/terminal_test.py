@@ -150,7 +150,7 @@ class Interrupt(cli.CliTest):
         self.assertEqual(code, cli.INTERRUPTED, shown)
         self.assertEqual(out, "")
         self.assertEqual(self.leftovers(), [])
-        self.assertIn("interrupted; nothing was written", shown)
+        self.assertIn("interrupted; nothing was written", re.sub(r"\x1b\[[\d;]*m", "", shown))
 
     def test_ctrl_c_leaves_no_file(self):
         self.stop(signal.SIGINT)
@@ -177,7 +177,7 @@ class Interrupt(cli.CliTest):
         code, _, shown = run.finish()
         self.assertEqual(code, cli.INTERRUPTED)
         self.assertLess(time.monotonic() - began, 20)
-        self.assertIn("interrupted; nothing was written", shown)
+        self.assertIn("interrupted; nothing was written", re.sub(r"\x1b\[[\d;]*m", "", shown))
 
     def test_terminate_leaves_no_file(self):
         self.stop(signal.SIGTERM)
