@@ -98,7 +98,7 @@ void NumberTable::reject(std::int64_t row, const std::string& problem, const std
     }
   });
   throw Error(ErrorCode::io, "has changed while it was read", path_,
-              "read it again when nobody writes to it");
+              "read it again when no program writes to it");
 }
 
 void NumberTable::require_rows(std::int64_t rows, const char* items) const {

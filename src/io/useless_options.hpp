@@ -5,7 +5,7 @@
 
 #include "tessera/io/open.hpp"
 
-/// Options of reading that would change nothing: whoever gives one expects something else to
+/// Options of reading that would change nothing: a user who gives one expects something else to
 /// happen.
 namespace tessera::io {
 

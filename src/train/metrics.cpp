@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <numeric>
+#include <vector>
 
 #include "tessera/core/error.hpp"
+#include "tessera/links/curves.hpp"
 
 #include "core/names.hpp"
 
@@ -32,44 +32,22 @@ bool has_both(const std::vector<bool>& positive) {
               "use the accuracy, or a split with both");
 }
 
-/// Items of one score.
-struct Tie {
-  std::int64_t positives = 0;
-  std::int64_t negatives = 0;
-};
+template <class Score>
+struct PartedScores {
+  PartedScores(std::span<const Score> scores, const std::vector<bool>& positive) {
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      (positive[i] ? positives : negatives).push_back(scores[i]);
+    }
+  }
 
-/// From the score that comes first on.
-template <class Score, class Before>
-std::vector<Tie> ties_of(std::span<const Score> scores, const std::vector<bool>& positive,
-                         Before before) {
-  if (std::any_of(scores.begin(), scores.end(), [](Score s) { return std::isnan(s); })) {
-    throw Error(ErrorCode::invalid_argument, "a score is not a number", "metric",
-                "train with a lower learning rate");
-  }
-  std::vector<std::size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return before(scores[a], scores[b]); });
-  std::vector<Tie> ties;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (i == 0 || scores[order[i]] != scores[order[i - 1]]) ties.emplace_back();
-    ++(positive[order[i]] ? ties.back().positives : ties.back().negatives);
-  }
-  return ties;
-}
+  std::vector<Score> positives, negatives;
+};
 
 template <class Score>
 double area_under_curve(std::span<const Score> scores, const std::vector<bool>& positive) {
   if (!has_both(positive)) one_sided();
-  // Pairs (negative below positive) counted twice, so that half a pair is a whole number.
-  std::int64_t doubled_pairs = 0, negatives_below = 0, positives = 0;
-  for (const Tie& tie : ties_of(scores, positive, std::less<>())) {
-    doubled_pairs += tie.positives * (2 * negatives_below + tie.negatives);
-    negatives_below += tie.negatives;
-    positives += tie.positives;
-  }
-  return static_cast<double>(doubled_pairs) /
-         (2 * static_cast<double>(positives) * static_cast<double>(negatives_below));
+  const PartedScores<Score> parts(scores, positive);
+  return links::roc_auc<Score>(parts.positives, parts.negatives);
 }
 
 }  // namespace
@@ -124,15 +102,9 @@ double average_precision(std::span<const double> scores, const std::vector<bool>
     throw Error(ErrorCode::invalid_argument, "average precision needs positives", "metric",
                 "leave out what nothing is to be found of");
   }
-  std::int64_t found = 0, seen = 0;
-  double sum = 0;
-  for (const Tie& tie : ties_of(scores, positive, std::greater<>())) {
-    found += tie.positives;
-    seen += tie.positives + tie.negatives;
-    sum +=
-        static_cast<double>(tie.positives) * static_cast<double>(found) / static_cast<double>(seen);
-  }
-  return sum / static_cast<double>(found);
+  if (!has_both(positive)) return 1;  // all that is found is right
+  const PartedScores<double> parts(scores, positive);
+  return links::average_precision<double>(parts.positives, parts.negatives);
 }
 
 double roc_auc(MatrixView<const float> logits, std::span<const std::int64_t> labels,

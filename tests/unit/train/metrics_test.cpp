@@ -93,7 +93,7 @@ TEST(Metrics, average_precision_known_values) {
   expect_error(ErrorCode::invalid_argument, {"needs positives"}, [&] {
     average_precision(tied, {false, false, false, false});
   });
-  expect_error(ErrorCode::invalid_argument, {"not a number"}, [&] {
+  expect_error(ErrorCode::bad_data, {"not a number"}, [&] {
     average_precision(std::vector<double>{1, std::numeric_limits<double>::quiet_NaN()},
                       {true, false});
   });
@@ -113,7 +113,7 @@ TEST(Metrics, roc_auc_without_both_kinds_is_an_error) {
     roc_auc(std::vector<float>{1, 2}, {true, true});
   });
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  expect_error(ErrorCode::invalid_argument, {"not a number"}, [&] {
+  expect_error(ErrorCode::bad_data, {"not a number"}, [&] {
     roc_auc(std::vector<float>{nan, 2}, {true, false});
   });
   const Matrix<float> logits = matrix(1, 3, {1, 0, 2});

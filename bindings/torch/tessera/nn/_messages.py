@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers of any class whose messages are the features of the sources, times numbers of edges or of the layer: sums, means,
-maxima and minima of those run on kernels, whoever wrote the layer.
+maxima and minima of those run on kernels.
 
-What a message is says its own code, read before it runs: it may multiply and divide, ask whether an argument is None, and
+The code of a message says what it is, and is read before it runs: it may multiply and divide, ask whether an argument is None, and
 give numbers of edges another shape. Such code does nothing else, so that it can be called with a stand-in for the features,
 which notes the factors. All other messages are left to PyG.
 """

@@ -23,7 +23,7 @@ _REDUCTIONS = {pygs.SumAggregation: "sum", pygs.MeanAggregation: "mean", pygs.Ma
 
 
 def _is_plain(module: torch.nn.Module) -> bool:
-    """Whether nobody looks on, and a variance has its whole gradient."""
+    """Whether no hook watches the layer, and a variance has its whole gradient."""
     variance = getattr(module, "var_aggr", module)
     return not any(hooks_of(module)) and "forward" not in module.__dict__ and not getattr(variance, "semi_grad", False)
 
