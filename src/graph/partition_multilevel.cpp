@@ -17,6 +17,8 @@ namespace {
 
 /// Vertices that a block has where it is split in two.
 constexpr VertexId crowd = 160;
+/// With fewer edges there is time for other seeds.
+constexpr EdgeOffset few_edges = 1 << 18;
 /// From so many edges on, time counts more than the last per cent.
 constexpr EdgeOffset many_edges = 1 << 22;
 /// Coarse vertices are lumps: while there are such, blocks may be this much too heavy.
@@ -233,9 +235,10 @@ Assignment partition_multilevel(const PartitionTask& task) {
   const Multilevel::Aim aim{task.parts, task.parts,
                             static_cast<double>(task.graph.num_rows()) / task.parts, task.largest,
                             task.imbalance};
-  // What comes out depends much on the seed where there is little to choose from.
+  // Where there is little to choose from, what comes out depends much on the seed; more seeds cost
+  // little there.
   const auto attempts = static_cast<std::uint64_t>(
-      std::clamp<EdgeOffset>(2 * many_edges / (task.graph.num_edges() + 1), 1, 4));
+      std::clamp<EdgeOffset>(few_edges / (task.graph.num_edges() + 1), 1, 4));
   Multilevel::Result best;
   for (std::uint64_t attempt = 0; attempt < attempts; ++attempt) {
     auto result =
