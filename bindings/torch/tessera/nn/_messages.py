@@ -2,9 +2,9 @@
 """Layers of any class whose messages are the features of the sources, times numbers of edges or of the layer: sums, means,
 maxima and minima of those run on kernels.
 
-The code of a message says what it is, and is read before it runs: it may multiply and divide, ask whether an argument is None, and
-give numbers of edges another shape. Such code does nothing else, so that it can be called with a stand-in for the features,
-which notes the factors. All other messages are left to PyG.
+The code of a message says what it is, and is read before it runs: it may multiply and divide, ask whether an argument is
+None, and give numbers of edges another shape. Such code does nothing else, so that it can be called with a stand-in for the
+features, which notes the factors. All other messages are left to PyG.
 """
 
 from __future__ import annotations
