@@ -105,10 +105,10 @@ def without_gradients(arguments):
     return tuple(map(detached, arguments))
 
 
-def opcheck(name, arguments):
+def opcheck(name, arguments, checks=CHECKS):
     """torch's own checks of an operator, and of its twin without derivatives where it has one."""
     operators = torch.ops.tessera
-    torch.library.opcheck(getattr(operators, name).default, arguments, test_utils=CHECKS)
+    torch.library.opcheck(getattr(operators, name).default, arguments, test_utils=checks)
     twin = getattr(operators, f"{name}_run", None)
     if twin is not None:
         torch.library.opcheck(twin.default, without_gradients(arguments), test_utils=("test_schema", "test_faketensor"))

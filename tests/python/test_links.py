@@ -212,6 +212,8 @@ def test_opcheck():
     opcheck("list_quality", (torch.zeros(5, 2, dtype=torch.int64), index[:, :0], 3))
     # Those whose result is no tensor depend on the numbers they are given: code is not compiled across them.
     parts = torch.zeros(index.size(1), 1, dtype=torch.int64)
-    for name, arguments in [("check_link_parts", (index, None, parts, *graph)), ("roc_auc", (scores, matrix[0])),
-                            ("average_precision", (scores, matrix[0])), ("hits_at", (scores, matrix[0], 3))]:
-        torch.library.opcheck(getattr(torch.ops.tessera, name).default, arguments, test_utils=("test_schema",))
+    checks = ("test_schema",)
+    opcheck("check_link_parts", (index, None, parts, *graph), checks)
+    opcheck("roc_auc", (scores, matrix[0]), checks)
+    opcheck("average_precision", (scores, matrix[0]), checks)
+    opcheck("hits_at", (scores, matrix[0], 3), checks)

@@ -8,7 +8,7 @@ import threading
 import pytest
 import torch
 import torch_geometric.nn as pyg
-from conftest import random_edges
+from conftest import opcheck, random_edges
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import NeighborLoader as PygNeighborLoader
@@ -251,3 +251,12 @@ def test_arguments_are_pygs():
     ours, theirs = (inspect.signature(loader).parameters for loader in (NeighborLoader, PygNeighborLoader))
     assert [name for name in theirs if name not in ours] == []
     assert {name: one.default for name, one in theirs.items()} == {name: ours[name].default for name in theirs}
+
+
+def test_opcheck():
+    """How many neighbours there are is known when they are drawn: code is not compiled across these operators."""
+    arguments = (random_edges(20, 20, 60), None, 20, 20, 0, 0, None, None, None)
+    opcheck("neighbour_candidates", arguments, ("test_schema",))
+    candidates = torch.ops.tessera.neighbour_candidates(*arguments)
+    opcheck("draw_neighbours", (candidates, torch.arange(4), None, torch.tensor([3, 2]), False, False, False, False, 1, 0),
+            ("test_schema",))
