@@ -23,7 +23,7 @@ namespace {
   throw Error(ErrorCode::invalid_argument, problem, "class report", fix);
 }
 
-/// A report of nothing yet.
+/// An empty report, once the arguments are checked.
 ClassReport begun(MatrixView<const float> logits, std::span<const std::int64_t> rows) {
   if (logits.cols == 0) reject("there are no classes", "give logits of at least one column");
   if (rows.empty()) {

@@ -64,16 +64,6 @@ struct Cells {
   std::vector<std::int64_t> sums;  ///< of the rows
 };
 
-void add_outline(Picture& picture, const Rect& place) {
-  const double right = place.x + place.width, bottom = place.y + place.height;
-  picture.shapes.push_back(Line{{{place.x, place.y},
-                                 {right, place.y},
-                                 {right, bottom},
-                                 {place.x, bottom},
-                                 {place.x, place.y}},
-                                grey});
-}
-
 void add_class_names(Picture& picture, const train::ClassReport& report, const Cells& cells) {
   const double height = matrix_place.height / cells.rows;
   const double width = matrix_place.width / cells.columns;
@@ -122,7 +112,7 @@ void add_confusion(Picture& picture, const train::ClassReport& report) {
     }
   }
   picture.shapes.push_back(std::move(raster));
-  add_outline(picture, matrix_place);
+  picture.shapes.push_back(outline(matrix_place));
   const double bottom = matrix_place.y + matrix_place.height;
   picture.shapes.push_back(
       Text{{matrix_place.x, matrix_place.y - 10}, "true class (row)", Anchor::start, 13});

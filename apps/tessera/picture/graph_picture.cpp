@@ -70,12 +70,7 @@ void add_matrix(Picture& picture, const Density& density, const Rect& place, con
     for (const std::int64_t edges : density.edges) raster.cells.push_back(shade_of(edges, range));
     picture.shapes.push_back(std::move(raster));
   }
-  picture.shapes.push_back(Line{{{place.x, place.y},
-                                 {right, place.y},
-                                 {right, bottom},
-                                 {place.x, bottom},
-                                 {place.x, place.y}},
-                                grey});
+  picture.shapes.push_back(outline(place));
   const std::int64_t last_row = std::max<std::int64_t>(0, std::int64_t{density.num_rows} - 1);
   const std::int64_t last_column = std::max<std::int64_t>(0, std::int64_t{density.num_cols} - 1);
   const auto label = [&](double x, double y, std::string words, Anchor anchor) {

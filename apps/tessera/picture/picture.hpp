@@ -56,6 +56,17 @@ struct Raster {
   std::vector<Colour> palette;
 };
 
+/// The border of a rectangle.
+inline Line outline(const Rect& place) {
+  const double right = place.x + place.width, bottom = place.y + place.height;
+  return {{{place.x, place.y},
+           {right, place.y},
+           {right, bottom},
+           {place.x, bottom},
+           {place.x, place.y}},
+          grey};
+}
+
 struct Picture {
   double width = 0, height = 0;
   std::vector<std::variant<Box, Line, Text, Raster>> shapes;
