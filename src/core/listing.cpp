@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-std::string quoted(std::string_view name) {
+std::string in_quotes(std::string_view name) {
   constexpr std::size_t longest = 40;
   if (name.size() <= longest) return fmt::format("'{}'", name);
   std::size_t end = longest;

@@ -87,7 +87,7 @@ std::string note_on(const EdgeList& list, std::int64_t listed_edges, bool with_t
   if (!with_table) {
     text += layout.names ? "; ids are names" : "; ids are numbers of vertices";
     if (!layout.first_name.empty()) {
-      text += fmt::format(", as {} is no whole number", tessera::quoted(layout.first_name));
+      text += fmt::format(", as {} is no whole number", tessera::in_quotes(layout.first_name));
     }
   }
   std::vector<std::string> unused;

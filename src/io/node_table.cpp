@@ -159,7 +159,7 @@ class ColumnRoles {
     const std::vector<std::int64_t> columns = called(label_words);
     if (options_.label.empty() && columns.size() > 1) {
       std::vector<std::string> names;
-      for (const std::int64_t column : columns) names.push_back(quoted(rows_.name_of(column)));
+      for (const std::int64_t column : columns) names.push_back(in_quotes(rows_.name_of(column)));
       throw Error(ErrorCode::bad_data,
                   fmt::format("has several columns that may be the label: {}", listed(names)),
                   rows_.path(),
@@ -226,7 +226,7 @@ class ColumnRoles {
       throw Error(
           ErrorCode::bad_data,
           fmt::format("columns {} and {} are both called {}", found->second + 1, column + 1,
-                      quoted(found->first)),
+                      in_quotes(found->first)),
           rows_.path(),
           fmt::format("give every column a name of its own, or leave one out with --drop {}",
                       column + 1));

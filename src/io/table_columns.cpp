@@ -141,10 +141,10 @@ std::int64_t class_in(const Column& column, std::string_view field) {
 std::string label_note(const Column& column, std::span<const std::int64_t> labels) {
   const std::int64_t classes = std::ssize(class_values(labels));
   std::vector<std::string> names;
-  for (const std::string& category : column.categories) names.push_back(quoted(category));
+  for (const std::string& category : column.categories) names.push_back(in_quotes(category));
   return note_about(
       about::labels,
-      fmt::format("{}, {}{}", quoted(column.name), counted(classes, "class", "classes"),
+      fmt::format("{}, {}{}", in_quotes(column.name), counted(classes, "class", "classes"),
                   names.empty() ? std::string() : ": " + listed(names)));
 }
 
@@ -236,11 +236,11 @@ using LineOfText = FunctionRef<std::int64_t(const Column&)>;
 
 /// "'colour' (2)", "'age' (3, as 'x' on line 4 is no number; 1 missing)"
 std::string category_note(const Column& column, LineOfText line_of) {
-  std::string text = fmt::format("{} ({}", quoted(column.name), column.categories.size());
+  std::string text = fmt::format("{} ({}", in_quotes(column.name), column.categories.size());
   if (column.numbers > 0) {
     // Finding the number of a line means to read the file.
     const std::int64_t line = column.text_at < 0 ? 0 : line_of(column);
-    text += fmt::format(", as {}{} is no number", quoted(column.first_text),
+    text += fmt::format(", as {}{} is no number", in_quotes(column.first_text),
                         line > 0 ? fmt::format(" on line {}", line) : std::string());
   }
   if (column.missing > 0) text += fmt::format("; {} missing", column.missing);
@@ -258,7 +258,7 @@ void note_features(const std::vector<Column>& columns, const FeaturePlan& plan,
       (column.numbers > 0 ? mixed : texts).push_back(category_note(column, line_of));
       continue;
     }
-    const std::string name = quoted(column.name);
+    const std::string name = in_quotes(column.name);
     numbers.push_back(column.truths > 0 ? name + " (true is 1, false 0)" : name);
     if (column.missing == 0) continue;
     filled.push_back(fmt::format("{} ({} with {})", name, column.missing,
@@ -304,7 +304,7 @@ bool take_labels(const TextColumn& text, const Column& column, Dataset& dataset)
     give_labels(std::move(labels), column, dataset);
   } else {
     // Fractions are no classes, and what is to be found out must not be a feature.
-    dataset.notes.push_back("the attribute " + quoted(column.name) +
+    dataset.notes.push_back("the attribute " + in_quotes(column.name) +
                             " is left out: it is called as labels are, but holds no classes");
   }
   return true;
@@ -397,10 +397,10 @@ void add_columns(const std::vector<TextColumn>& texts, Dataset& dataset) {
       continue;
     }
     if (!column.numeric && column.categories.empty()) {
-      left_out.push_back(quoted(column.name));
+      left_out.push_back(in_quotes(column.name));
       continue;
     }
-    if (labelled && is_label_word(column.name)) leaks.push_back(quoted(column.name));
+    if (labelled && is_label_word(column.name)) leaks.push_back(in_quotes(column.name));
     columns.push_back(std::move(column));
     taken.push_back(&text);
   }

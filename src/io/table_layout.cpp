@@ -226,7 +226,7 @@ std::string TableLayout::name_of(std::int64_t column) const {
 }
 
 std::string TableLayout::named(std::int64_t column) const {
-  return has_name(column) ? quoted(name_of(column)) : "column " + name_of(column);
+  return has_name(column) ? in_quotes(name_of(column)) : "column " + name_of(column);
 }
 
 std::string TableLayout::form() const {

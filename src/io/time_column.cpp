@@ -125,7 +125,7 @@ struct TimesOfRows {
 TimesOfRows read_times(TableRows& rows, std::int64_t column, const Progress& progress) {
   const auto count = static_cast<std::size_t>(rows.num_rows());
   TimesOfRows times{std::vector<double>(count), std::vector<std::uint8_t>(count)};
-  const std::string name = quoted(rows.name_of(column));
+  const std::string name = in_quotes(rows.name_of(column));
   rows.for_each("reading times", progress, [&](RowCursor& cursor) {
     while (cursor.next() && cursor.row() < rows.num_rows()) {
       const std::string_view field = cursor.field(column);
@@ -136,7 +136,7 @@ TimesOfRows read_times(TableRows& rows, std::int64_t column, const Progress& pro
       }
       if (!time) {
         throw LineProblem{cursor.at(),
-                          fmt::format("{} in column {} is no time", quoted(field), name),
+                          fmt::format("{} in column {} is no time", in_quotes(field), name),
                           "give numbers, or dates such as 2024-05-31 or 2024-05-31T12:30:00"};
       }
       const auto row = static_cast<std::size_t>(cursor.row());
@@ -191,7 +191,7 @@ std::string note_of(TableRows& rows, std::int64_t column, const VertexSplit& spl
       about::split,
       fmt::format("by the times in {}, {} vertices up to {} to train, {} up to {} to validate, {} "
                   "up to {} to test",
-                  quoted(rows.name_of(column)), split.train.size(), texts.at(last[0]),
+                  in_quotes(rows.name_of(column)), split.train.size(), texts.at(last[0]),
                   split.validation.size(), texts.at(last[1]), split.test.size(),
                   texts.at(last[2])));
 }

@@ -67,7 +67,7 @@ class Alignment {
     }
     for (const FeatureColumn& column : model.columns) {
       if (data_.repeated.contains(column.name)) {
-        repeated_.push_back(quoted(column.name));
+        repeated_.push_back(in_quotes(column.name));
       } else if (column.has_categories()) {
         find_categories(column);
       } else {
@@ -83,7 +83,7 @@ class Alignment {
   std::vector<std::string> unused() const {
     std::vector<std::string> names;
     for (const FeatureColumn& column : data_.columns) {
-      if (!used_.contains(column.name)) names.push_back(quoted(column.name));
+      if (!used_.contains(column.name)) names.push_back(in_quotes(column.name));
     }
     return names;
   }
@@ -97,9 +97,9 @@ class Alignment {
       use(*found);
       source(column.first).feature = found->first;
     } else if (found != nullptr) {
-      other_kind_.push_back(fmt::format("{} ({})", quoted(column.name), texts_of(*found)));
+      other_kind_.push_back(fmt::format("{} ({})", in_quotes(column.name), texts_of(*found)));
     } else if (!take_feature(column.name, column.first)) {
-      missing_.push_back(quoted(column.name));
+      missing_.push_back(in_quotes(column.name));
     }
   }
 
@@ -117,7 +117,7 @@ class Alignment {
                               column.first + static_cast<std::int64_t>(k)) &&
                  complete;
     }
-    if (!complete) missing_.push_back(quoted(column.name));
+    if (!complete) missing_.push_back(in_quotes(column.name));
   }
 
   /// A category that no vertex of the data has needs no place in the model.
@@ -133,7 +133,7 @@ class Alignment {
       if (place != places.end()) {
         source(place->second).feature = feature;
       } else if (cells_.any(feature)) {
-        strangers.push_back(quoted(found.categories[k]));
+        strangers.push_back(in_quotes(found.categories[k]));
       }
     }
     note_unseen(column.name, strangers);
@@ -146,7 +146,7 @@ class Alignment {
       const auto value = io::parse_value(column.categories[k]);
       const std::int64_t feature = column.first + static_cast<std::int64_t>(k);
       if (value && !places.emplace(*value, feature).second) {
-        other_kind_.push_back(quoted(column.name) + " (numbers that are several categories)");
+        other_kind_.push_back(in_quotes(column.name) + " (numbers that are several categories)");
         return;
       }
     }
@@ -160,7 +160,7 @@ class Alignment {
 
   void note_unseen(const std::string& column, const std::vector<std::string>& strangers) {
     if (strangers.empty()) return;
-    unseen_.push_back(fmt::format("{} of {}", listed(strangers), quoted(column)));
+    unseen_.push_back(fmt::format("{} of {}", listed(strangers), in_quotes(column)));
   }
 
   /// A feature of this name, whatever column it belongs to.
@@ -181,7 +181,7 @@ class Alignment {
   static std::string texts_of(const FeatureColumn& column) {
     std::vector<std::string> texts;
     for (const std::string& category : column.categories) {
-      if (!io::parse_value(category)) texts.push_back(quoted(category));
+      if (!io::parse_value(category)) texts.push_back(in_quotes(category));
     }
     return listed(texts);
   }
@@ -304,7 +304,7 @@ void note_filled(const ModelInput& input, const Dataset& dataset, const Alignmen
     const auto count = counts.find(source.feature);
     if (count == counts.end() || source.category) continue;
     filled.push_back(fmt::format("{} ({} with {})",
-                                 quoted(input.feature_names[static_cast<std::int64_t>(k)]),
+                                 in_quotes(input.feature_names[static_cast<std::int64_t>(k)]),
                                  count->second, input.means[k]));
   }
   if (filled.empty()) return;

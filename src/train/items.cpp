@@ -97,7 +97,7 @@ void require_two_classes(const Problem& problem) {
   const std::int64_t label =
       problem.class_values.empty() ? first : problem.class_values[index_of(first)];
   reject(fmt::format("all labels are {}", label < problem.class_names.size()
-                                              ? quoted(problem.class_names[label])
+                                              ? in_quotes(problem.class_names[label])
                                               : fmt::to_string(label)),
          problem.name, "use data with at least two classes");
 }

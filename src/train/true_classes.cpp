@@ -68,7 +68,7 @@ TrueClasses true_classes(const Checkpoint& checkpoint, const Dataset& dataset) {
     if (found != known.end()) {
       numbers[label] = found->second;
     } else {
-      strangers.push_back(fmt::format("{} ({})", quoted(name_of(names, label)), count));
+      strangers.push_back(fmt::format("{} ({})", in_quotes(name_of(names, label)), count));
     }
   }
   for (MaybeClass& label : result.classes) {
