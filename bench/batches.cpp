@@ -67,7 +67,7 @@ Matrix<float> features_of(const Problem& problem) {
 struct Workload {
   Workload(const Problem& problem, nn::ModelKind kind, int bits)
       : partition(parts_of(problem)),
-        graph(train::within_parts(without_self_loops(nn::pattern(problem.graph)), partition)),
+        graph(train::within_parts(without_self_loops(step::pattern(problem.graph)), partition)),
         features(features_of(problem)),
         seed(problem.seed) {
     config.kind = kind;
@@ -79,10 +79,10 @@ struct Workload {
       ops::round_to_codes(features, bits, ops::RoundingRange::matrix, range, features);
     }
     model = std::make_unique<nn::Model>(config, features.cols(), classes, seed);
-    nn::Topology topology(graph);
-    nn::Tensor input;
+    step::Topology topology(graph);
+    step::Tensor input;
     input.upload(features);
-    nn::Context context;
+    step::Context context;
     const ops::DenseWorkspace workspace{Place()};
     context.graph = &topology;
     context.workspace = &workspace;
@@ -119,7 +119,7 @@ struct Workload {
   std::uint64_t seed;
   nn::ModelConfig config;
   std::unique_ptr<nn::Model> model;
-  nn::Tensor expected;  ///< logits of all vertices, on the CPU
+  step::Tensor expected;  ///< logits of all vertices, on the CPU
   double largest = 1e-30;
 };
 
@@ -254,10 +254,10 @@ class FloatBatchTrial final : public Trial {
   Gate check() override {
     Gate gate{0, error_bound, 0, load_.graph.num_rows()};
     for (std::size_t i = 0; i < batches_.size(); ++i) {
-      const nn::Tensor& logits = queue(i, lane_of(i).stream);
-      nn::Placement wide = logits.placement();
+      const step::Tensor& logits = queue(i, lane_of(i).stream);
+      step::Placement wide = logits.placement();
       wide.precision = Precision::fp32;
-      nn::Tensor copy(wide);
+      step::Tensor copy(wide);
       copy.copy_from(logits, lane_of(i).stream);
       Matrix<float> values(copy.rows(), copy.cols());
       ops::download(copy, values, device_, lane_of(i).stream);
@@ -306,9 +306,9 @@ class FloatBatchTrial final : public Trial {
           workspace(placement.place()) {}
 
     SideStream stream;
-    nn::Placement placement;
+    step::Placement placement;
     nn::Model model;
-    nn::Tensor input;
+    step::Tensor input;
     ops::DenseWorkspace workspace;
     Buffer<std::byte> structure;  ///< where graphs are copied to
     Recording recording;          ///< of all its batches; empty until they have run once
@@ -316,7 +316,7 @@ class FloatBatchTrial final : public Trial {
 
   struct Batch {
     std::vector<VertexId> vertices;
-    nn::Topology topology;
+    step::Topology topology;
     Buffer<std::byte> data;  ///< features, then the graph
   };
 
@@ -328,7 +328,7 @@ class FloatBatchTrial final : public Trial {
       std::copy_n(load_.features.row(vertices[static_cast<std::size_t>(i)]), rows.cols(),
                   rows.row(i));
     }
-    nn::Tensor stored(nn::Placement{precision_});
+    step::Tensor stored(step::Placement{precision_});
     stored.upload(rows);
     const Graph graph = induced_subgraph(load_.graph, vertices);
     const std::int64_t structure = (graph.num_rows() + 1 + graph.num_edges()) * 4;
@@ -339,12 +339,12 @@ class FloatBatchTrial final : public Trial {
     if (lane.structure.size() < structure) {
       lane.structure = Buffer<std::byte>(structure, lane.placement.place());
     }
-    nn::Topology topology(graph, lane.placement.place(), plans);
+    step::Topology topology(graph, lane.placement.place(), plans);
     batches_.push_back(
         std::make_unique<Batch>(Batch{std::move(vertices), std::move(topology), std::move(data)}));
   }
 
-  const nn::Tensor& queue(std::size_t i, Stream stream) {
+  const step::Tensor& queue(std::size_t i, Stream stream) {
     Batch& batch = *batches_[i];
     Lane& lane = lane_of(i);
     lane.input.resize(std::ssize(batch.vertices), load_.features.cols());
@@ -354,7 +354,7 @@ class FloatBatchTrial final : public Trial {
       copy_bytes(lane.structure.data(), batch.data.data() + features,
                  static_cast<std::size_t>(batch.data.size()) - features, device_, stream);
     }
-    nn::Context context;
+    step::Context context;
     context.graph = &batch.topology;
     context.stream = stream;
     context.workspace = &lane.workspace;

@@ -103,19 +103,19 @@ Dataset dataset_of(const Problem& problem, bool of_graphs) {
   return usable ? *given : drawn_dataset(problem);
 }
 
-nn::Tensor logits_of(nn::Model& model, const train::Problem& problem, nn::Placement placement) {
-  nn::Topology graph(problem.graph, placement.device());
+step::Tensor logits_of(nn::Model& model, const train::Problem& problem, step::Placement placement) {
+  step::Topology graph(problem.graph, placement.device());
   nn::InputFeatures features(problem.features, placement, !model.accepts_sparse());
-  nn::Context context;
+  step::Context context;
   context.graph = &graph;
-  std::optional<nn::Topology> pooling;
+  std::optional<step::Topology> pooling;
   if (problem.graph_task) {
-    pooling.emplace(nn::pooling_graph(problem.graph_ids, problem.num_items), placement.device());
+    pooling.emplace(step::pooling_graph(problem.graph_ids, problem.num_items), placement.device());
     context.pooling = &*pooling;
   }
   const ops::DenseWorkspace workspace(placement.place());
   context.workspace = &workspace;
-  nn::Tensor copy(placement);
+  step::Tensor copy(placement);
   copy.copy_from(model.forward(features.input(), context));
   return copy;
 }
@@ -160,9 +160,9 @@ class ModelTrial : public Trial {
   }
 
   Gate check() override {
-    const nn::Placement wide{Precision::fp64};
+    const step::Placement wide{Precision::fp64};
     nn::Model reference(config_, problem_.num_features(), problem_.outputs, seed_, wide);
-    const nn::Placement& own = options_.placement;
+    const step::Placement& own = options_.placement;
     nn::Model model(config_, problem_.num_features(), problem_.outputs, seed_, own);
     copy_state(model, reference);
     const train::Problem part = part_of(problem_, seed_);

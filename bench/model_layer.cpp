@@ -24,7 +24,7 @@ namespace {
 
 /// A layer that keeps the width.
 std::unique_ptr<nn::Layer> make_layer(nn::ModelKind kind, std::int64_t width, std::int64_t heads,
-                                      nn::Placement placement) {
+                                      step::Placement placement) {
   nn::GatOptions attention;
   attention.in = width;
   attention.heads = heads;
@@ -83,15 +83,15 @@ class LayerTrial : public Trial {
   }
 
   Gate check() override {
-    const nn::Placement wide{Precision::fp64};
+    const step::Placement wide{Precision::fp64};
     const auto reference = make_layer(kind_, width_, heads_, wide);
     copy_state(*layer_, *reference);
-    nn::Tensor x(wide);
+    step::Tensor x(wide);
     x.copy_from(train::to_host(x_));
-    nn::Topology graph(graph_.graph());
-    nn::Context context = context_;
+    step::Topology graph(graph_.graph());
+    step::Context context = context_;
     context.graph = &graph;
-    const nn::Tensor& expected = reference->forward(x, context);
+    const step::Tensor& expected = reference->forward(x, context);
     return wide_gate(layer_->forward(x_, context_), expected);
   }
 
@@ -120,14 +120,14 @@ class LayerTrial : public Trial {
   std::int64_t width_;
   std::int64_t heads_;
   std::uint64_t seed_;
-  nn::Placement placement_;
-  nn::Topology graph_;
+  step::Placement placement_;
+  step::Topology graph_;
   std::unique_ptr<nn::Layer> layer_;
-  nn::Tensor x_;
-  nn::Tensor gradient_;
-  nn::Tensor spent_;
+  step::Tensor x_;
+  step::Tensor gradient_;
+  step::Tensor spent_;
   ops::DenseWorkspace workspace_{placement_.place()};
-  nn::Context context_;
+  step::Context context_;
 };
 
 }  // namespace

@@ -29,7 +29,7 @@ void copy_state(nn::Layer& narrow, nn::Layer& wide) {
   }
 }
 
-Gate wide_gate(const nn::Tensor& computed, const nn::Tensor& expected) {
+Gate wide_gate(const step::Tensor& computed, const step::Tensor& expected) {
   const Matrix<float> narrow = train::to_host(computed);
   const auto wide = expected.as<double>();
   const ErrorMeasure measure(MeasureOf{});

@@ -12,6 +12,6 @@ namespace tessera::bench {
 void copy_state(nn::Layer& narrow, nn::Layer& wide);
 
 /// Compares with fp64, relative to the largest number expected.
-Gate wide_gate(const nn::Tensor& computed, const nn::Tensor& expected);
+Gate wide_gate(const step::Tensor& computed, const step::Tensor& expected);
 
 }  // namespace tessera::bench

@@ -30,9 +30,9 @@ endif()
 # What runs once for a file or an epoch, and not for every edge, element or plan, is compiled with less effort.
 set(cold ${TESSERA_SOURCES})
 list(FILTER cold INCLUDE REGEX
-     "/src/(data|nn|train)/|/src/io/(container|container_layout|formats|index_file|npy_header|npz|ogb|open|writing|zip_directory)\\.cpp$")
+     "/src/(data|nn|step|train)/|/src/io/(container|container_layout|formats|index_file|npy_header|npz|ogb|open|writing|zip_directory)\\.cpp$")
 list(FILTER cold EXCLUDE REGEX
-     "/(batch|bit_batch_runner|bit_features|dataset|features|late_numbers|metrics|planted|predictor|standardise)\\.cpp$|/nn/(bit_[a-z]+|derivations|tensor)\\.cpp$")
+     "/(batch|bit_batch_runner|bit_features|dataset|features|late_numbers|metrics|planted|predictor|standardise)\\.cpp$|/(nn/bit_[a-z]+|step/derivations|step/tensor)\\.cpp$")
 set_source_files_properties(${cold} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O1>")
 
 add_library(tessera ${TESSERA_SOURCES})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A layer of one's own: Y = X W_self^T + A X W_near^T + b, with its gradients, and a model of two
-// of them trained on the embedded citation graph: by `fit`, and in a loop of one's own.
+// A layer of one's own: Y = X W_self^T + A X W_near^T + b, and a model of two of them trained on
+// the embedded citation graph: by `fit`, and in a loop of one's own.
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -10,54 +10,38 @@
 
 namespace nn = tessera::nn;
 namespace ops = tessera::ops;
+namespace step = tessera::step;
 namespace train = tessera::train;
 
-class Mix final : public nn::Layer {
+class Mix final : public nn::StepLayer {
  public:
-  /// `output`: bias, activation and dropout, in one pass.
+  /// `output`: bias, activation and dropout.
   Mix(std::int64_t in, std::int64_t out, const nn::EpilogueOptions& output, nn::Placement placement)
-      : Layer(placement),
-        self_("self.weight", in, out, nn::Initial::linear(in), placement),
-        near_("near.weight", in, out, nn::Initial::linear(in), placement),
-        epilogue_(output, out, placement),
-        product_(placement),
-        sum_(placement),
-        grad_product_(placement),
-        grad_input_(placement) {
-    register_parameter(self_.weight);
-    register_parameter(near_.weight);
+      : StepLayer(placement),
+        self_("self.weight", out, in, nn::Initial::linear(in), placement),
+        near_("near.weight", out, in, nn::Initial::linear(in), placement),
+        epilogue_(output, out, placement) {
+    register_parameter(self_);
+    register_parameter(near_);
     if (epilogue_.bias) register_parameter(*epilogue_.bias);
   }
 
-  const nn::Tensor& forward(const nn::Input& x, const nn::Context& context) override {
-    input_ = x;
-    near_.forward(x, 0, product_, context);  // dense or sparse x alike
-    nn::propagate(mean_, product_, sum_, context);
-    self_.forward(x, 1, sum_, context);  // 1: added to what is there
-    return epilogue_.forward_in_place(sum_, number(), context);
-  }
-
-  nn::Tensor* backward(nn::Tensor& grad, const nn::Context& context) override {
-    epilogue_.backward(grad, number(), context);
-    nn::propagate_backward(mean_, grad, grad_product_, context);
-    near_.backward_weight(input_, grad_product_, context);
-    self_.backward_weight(input_, grad, context);
-    if (!needs_input_gradient() || input_.is_sparse()) return nullptr;
-    near_.backward_input(grad_product_, 0, grad_input_, context);
-    self_.backward_input(grad, 1, grad_input_, context);
-    return &grad_input_;
-  }
-
-  std::int64_t input_width() const override { return self_.in(); }
-  std::int64_t output_width() const override { return self_.out(); }
+  std::int64_t input_width() const override { return self_.value.cols(); }
+  std::int64_t output_width() const override { return self_.value.rows(); }
   std::string describe() const override { return "Mix"; }
 
  private:
-  static constexpr nn::Propagation mean_{"Mix", nn::pattern, ops::Reduction::mean};
-  nn::Projection self_, near_;
+  // What is computed, once: gradients, fused passes and memory follow from it.
+  step::Value build(const nn::StepInputs& in) override {
+    const step::Value near = step::linear(in.program, in.sources, in.parameter(near_));
+    const step::Value self = step::linear(in.program, in.sources, in.parameter(self_));
+    const step::Value mean = step::aggregate(in.program, near, {nn::pattern, ops::Reduction::mean});
+    return in.finish(step::add(in.program, mean, self), epilogue_);
+  }
+  nn::Epilogue* epilogue() override { return &epilogue_; }
+
+  nn::Parameter self_, near_;
   nn::Epilogue epilogue_;
-  nn::Input input_;
-  nn::Tensor product_, sum_, grad_product_, grad_input_;
 };
 
 std::unique_ptr<nn::Layer> two_layers(const nn::DataShape& shape, const nn::Placement& placement) {

@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-RANKS = {"core": 0, "graph": 1, "cuda": 2, "data": 2, "quant": 2, "io": 3, "reorder": 3, "sample": 3, "tiles": 4, "ops": 5, "links": 6, "nn": 6, "train": 7}
+RANKS = {"core": 0, "graph": 1, "cuda": 2, "data": 2, "quant": 2, "io": 3, "reorder": 3, "sample": 3, "tiles": 4, "ops": 5, "links": 6, "step": 6, "nn": 7, "train": 8}
 ENGINES = {"simd": 0, "cuda": 0, "plan": 1, "dense": 2, "rows": 3, "windows": 4}  # inside ops
 AN_OP, LISTS_OPS = 8, re.compile(r"ops/plan/(kernels\.cpp|calibrate/)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/nn/cheb.hpp"
 
-#include <utility>
-
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
-#include "tessera/nn/propagate.hpp"
-#include "tessera/ops/elementwise.hpp"
 
 namespace tessera::nn {
-namespace {
-
-constexpr Propagation rest{"Cheb", negated_laplacian_rest};
-
-}  // namespace
 
 Cheb::Cheb(const ChebOptions& options, Placement placement)
-    : Layer(placement),
-      options_(options),
-      epilogue_(options.output, options.out, placement),
-      terms_{Tensor(placement), Tensor(placement), Tensor(placement)},
-      grad_input_(placement) {
+    : StepLayer(placement), options_(options), epilogue_(options.output, options.out, placement) {
   if (options.order < 1 || !(options.lambda_max > 0)) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("K = {} and lambda_max = {}", options.order, options.lambda_max),
@@ -29,66 +16,39 @@ Cheb::Cheb(const ChebOptions& options, Placement placement)
   }
   if (epilogue_.bias) register_parameter(*epilogue_.bias);
   for (std::int64_t k = 0; k < options.order; ++k) {
-    projections_.push_back(
-        std::make_unique<Projection>(fmt::format("lins.{}.weight", k), options.in, options.out,
-                                     Initial::glorot(options.in, options.out), placement));
-    register_parameter(projections_.back()->weight);
+    weights_.push_back(
+        std::make_unique<Parameter>(fmt::format("lins.{}.weight", k), options.out, options.in,
+                                    Initial::glorot(options.in, options.out), placement));
+    register_parameter(*weights_.back());
   }
 }
 
 // L = (2 / lambda - 1) I + (2 / lambda) N, where N is the part that the graph multiplies.
-void Cheb::laplacian_step(double factor, const Tensor& x, const Tensor* minus, Tensor& y,
-                          Direction direction, const Context& context) {
-  if (direction == Direction::forward) {
-    propagate(rest, x, y, context);
-  } else {
-    propagate_backward(rest, x, y, context);
-  }
+step::Value Cheb::laplacian(step::Program& program, double factor, step::Value x) const {
   const double of_rest = factor * 2 / options_.lambda_max;
   const double of_identity = of_rest - factor;
-  if (of_identity != 0) {
-    ops::add_scaled(of_identity, x, of_rest, y, device(), context.stream);
-  } else if (of_rest != 1) {
-    ops::add_scaled(of_rest, y, 0, y, device(), context.stream);
-  }
-  if (minus != nullptr) ops::add_scaled(-1, *minus, 1, y, device(), context.stream);
+  const step::Value rest = step::aggregate(program, x, {negated_laplacian_rest});
+  if (of_identity != 0) return step::combine(program, of_identity, x, of_rest, rest);
+  return of_rest == 1 ? rest : step::scaled(program, of_rest, rest);
 }
 
 // b_k = X W_k^T + 2 L b_(k+1) - b_(k+2) from the highest k down; in b_0, which is the sum wanted, L
 // counts once.
-const Tensor& Cheb::forward(const Input& input, const Context& context) {
-  input_ = input;
-  Tensor* newest = &terms_[0];
-  Tensor* older = &terms_[1];
-  Tensor* oldest = &terms_[2];
+step::Value Cheb::build(const StepInputs& in) {
+  step::Program& program = in.program;
+  step::Value newest, older;
   for (std::int64_t k = options_.order - 1; k >= 0; --k) {
-    const std::int64_t done = options_.order - 1 - k;
-    newest = std::exchange(oldest, std::exchange(older, newest));
-    if (done > 0) {
-      laplacian_step(k > 0 ? 2 : 1, *older, done > 1 ? oldest : nullptr, *newest,
-                     Direction::forward, context);
+    step::Value next =
+        step::linear(program, in.sources, in.parameter(*weights_[static_cast<std::size_t>(k)]));
+    if (!newest.absent()) {
+      step::Value sum = laplacian(program, k > 0 ? 2 : 1, newest);
+      if (!older.absent()) sum = step::combine(program, -1, older, 1, sum);
+      next = step::add(program, sum, next);
     }
-    projection(k).forward(input, done > 0 ? 1 : 0, *newest, context);
+    older = newest;
+    newest = next;
   }
-  return epilogue_.forward_in_place(*newest, number(), context);
-}
-
-// The gradient of X W_k^T is T_k(L^T) dY, by the polynomials' own recurrence.
-Tensor* Cheb::backward(Tensor& grad_output, const Context& context) {
-  epilogue_.backward(grad_output, number(), context);
-  const bool to_input = needs_input_gradient() && !input_.is_sparse();
-  const Tensor* before = nullptr;
-  const Tensor* now = &grad_output;
-  for (std::int64_t k = 0; k < options_.order; ++k) {
-    if (k > 0) {
-      Tensor& next = terms_[k % 3];
-      laplacian_step(k > 1 ? 2 : 1, *now, before, next, Direction::backward, context);
-      before = std::exchange(now, &next);
-    }
-    projection(k).backward_weight(input_, *now, context);
-    if (to_input) projection(k).backward_input(*now, k > 0 ? 1 : 0, grad_input_, context);
-  }
-  return to_input ? &grad_input_ : nullptr;
+  return in.finish(newest, epilogue_);
 }
 
 std::string Cheb::describe() const {

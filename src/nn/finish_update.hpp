@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "tessera/nn/context.hpp"
 #include "tessera/nn/epilogue.hpp"
-#include "tessera/nn/tensor.hpp"
+#include "tessera/nn/names.hpp"
 #include "tessera/ops/aggregate_update.hpp"
 
 /// Layers whose sums and product are one op: what follows goes with them where the op has it.

@@ -32,30 +32,6 @@ ops::ActivationOptions dropout_options(double share, std::uint32_t layer_number,
 
 }  // namespace
 
-std::int64_t Input::rows() const {
-  return is_sparse() ? sparse_->graph().num_rows() : dense_->rows();
-}
-
-std::int64_t Input::cols() const {
-  return is_sparse() ? sparse_->graph().num_cols() : dense_->cols();
-}
-
-const Tensor& Input::dense(const char* layer) const {
-  if (dense_ != nullptr) return *dense_;
-  throw Error(ErrorCode::unsupported,
-              is_sparse() ? "this layer cannot read sparse features" : "the input is absent", layer,
-              is_sparse() ? "make the features dense first" : "give the layer an input");
-}
-
-ops::ConstOperand Input::values() const {
-  if (values_ == nullptr) return {};
-  ops::ConstOperand column = *values_;
-  column.rows = sparse_->graph().num_edges();
-  column.cols = 1;
-  column.stride = 1;
-  return column;
-}
-
 InputFeatures::InputFeatures(const Features& features, Placement placement, bool densify,
                              const ops::PlanOptions& plans) {
   if (const auto* dense = std::get_if<DenseFeatures>(&features)) {

@@ -1,55 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/nn/sgc.hpp"
 
-#include <utility>
-
 #include <fmt/format.h>
 
 #include "tessera/nn/propagate.hpp"
-#include "tessera/ops/elementwise.hpp"
 
 namespace tessera::nn {
 
 Sgc::Sgc(const SgcOptions& options, Placement placement)
-    : Layer(placement),
+    : StepLayer(placement),
       options_(options),
-      projection_("lin.weight", options.in, options.out, Initial::linear(options.in), placement),
-      epilogue_(options.output, options.out, placement, Initial::linear(options.in), "lin.bias"),
-      even_(placement),
-      odd_(placement),
-      grad_odd_(placement),
-      grad_input_(placement) {
-  register_parameter(projection_.weight);
+      weight_("lin.weight", options.out, options.in, Initial::linear(options.in), placement),
+      epilogue_(options.output, options.out, placement, Initial::linear(options.in), "lin.bias") {
+  register_parameter(weight_);
   if (epilogue_.bias) register_parameter(*epilogue_.bias);
 }
 
-const Tensor& Sgc::forward(const Input& input, const Context& context) {
-  input_ = input;
-  const Propagation hop{"SGC",
-                        options_.add_self_loops ? gcn_adjacency : gcn_adjacency_without_loops};
-  Tensor* now = &even_;
-  Tensor* next = &odd_;
-  projection_.forward(input, 0, *now, context);
+step::Value Sgc::build(const StepInputs& in) {
+  const Derivation adjacency =
+      options_.add_self_loops ? gcn_adjacency : gcn_adjacency_without_loops;
+  step::Value y = step::linear(in.program, in.sources, in.parameter(weight_));
   for (std::int64_t k = 0; k < options_.hops && !options_.precomputed; ++k) {
-    propagate(hop, *now, *next, context);
-    std::swap(now, next);
+    y = step::aggregate(in.program, y, {adjacency});
   }
-  return epilogue_.forward_in_place(*now, number(), context);
-}
-
-Tensor* Sgc::backward(Tensor& grad_output, const Context& context) {
-  epilogue_.backward(grad_output, number(), context);
-  const Propagation hop{"SGC",
-                        options_.add_self_loops ? gcn_adjacency : gcn_adjacency_without_loops};
-  Tensor* now = &grad_output;
-  Tensor* next = &grad_odd_;
-  for (std::int64_t k = 0; k < options_.hops && !options_.precomputed; ++k) {
-    propagate_backward(hop, *now, *next, context);
-    std::swap(now, next);
-  }
-  Tensor* const grad = needs_input_gradient() && !input_.is_sparse() ? &grad_input_ : nullptr;
-  projection_.backward(input_, *now, nullptr, grad, context);
-  return grad;
+  return in.finish(y, epilogue_);
 }
 
 std::string Sgc::describe() const {

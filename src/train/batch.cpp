@@ -98,8 +98,8 @@ bool takes_whole_rows(const Problem& problem, const TrainOptions& options) {
          why_not_recorded(options.placement.device()).empty();
 }
 
-nn::Context Batch::context(bool training, std::uint64_t seed, std::int64_t step) {
-  nn::Context context;
+step::Context Batch::context(bool training, std::uint64_t seed, std::int64_t step) {
+  step::Context context;
   context.graph = &graph;
   context.pooling = pooling ? &*pooling : nullptr;
   context.training = training;
@@ -162,7 +162,7 @@ Batch full_batch(const Problem& given, const Split& split, const FeatureForm& fo
   const Problem& problem = ordered ? *ordered : given;
   Batch batch{
       {},
-      nn::Topology(is_cut ? in_place(problem.graph, place) : problem.graph, place, form.plans),
+      step::Topology(is_cut ? in_place(problem.graph, place) : problem.graph, place, form.plans),
       {},
       nn::InputFeatures(
           is_cut && !form.densify ? features_in(problem.features, place) : problem.features,
@@ -171,7 +171,7 @@ Batch full_batch(const Problem& given, const Split& split, const FeatureForm& fo
       problem.targets,
       split.train};
   if (problem.graph_task) {
-    batch.pooling.emplace(nn::pooling_graph(problem.graph_ids, problem.num_items), place,
+    batch.pooling.emplace(step::pooling_graph(problem.graph_ids, problem.num_items), place,
                           form.plans);
   }
   return batch;
@@ -249,12 +249,12 @@ void BatchSource::take_edges(const Split& split) {
 
 /// What a batch that is seen once is planned on: where sums may depend on timing, its edges as they
 /// are.
-nn::Topology BatchSource::topology_of(std::span<const VertexId> vertices,
-                                      const Place& place) const {
+step::Topology BatchSource::topology_of(std::span<const VertexId> vertices,
+                                        const Place& place) const {
   const Graph& whole = problem_.graph;
   const bool as_edges = edges_ && form_.plans.allow_nondeterministic && !whole.has_row_scale() &&
                         !whole.has_col_scale();
-  if (!as_edges) return nn::Topology(graph_of(vertices, place), place, form_.plans);
+  if (!as_edges) return step::Topology(graph_of(vertices, place), place, form_.plans);
   BorrowOptions options;
   options.device = place.device;
   options.memory = place.memory;
@@ -263,7 +263,8 @@ nn::Topology BatchSource::topology_of(std::span<const VertexId> vertices,
   ops::PlanOptions plans = form_.plans;
   plans.epochs = 1;
   const BorrowedCoo edges = {edges_->rows.span(), edges_->cols.span(), edges_->values.span()};
-  return nn::Topology(borrow_coo(whole.num_rows(), whole.num_cols(), edges, options), place, plans);
+  return step::Topology(borrow_coo(whole.num_rows(), whole.num_cols(), edges, options), place,
+                        plans);
 }
 
 /// The graph of a batch, made in a place.
@@ -361,7 +362,7 @@ void BatchSource::learn_plans(Batch& batch) {
   auto wanted = std::make_shared<Wanted>();
   wanted->graph = batch.graph.requests();
   if (batch.pooling) wanted->pooling = batch.pooling->requests();
-  if (nn::Topology* const features = batch.features.sparse()) {
+  if (step::Topology* const features = batch.features.sparse()) {
     wanted->features = features->requests();
   }
   wanted_ = std::move(wanted);
@@ -398,8 +399,8 @@ std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> gro
                                              {},
                                              {}});
   if (problem_.graph_task) {
-    batch->pooling.emplace(in_place(nn::pooling_graph(graph_ids, std::ssize(groups)), place), place,
-                           form_.plans);
+    batch->pooling.emplace(in_place(step::pooling_graph(graph_ids, std::ssize(groups)), place),
+                           place, form_.plans);
     for (const std::int64_t group : groups) {
       batch->train_items.push_back(std::ssize(batch->labels));
       batch->labels.push_back(problem_.labels[index_of(group_items_[index_of(group)])]);
@@ -433,7 +434,7 @@ void BatchSource::add_vertices(std::span<const VertexId> vertices, Batch& batch)
 void BatchSource::plan(Batch& batch, const Wanted& wanted) {
   batch.graph.plan(wanted.graph);
   if (batch.pooling) batch.pooling->plan(wanted.pooling);
-  if (nn::Topology* const features = batch.features.sparse()) features->plan(wanted.features);
+  if (step::Topology* const features = batch.features.sparse()) features->plan(wanted.features);
 }
 
 }  // namespace tessera::train

@@ -12,11 +12,11 @@
 #include "core/side_stream.hpp"
 #include "core/stream_uses.hpp"
 #include "tessera/core/recording.hpp"
-#include "tessera/nn/context.hpp"
 #include "tessera/nn/input.hpp"
-#include "tessera/nn/topology.hpp"
 #include "tessera/ops/evaluation.hpp"
 #include "tessera/ops/loss.hpp"
+#include "tessera/step/context.hpp"
+#include "tessera/step/topology.hpp"
 #include "tessera/train/problem.hpp"
 #include "train/pattern_order.hpp"
 
@@ -40,8 +40,8 @@ bool takes_whole_rows(const Problem& problem, const TrainOptions& options);
 struct Batch {
   /// What its graphs, plans and targets are made of, so that it comes first. Null: of the place's.
   std::unique_ptr<MemoryResource> memory;
-  nn::Topology graph;
-  std::optional<nn::Topology> pooling;
+  step::Topology graph;
+  std::optional<step::Topology> pooling;
   nn::InputFeatures features;
   std::vector<std::int64_t> labels;                    ///< one per item of the batch
   MultiLabels targets;                                 ///< or these
@@ -59,7 +59,7 @@ struct Batch {
   ops::EvaluationTargets evaluation_targets(const Split& split, std::int64_t outputs,
                                             const Place& place) const;
 
-  nn::Context context(bool training, std::uint64_t seed, std::int64_t step);
+  step::Context context(bool training, std::uint64_t seed, std::int64_t step);
 
   /// Where the stream stood that it was made on, and those that use it. Null: it was made on the
   /// only stream there is. The second is the last member: see there.
@@ -69,7 +69,7 @@ struct Batch {
 
 /// How features are stored for a model, and how plans are made.
 struct FeatureForm {
-  nn::Placement placement;
+  step::Placement placement;
   bool densify = false;
   ops::PlanOptions plans = {};
 };
@@ -110,7 +110,7 @@ class BatchSource {
  private:
   /// What the layers of a model want planned of each batch.
   struct Wanted {
-    nn::PlanRequests graph, pooling, features;
+    step::PlanRequests graph, pooling, features;
   };
   /// A batch that is being made.
   struct Coming {
@@ -126,7 +126,7 @@ class BatchSource {
 
   void take_edges(const Split& split);
   Graph graph_of(std::span<const VertexId> vertices, const Place& place) const;
-  nn::Topology topology_of(std::span<const VertexId> vertices, const Place& place) const;
+  step::Topology topology_of(std::span<const VertexId> vertices, const Place& place) const;
   std::vector<std::int64_t> order_of(std::int64_t epoch) const;
   std::vector<std::int64_t> groups_of(const std::vector<std::int64_t>& order, std::int64_t i) const;
   std::unique_ptr<Batch> make_batch(std::span<const std::int64_t> groups, Stream stream) const;

@@ -5,7 +5,7 @@
 
 namespace tessera::train {
 
-Matrix<float> to_host(const nn::Tensor& tensor, Stream stream) {
+Matrix<float> to_host(const step::Tensor& tensor, Stream stream) {
   Matrix<float> result(tensor.rows(), tensor.cols());
   ops::download(tensor, result, tensor.device(), stream);
   return result;

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "tessera/core/matrix.hpp"
-#include "tessera/nn/tensor.hpp"
+#include "tessera/step/tensor.hpp"
 
 namespace tessera::train {
 
 /// A tensor of any device and precision as floats of this process.
-Matrix<float> to_host(const nn::Tensor& tensor, Stream stream = {});
+Matrix<float> to_host(const step::Tensor& tensor, Stream stream = {});
 
 }  // namespace tessera::train

@@ -20,20 +20,20 @@ nn::BitSteps steps_of(const nn::Model& model, const quant::Affine& feature_range
 nn::BitAdjacency adjacency_of(const nn::BitSteps& steps, const Graph& graph) {
   const auto first = std::find_if(steps.steps().begin(), steps.steps().end(),
                                   [](const nn::BitStep& step) { return step.aggregates; });
-  if (first == steps.steps().end()) return nn::bit_adjacency(nn::pattern(graph));
+  if (first == steps.steps().end()) return nn::bit_adjacency(step::pattern(graph));
   return nn::bit_adjacency(first->adjacency(graph));
 }
 
-nn::Placement in_fp32(nn::Placement placement) {
+step::Placement in_fp32(step::Placement placement) {
   placement.precision = Precision::fp32;
   return placement;
 }
 
-void upload(std::span<const float> numbers, nn::Tensor& to) {
+void upload(std::span<const float> numbers, step::Tensor& to) {
   to.upload(MatrixView<const float>(numbers.data(), std::ssize(numbers), 1), to.placement().stream);
 }
 
-MatrixView<const float> column(const nn::Tensor& numbers) {
+MatrixView<const float> column(const step::Tensor& numbers) {
   return numbers.size() == 0 ? MatrixView<const float>() : numbers.as<float>();
 }
 
@@ -80,7 +80,7 @@ void IntegerModel::take_treated(MatrixView<const float> features) {
                                              : std::span<const float>());
 }
 
-const nn::Tensor& IntegerModel::run() {
+const step::Tensor& IntegerModel::run() {
   const Stream stream = placement_.stream;
   auto codes = features_->codes();
   copy_bytes(words_.data(), codes.words, static_cast<std::size_t>(words_.size()) * 4,
@@ -106,7 +106,7 @@ CodeMemory IntegerModel::memory() const {
           network_->full_activation_bytes()};
 }
 
-const nn::Tensor& IntegerModel::embeddings() {
+const step::Tensor& IntegerModel::embeddings() {
   const auto there = network_->last_input();
   Buffer<std::uint32_t> words(there.num_words());
   copy_bytes(words.data(), there.words, static_cast<std::size_t>(words.size()) * 4,

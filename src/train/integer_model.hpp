@@ -8,7 +8,7 @@
 #include "tessera/nn/bit_network.hpp"
 #include "tessera/nn/bit_steps.hpp"
 #include "tessera/nn/model.hpp"
-#include "tessera/nn/tensor.hpp"
+#include "tessera/step/tensor.hpp"
 #include "tessera/train/predict.hpp"
 
 #include "train/bit_features.hpp"
@@ -32,14 +32,14 @@ class IntegerModel {
 
   /// On the features taken last. In fp32, on the device; layers of the model from
   /// `first_float_layer` on (-1: there are none) are still to come.
-  const nn::Tensor& run();
+  const step::Tensor& run();
   std::int64_t first_float_layer() const noexcept { return steps_.first_float_layer(); }
 
   /// True where there is a layer before the last one.
   bool has_embeddings() const noexcept { return steps_.last_layer() > 0; }
 
   /// What went into the last layer in the last run, where it was asked for.
-  const nn::Tensor& embeddings();
+  const step::Tensor& embeddings();
   ops::Explanation explain() const { return network_->explain(); }
   CodeMemory memory() const;
   const nn::BitSteps& steps() const noexcept { return steps_; }
@@ -51,13 +51,13 @@ class IntegerModel {
  private:
   nn::BitSteps steps_;
   bool row_normalised_;
-  nn::Placement placement_;  ///< in fp32
+  step::Placement placement_;  ///< in fp32
   nn::BitAdjacency adjacency_;
   std::optional<BitFeatures> features_;
   std::optional<nn::BitNetwork> network_;
   Buffer<std::uint32_t> words_;  ///< of the features, on the device
-  nn::Tensor feature_scale_, row_scale_, col_scale_, row_weights_;
-  nn::Tensor values_, embeddings_;
+  step::Tensor feature_scale_, row_scale_, col_scale_, row_weights_;
+  step::Tensor values_, embeddings_;
 };
 
 }  // namespace tessera::train

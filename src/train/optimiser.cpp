@@ -12,9 +12,9 @@ bool needs_second(const ops::OptimiserOptions& options) {
   return options.kind != ops::OptimiserKind::sgd;
 }
 
-nn::Tensor moment_of(const nn::Tensor& value, bool needed) {
-  if (!needed) return nn::Tensor(value.placement());
-  nn::Tensor moment(value.rows(), value.cols(), value.placement());
+step::Tensor moment_of(const step::Tensor& value, bool needed) {
+  if (!needed) return step::Tensor(value.placement());
+  step::Tensor moment(value.rows(), value.cols(), value.placement());
   moment.fill(0, value.placement().stream);
   return moment;
 }
@@ -55,7 +55,7 @@ void Optimiser::set_rate_factor(double factor) {
 void Optimiser::step(Stream stream) {
   targets_.clear();
   for (Slot& slot : slots_) {
-    nn::Parameter& parameter = *slot.parameter;
+    step::Parameter& parameter = *slot.parameter;
     targets_.push_back({parameter.gradient, parameter.value, slot.first, slot.second,
                         parameter.decay, parameter.rounded(), parameter.turned_copy(),
                         parameter.gradient_is_turned()});

@@ -85,7 +85,7 @@ class CountedTraining {
     take_features(problem, config);
     graph_.emplace(problem.graph, for_plans(), plans_);
     if (problem.graph_task) {
-      pooling_.emplace(nn::pooling_graph(problem.graph_ids, problem.num_items), for_plans(),
+      pooling_.emplace(step::pooling_graph(problem.graph_ids, problem.num_items), for_plans(),
                        plans_);
     }
   }
@@ -93,7 +93,7 @@ class CountedTraining {
   TrainingMemory run(const Problem& problem) {
     const std::int64_t before = unused_.count().current();
     const ops::PlanOnly nothing_is_computed;
-    nn::Context context;
+    step::Context context;
     context.graph = &*graph_;
     context.pooling = pooling_ ? &*pooling_ : nullptr;
     context.stream = placement_.stream;
@@ -172,21 +172,21 @@ class CountedTraining {
     memory_.graph += scaled(memory_.graph, made);
   }
 
-  nn::Input input() { return dense_ ? nn::Input(*dense_) : nn::Input(*sparse_); }
+  step::Input input() { return dense_ ? step::Input(*dense_) : step::Input(*sparse_); }
 
   const TrainOptions& options_;
-  const nn::Placement& placement_;
+  const step::Placement& placement_;
   ByteCount together_;
   UnusedMemory unused_;
   ForwardedMemory for_plans_;
-  nn::Placement tensors_;
+  step::Placement tensors_;
   ops::PlanOptions plans_;
   TrainingMemory memory_;
   std::optional<nn::Model> model_;
-  std::optional<nn::Tensor> dense_;
-  std::optional<nn::Topology> sparse_;
-  std::optional<nn::Topology> graph_;
-  std::optional<nn::Topology> pooling_;
+  std::optional<step::Tensor> dense_;
+  std::optional<step::Topology> sparse_;
+  std::optional<step::Topology> graph_;
+  std::optional<step::Topology> pooling_;
 };
 
 }  // namespace

@@ -120,7 +120,7 @@ void require_shape(const char* name, std::int64_t rows, std::int64_t cols, std::
       "Predictor", "features have a row per vertex, logits a row per item");
 }
 
-nn::Placement in_fp32(nn::Placement placement) {
+step::Placement in_fp32(step::Placement placement) {
   placement.precision = Precision::fp32;
   return placement;
 }
@@ -166,7 +166,7 @@ struct Predictor::State {
       rounded = std::make_unique<State>(checkpoint, config, problem, for_ranges(options));
     }
     if (problem.graph_task) {
-      pooling.emplace(nn::pooling_graph(problem.graph_ids, problem.num_items), placement.place(),
+      pooling.emplace(step::pooling_graph(problem.graph_ids, problem.num_items), placement.place(),
                       options.plans);
     }
     context.graph = &graph;
@@ -179,7 +179,7 @@ struct Predictor::State {
   bool converts() const { return storage_of(placement.precision) != ElementType::fp32; }
 
   /// Dense features as the model reads them.
-  const nn::Tensor& made_ready(MatrixView<const float> x) {
+  const step::Tensor& made_ready(MatrixView<const float> x) {
     require_finite(x);
     if (treated.size() == 0 && (feature_bits > 0 || normalisation.kind != Normalise::off)) {
       treated = Matrix<float>(x.rows, x.cols);
@@ -198,10 +198,10 @@ struct Predictor::State {
       x = treated;
     }
     uploaded.upload(x, placement.stream);
-    nn::Tensor* now = &uploaded;
-    nn::Tensor* other = &next;
+    step::Tensor* now = &uploaded;
+    step::Tensor* other = &next;
     for (std::int64_t hop = 0; hop < hops; ++hop) {
-      nn::propagate({"propagated", nn::gcn_adjacency}, *now, *other, context);
+      nn::propagate({"propagated", step::gcn_adjacency}, *now, *other, context);
       std::swap(now, other);
     }
     if (!converts()) return *now;
@@ -215,18 +215,18 @@ struct Predictor::State {
     return nn::find_ranges(x, ops::RoundingRange::matrix, nullptr, options.ranges);
   }
 
-  void run(const nn::Input& x, MatrixView<float> logits) {
+  void run(const step::Input& x, MatrixView<float> logits) {
     deliver(model.forward(x, context), logits);
   }
 
-  void deliver(const nn::Tensor& result, MatrixView<float> logits) {
+  void deliver(const step::Tensor& result, MatrixView<float> logits) {
     const bool narrow = storage_of(result.precision()) != ElementType::fp32;
     if (narrow) downloaded.copy_from(result, placement.stream);
     ops::download(narrow ? downloaded : result, logits, placement.device(), placement.stream);
   }
 
   /// Ranges are those of a pass with rounded numbers, which found them unless they are given.
-  void make_integers(const nn::Input& x) {
+  void make_integers(const step::Input& x) {
     Matrix<float> logits(items, model.output_width());
     rounded->run(x, logits);
     integers.emplace(rounded->model, graph.graph(), nn::affine_of(rounded->reach, feature_bits),
@@ -249,7 +249,7 @@ struct Predictor::State {
 
   /// On the features that they took last.
   void run_integers(MatrixView<float> logits) {
-    const nn::Tensor& values = integers->run();
+    const step::Tensor& values = integers->run();
     const std::int64_t rest = integers->first_float_layer();
     if (rest < 0) return deliver(values, logits);
     if (converts()) input.copy_from(values, placement.stream);
@@ -276,7 +276,7 @@ struct Predictor::State {
   }
 
   PredictOptions options;
-  nn::Placement placement;
+  step::Placement placement;
   std::int64_t features;
   std::int64_t items;
   Normalisation normalisation;
@@ -286,17 +286,17 @@ struct Predictor::State {
   std::vector<float> reach;  ///< of features before they are rounded, of the last run if not given
   std::vector<std::int64_t> class_values;
   nn::Model model;
-  nn::Topology graph;
-  std::optional<nn::Topology> pooling;
+  step::Topology graph;
+  std::optional<step::Topology> pooling;
   ops::DenseWorkspace workspace;
-  nn::Context context;
+  step::Context context;
   DenseFeatures own;                       ///< of the data set, as they came
   std::optional<nn::InputFeatures> ready;  ///< of the data set, where they are not dense
   Matrix<float> treated;                   ///< features after normalising and rounding
-  nn::Tensor uploaded;
-  nn::Tensor next;   ///< hops alternate between the two
-  nn::Tensor input;  ///< in the model's precision
-  nn::Tensor downloaded;
+  step::Tensor uploaded;
+  step::Tensor next;   ///< hops alternate between the two
+  step::Tensor input;  ///< in the model's precision
+  step::Tensor downloaded;
   /// The same model with rounded numbers on the CPU, where this one is to run in integers.
   std::unique_ptr<State> rounded;
   std::optional<IntegerModel> integers;
@@ -385,7 +385,7 @@ std::int64_t Predictor::num_features() const noexcept { return state_->features;
 std::int64_t Predictor::num_items() const noexcept { return state_->items; }
 std::int64_t Predictor::num_outputs() const noexcept { return state_->model.output_width(); }
 
-const nn::Tensor& Predictor::embeddings() const {
+const step::Tensor& Predictor::embeddings() const {
   // Where there are none, the model says so.
   const bool from_codes = state_->integers && state_->integers->first_float_layer() < 0 &&
                           state_->integers->has_embeddings();

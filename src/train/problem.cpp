@@ -73,12 +73,12 @@ void propagate_beforehand(const nn::ModelConfig& config, const TrainOptions& opt
   ops::PlanOptions once = options.plans;
   once.epochs = hops;
   // What is computed once is rounded once, at the end.
-  const nn::Placement placement = options.placement.wide();
+  const step::Placement placement = options.placement.wide();
   const Permutation order = std::exchange(problem.order, {});
   nn::InputFeatures features(moved(problem.features, order), placement, false, once);
-  nn::Topology topology(order.size() == 0 ? problem.graph : permuted(problem.graph, order),
-                        placement.place(), once);
-  const nn::Tensor product = nn::propagated(features.input(), topology, hops, placement);
+  step::Topology topology(order.size() == 0 ? problem.graph : permuted(problem.graph, order),
+                          placement.place(), once);
+  const step::Tensor product = nn::propagated(features.input(), topology, hops, placement);
   problem.features =
       moved(std::make_shared<const Matrix<float>>(to_host(product)), order.inverse());
   problem.notes.push_back(

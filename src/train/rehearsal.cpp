@@ -23,7 +23,7 @@ constexpr std::int64_t most_columns = 2048;
 /// Outputs and inputs of a layer.
 using Shapes = std::set<std::pair<std::int64_t, std::int64_t>>;
 
-void multiply(const Shapes& shapes, nn::Placement placement) {
+void multiply(const Shapes& shapes, step::Placement placement) {
   const Device device = placement.device();
   const SideStream stream(device);
   placement.stream = stream;
@@ -31,15 +31,15 @@ void multiply(const Shapes& shapes, nn::Placement placement) {
   const Precision arithmetic =
       placement.precision == Precision::tf32 ? Precision::tf32 : Precision::fp32;
   const auto zeros = [&](std::int64_t rows, std::int64_t cols) {
-    nn::Tensor tensor(placement);
+    step::Tensor tensor(placement);
     tensor.resize(rows, cols);
     tensor.fill(0, stream);
     return tensor;
   };
   for (const auto& [out, in] : shapes) {
-    const nn::Tensor x = zeros(rehearsed_rows, in), weight = zeros(out, in);
-    nn::Tensor y = zeros(rehearsed_rows, out);
-    nn::Tensor grad_weight = zeros(out, in), grad_x = zeros(rehearsed_rows, in);
+    const step::Tensor x = zeros(rehearsed_rows, in), weight = zeros(out, in);
+    step::Tensor y = zeros(rehearsed_rows, out);
+    step::Tensor grad_weight = zeros(out, in), grad_x = zeros(rehearsed_rows, in);
     ops::linear(x, weight, {}, y, device, stream, &workspace, arithmetic);
     ops::linear_backward(x, weight, std::as_const(y), grad_weight, {}, grad_x, device, stream,
                          &workspace, arithmetic);
@@ -49,7 +49,7 @@ void multiply(const Shapes& shapes, nn::Placement placement) {
 
 }  // namespace
 
-Rehearsal::Rehearsal(nn::Layer& model, const nn::Placement& placement, std::int64_t rows) {
+Rehearsal::Rehearsal(nn::Layer& model, const step::Placement& placement, std::int64_t rows) {
   if (placement.device().kind == DeviceKind::cpu || rows < least_rows) return;
   Shapes shapes;
   for (const auto& [path, parameter] : model.parameters()) {

@@ -13,7 +13,7 @@ namespace tessera::train {
 /// there. Nothing depends on them. Only where training has very many rows: others need no BLAS.
 class Rehearsal {
  public:
-  Rehearsal(nn::Layer& model, const nn::Placement& placement, std::int64_t rows);
+  Rehearsal(nn::Layer& model, const step::Placement& placement, std::int64_t rows);
 
   /// Before the first step.
   void wait() {

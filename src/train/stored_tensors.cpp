@@ -11,7 +11,7 @@
 namespace tessera::train {
 namespace {
 
-std::string type_of(const nn::Tensor& tensor) {
+std::string type_of(const step::Tensor& tensor) {
   return tensor.precision() == Precision::fp64 ? "<f8" : "<f4";
 }
 
@@ -56,7 +56,7 @@ void restore(const std::vector<StoredTensor>& stored, const std::vector<nn::Name
              const std::string& where) {
   require_same_tensors(stored, tensors, where);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    nn::Tensor& tensor = *tensors[i].tensor;
+    step::Tensor& tensor = *tensors[i].tensor;
     const SharedArray<std::byte>& bytes = stored[i].array.bytes;
     copy_bytes(tensor.bytes(), bytes.data(), static_cast<std::size_t>(bytes.size()),
                tensor.device());

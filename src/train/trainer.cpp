@@ -139,15 +139,15 @@ struct Trainer::State {
 
   /// One step. Whatever differs from step to step is read from the optimiser's clock.
   void queue_step(Batch& batch, double* loss, Stream stream) {
-    const nn::Context context = step_context(batch, stream);
+    const step::Context context = step_context(batch, stream);
     ops::HoldCalls hold(&workspace);
     hold.set(model.lets_calls_wait());
-    const nn::Tensor& logits = timed(times, Phase::forward, [&]() -> const nn::Tensor& {
+    const step::Tensor& logits = timed(times, Phase::forward, [&]() -> const step::Tensor& {
       return model.forward(batch.features.input(), context);
     });
     timed(times, Phase::loss, [&] {
       gradient.resize(logits.rows(), logits.cols());
-      nn::Parameter* const bias = model.leave_sum(context);
+      step::Parameter* const bias = model.leave_sum(context);
       ops::loss(logits, *batch.train_targets, gradient, loss, stream, &workspace,
                 bias == nullptr ? ops::Operand() : ops::Operand(bias->gradient));
     });
@@ -160,7 +160,7 @@ struct Trainer::State {
 
   /// The logits of all items without dropout, and what can be counted of them.
   void queue_evaluation(Batch& batch, ops::EvaluationNumbers* counts, Stream stream) {
-    nn::Context context = batch.context(false, seed, step);
+    step::Context context = batch.context(false, seed, step);
     context.stream = stream;
     context.workspace = &workspace;
     ops::HoldCalls hold(&workspace);
@@ -243,8 +243,8 @@ struct Trainer::State {
     return why_not;
   }
 
-  nn::Context step_context(Batch& batch, Stream stream) {
-    nn::Context context = batch.context(true, seed, step);
+  step::Context step_context(Batch& batch, Stream stream) {
+    step::Context context = batch.context(true, seed, step);
     context.clock = optimiser.clock();
     context.stream = stream;
     context.workspace = &workspace;
@@ -449,13 +449,13 @@ struct Trainer::State {
   Rehearsal rehearsal;
   Stopwatch before_batches;
   BatchSource batches;
-  nn::Tensor gradient;
+  step::Tensor gradient;
   LateNumbers numbers;
   Buffer<double> losses;  ///< of all batches of an epoch; none where there is one
   std::deque<StartedEpoch> under_way;
   std::optional<ops::EvaluationTargets> evaluation_targets;
   EpochRecordings recordings;
-  const nn::Tensor* evaluated = nullptr;
+  const step::Tensor* evaluated = nullptr;
   bool may_record = false;
   std::string recording_note;
   PhaseTimes times;

@@ -16,20 +16,20 @@
 /// Gradients of layers against central differences, in double.
 namespace tessera::test {
 
-inline nn::Placement double_placement() {
-  nn::Placement placement;
+inline step::Placement double_placement() {
+  step::Placement placement;
   placement.precision = Precision::fp64;
   return placement;
 }
 
-inline nn::Tensor normal_tensor(std::int64_t rows, std::int64_t cols, std::uint64_t seed,
-                                nn::Placement placement = double_placement()) {
+inline step::Tensor normal_tensor(std::int64_t rows, std::int64_t cols, std::uint64_t seed,
+                                  step::Placement placement = double_placement()) {
   const Random random(seed);
   Matrix<double> values(rows, cols);
   for (std::int64_t i = 0; i < values.size(); ++i) {
     values.data()[i] = random.normal(static_cast<std::uint64_t>(i));
   }
-  nn::Tensor tensor(placement);
+  step::Tensor tensor(placement);
   tensor.copy_from(values);
   return tensor;
 }
@@ -53,18 +53,18 @@ inline Graph weighted_graph(VertexId rows, VertexId cols, int draws, std::uint64
 /// The gradient of sum(weights * output), where the weights are random and fixed.
 class GradientCheck {
  public:
-  using Forward = std::function<const nn::Tensor&()>;
+  using Forward = std::function<const step::Tensor&()>;
 
-  GradientCheck(nn::Layer& layer, const nn::Context& context, Forward forward)
+  GradientCheck(nn::Layer& layer, const step::Context& context, Forward forward)
       : layer_(layer), context_(context), forward_(std::move(forward)) {
-    const nn::Tensor& output = forward_();
+    const step::Tensor& output = forward_();
     weights_ = normal_tensor(output.rows(), output.cols(), 99);
   }
 
   /// Runs backward once; returns the gradient of the (source) input.
-  nn::Tensor* backward() {
+  step::Tensor* backward() {
     forward_();
-    nn::Tensor grad(double_placement());
+    step::Tensor grad(double_placement());
     grad.copy_from(weights_);
     grad_output_ = std::move(grad);
     return layer_.backward(grad_output_, context_);
@@ -73,18 +73,18 @@ class GradientCheck {
   void expect_parameter_gradients(std::int64_t most = 60) {
     for (const auto& [path, parameter] : layer_.parameters()) {
       if (!parameter->trainable) continue;
-      nn::Tensor analytic(double_placement());
+      step::Tensor analytic(double_placement());
       analytic.copy_from(parameter->gradient);
       expect_gradient(path, parameter->value, analytic, most);
     }
   }
 
   /// At most `most` elements of `value` are moved, spread over all of it.
-  void expect_gradient(const std::string& what, nn::Tensor& value, const nn::Tensor& analytic,
+  void expect_gradient(const std::string& what, step::Tensor& value, const step::Tensor& analytic,
                        std::int64_t most = 60) {
     ASSERT_EQ(value.rows(), analytic.rows()) << what;
     ASSERT_EQ(value.cols(), analytic.cols()) << what;
-    nn::Tensor kept(double_placement());
+    step::Tensor kept(double_placement());
     kept.copy_from(analytic);
     double* const elements = value.as<double>().data;
     const std::int64_t stride = std::max<std::int64_t>(1, value.size() / most);
@@ -104,7 +104,7 @@ class GradientCheck {
 
  private:
   double loss() {
-    const nn::Tensor& output = forward_();
+    const step::Tensor& output = forward_();
     double sum = 0;
     for (std::int64_t i = 0; i < output.size(); ++i) {
       sum += output.as<double>().data[i] * weights_.as<double>().data[i];
@@ -113,10 +113,10 @@ class GradientCheck {
   }
 
   nn::Layer& layer_;
-  nn::Context context_;
+  step::Context context_;
   Forward forward_;
-  nn::Tensor weights_;
-  nn::Tensor grad_output_;
+  step::Tensor weights_;
+  step::Tensor grad_output_;
 };
 
 }  // namespace tessera::test

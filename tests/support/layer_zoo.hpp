@@ -22,7 +22,7 @@ namespace tessera::test {
 
 struct ZooEntry {
   std::string name;
-  std::function<std::unique_ptr<nn::Layer>(std::int64_t in, nn::Placement)> make;
+  std::function<std::unique_ptr<nn::Layer>(std::int64_t in, step::Placement)> make;
 };
 
 inline nn::EpilogueOptions busy_epilogue(bool bias = true) {
@@ -35,7 +35,7 @@ inline nn::EpilogueOptions busy_epilogue(bool bias = true) {
 
 template <class L, class Options>
 ZooEntry entry(std::string name, Options options, std::int64_t Options::*width = &Options::in) {
-  return {std::move(name), [=](std::int64_t in, nn::Placement placement) {
+  return {std::move(name), [=](std::int64_t in, step::Placement placement) {
             Options sized = options;
             sized.*width = in;
             return std::make_unique<L>(sized, placement);
@@ -107,7 +107,7 @@ inline std::vector<ZooEntry> layer_zoo(std::int64_t narrow = 3, std::int64_t wid
 
 /// Those that take sources and targets, with the width of the targets' own features.
 inline std::vector<std::pair<std::string, std::unique_ptr<nn::PairLayer>>> pair_zoo(
-    std::int64_t in, std::int64_t in_target, nn::Placement placement) {
+    std::int64_t in, std::int64_t in_target, step::Placement placement) {
   using namespace nn;
   std::vector<std::pair<std::string, std::unique_ptr<PairLayer>>> zoo;
   const auto add = [&](const char* name, auto layer) { zoo.emplace_back(name, std::move(layer)); };
@@ -127,7 +127,7 @@ inline std::vector<std::pair<std::string, std::unique_ptr<nn::PairLayer>>> pair_
 
 /// Those that take targets of the same width with the same weights.
 inline std::vector<std::pair<std::string, std::unique_ptr<nn::PairLayer>>> shared_pair_zoo(
-    std::int64_t in, nn::Placement placement) {
+    std::int64_t in, step::Placement placement) {
   using namespace nn;
   std::vector<std::pair<std::string, std::unique_ptr<PairLayer>>> zoo;
   const auto add = [&](const char* name, auto layer) { zoo.emplace_back(name, std::move(layer)); };

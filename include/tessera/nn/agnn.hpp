@@ -4,9 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tessera/nn/epilogue.hpp"
-#include "tessera/nn/layer.hpp"
-#include "tessera/ops/attention.hpp"
+#include "tessera/nn/step_layer.hpp"
 
 namespace tessera::nn {
 
@@ -19,30 +17,22 @@ struct AgnnOptions {
 
 /// Thekumparampil et al. (2018): Y[i] = sum over j of softmax_j(beta cos(x_i, x_j)) x_j. PyG's
 /// AGNNConv: `beta`. Edge weights do not count.
-class Agnn final : public Layer {
+class Agnn final : public StepLayer {
  public:
   explicit Agnn(const AgnnOptions& options, Placement placement = {});
 
-  const Tensor& forward(const Input& input, const Context& context) override;
-  Tensor* backward(Tensor& grad_output, const Context& context) override;
-  std::int64_t num_graphs() const override { return 1; }
   std::int64_t input_width() const override { return options_.width; }
   std::int64_t output_width() const override { return options_.width; }
   std::string describe() const override;
   bool accepts_sparse() const override { return false; }
 
  private:
-  ops::AttentionPlan plan(const Context& context, bool backward) const;
-  ops::AttentionInputs attention_inputs() const;
+  step::Value build(const StepInputs& inputs) override;
+  Epilogue* epilogue() override { return &epilogue_; }
 
   AgnnOptions options_;
   Parameter beta_;
   Epilogue epilogue_;
-  const Tensor* input_ = nullptr;
-  Tensor attended_;
-  Tensor log_sum_;
-  Tensor inverse_lengths_;  ///< of the input's rows, where the kernel keeps them
-  Tensor grad_input_;
 };
 
 }  // namespace tessera::nn

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "tessera/nn/names.hpp"
 #include "tessera/nn/projection.hpp"
 #include "tessera/nn/rounder.hpp"
-#include "tessera/nn/topology.hpp"
 #include "tessera/ops/bits.hpp"
 #include "tessera/quant/affine.hpp"
 #include "tessera/quant/bit_tensor.hpp"

@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/nn/epilogue.hpp"
-#include "tessera/nn/layer.hpp"
-#include "tessera/nn/projection.hpp"
+#include "tessera/nn/step_layer.hpp"
 
 namespace tessera::nn {
 
@@ -23,31 +21,23 @@ struct ChebOptions {
 /// Defferrard et al. (2016): Y = sum over k of T_k(L) X W_k^T + b, L = 2 (I - D^-1/2 A D^-1/2) /
 /// lambda_max - I. PyG's ChebConv with "sym": `lins.0.weight`, …, `bias`. Edge weights count; the
 /// graph's own self loops do not. Summed by Clenshaw's recurrence, in the width of the output.
-class Cheb final : public Layer {
+class Cheb final : public StepLayer {
  public:
   explicit Cheb(const ChebOptions& options, Placement placement = {});
 
-  const Tensor& forward(const Input& input, const Context& context) override;
-  Tensor* backward(Tensor& grad_output, const Context& context) override;
-  std::int64_t num_graphs() const override { return 1; }
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.out; }
   std::string describe() const override;
 
  private:
-  enum class Direction { forward, backward };
-
-  Projection& projection(std::int64_t k) { return *projections_[static_cast<std::size_t>(k)]; }
-  /// y = factor * L x - minus, with L transposed on the way back.
-  void laplacian_step(double factor, const Tensor& x, const Tensor* minus, Tensor& y,
-                      Direction direction, const Context& context);
+  step::Value build(const StepInputs& inputs) override;
+  Epilogue* epilogue() override { return &epilogue_; }
+  /// factor * L x.
+  step::Value laplacian(step::Program& program, double factor, step::Value x) const;
 
   ChebOptions options_;
-  std::vector<std::unique_ptr<Projection>> projections_;
+  std::vector<std::unique_ptr<Parameter>> weights_;
   Epilogue epilogue_;
-  Input input_;
-  Tensor terms_[3];
-  Tensor grad_input_;
 };
 
 }  // namespace tessera::nn

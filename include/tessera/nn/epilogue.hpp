@@ -5,8 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "tessera/nn/context.hpp"
-#include "tessera/nn/tensor.hpp"
+#include "tessera/nn/names.hpp"
 #include "tessera/ops/activation.hpp"
 #include "tessera/ops/linear.hpp"
 #include "tessera/ops/spmm.hpp"

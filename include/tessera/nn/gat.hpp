@@ -6,9 +6,7 @@
 #include <string>
 
 #include "tessera/nn/epilogue.hpp"
-#include "tessera/nn/layer.hpp"
-#include "tessera/nn/projection.hpp"
-#include "tessera/ops/attention.hpp"
+#include "tessera/nn/step_layer.hpp"
 
 namespace tessera::nn {
 
@@ -32,127 +30,69 @@ struct GatOptions {
   std::int64_t output_width() const { return concat ? heads * out : out; }
 };
 
-/// What GAT and GATv2 share: attention over the sources of each target, the mean of the heads, the
-/// residual and the epilogue.
-class MultiHeadAttention {
+/// What GAT and GATv2 share: how the heads of a layer are put together, and what follows them.
+class AttentionEnd {
  public:
-  MultiHeadAttention(const char* layer, ops::AttentionForm form, const GatOptions& options,
-                     Placement placement);
+  AttentionEnd(const GatOptions& options, Placement placement);
 
   Epilogue epilogue;
-  std::optional<Projection> residual;
+  std::optional<Parameter> residual;  ///< weight of the targets' own part
 
-  /// `number` is the layer's.
-  const Tensor& forward(const ops::AttentionInputs& inputs, const Input& targets,
-                        std::uint32_t number, const Context& context);
-  /// Writes `gradients` and those of bias and residual. `grad_output` is then the gradient before
-  /// the bias, from which `backward_residual` adds the residual's part to that of the targets.
-  void backward(const ops::AttentionInputs& inputs, const Input& targets, Tensor& grad_output,
-                const ops::AttentionGradOutputs& gradients, std::uint32_t number,
-                const Context& context);
-  void backward_residual(const Tensor& grad_output, Tensor& grad_targets, const Context& context);
-
- private:
-  bool averages() const { return !options_.concat && options_.heads > 1; }
-  ops::AttentionPlan plan(const Context& context, bool backward) const;
-  static Random random(std::uint32_t number, const Context& context);
-
-  const char* layer_;
-  ops::AttentionForm form_;
-  GatOptions options_;
-  Tensor attended_;
-  Tensor log_sum_;
-  Tensor kept_;      ///< of attention, for its backward pass
-  Tensor combined_;  ///< the mean of the heads, or their sum with the residual
-  Tensor grad_attended_;
+  /// Appends attention, the mean of the heads, the residual and the epilogue.
+  step::Value build(const StepInputs& in, ops::AttentionForm form, const GatOptions& options,
+                    const step::AttentionValues& values);
 };
 
 /// Velickovic et al. (2018): Y[i] = sum over j of softmax_j(leaky_relu(a_dst . W x_i + a_src . W
 /// x_j)) W x_j + b, for each head. PyG's GATConv: `att_src`, `att_dst`, `bias`, `lin.weight` (or
 /// `lin_src.weight`, `lin_dst.weight`), `res.weight`. Edge weights do not count.
-class Gat final : public PairLayer {
+class Gat final : public PairStepLayer {
  public:
   explicit Gat(const GatOptions& options, Placement placement = {});
 
-  Tensor* target_gradient() override;
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.output_width(); }
   std::string describe() const override;
-  Parameter* leave_sum(const Context& context) override {
-    return attention_.epilogue.leave_sum(context);
-  }
 
  private:
-  const Tensor& forward_pair(const Input& sources, const Input& targets,
-                             const Context& context) override;
-  Tensor* backward_pair(Tensor& grad_output, const Context& context) override;
-  Projection& target_projection() { return lin_target_ ? *lin_target_ : lin_; }
-  /// Sources and targets are one input with one weight, and so one product.
-  bool one_value() const { return sources_ == targets_ && !lin_target_; }
-  ops::AttentionInputs attention_inputs() const;
-  void forward_scores(const Context& context);
-  void backward_scores(const Context& context);
-  void backward_targets(Tensor& grad_output, const Context& context);
+  step::Value build(const StepInputs& inputs) override;
+  Epilogue* epilogue() override { return &end_.epilogue; }
 
   GatOptions options_;
   Parameter att_source_;
   Parameter att_target_;
-  Projection lin_;
-  std::optional<Projection> lin_target_;
-  MultiHeadAttention attention_;
-  Input sources_;
-  Input targets_;
-  Tensor value_;         ///< W x of the sources
-  Tensor target_value_;  ///< W x of the targets, where it is another
-  Tensor score_source_;
-  Tensor score_target_;
-  Tensor grad_value_;
-  Tensor grad_target_value_;
-  Tensor grad_score_source_;
-  Tensor grad_score_target_;
-  Tensor grad_sources_;
-  Tensor grad_targets_;
+  Parameter weight_;
+  std::optional<Parameter> target_weight_;
+  AttentionEnd end_;
 };
 
 /// Brody et al. (2022): attention weights a . leaky_relu(W_r x_i + W_l x_j). PyG's GATv2Conv:
 /// `att`, `bias`, `lin_l.weight`, `lin_l.bias`, `lin_r.weight`, `lin_r.bias` (absent with
 /// `share_weights`), `res.weight`. Edge weights do not count. Needs targets.
-class Gatv2 final : public PairLayer {
+class Gatv2 final : public PairStepLayer {
  public:
   explicit Gatv2(const GatOptions& options, Placement placement = {});
 
-  Tensor* target_gradient() override;
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.output_width(); }
   std::string describe() const override;
-  Parameter* leave_sum(const Context& context) override {
-    return attention_.epilogue.leave_sum(context);
-  }
 
  private:
-  const Tensor& forward_pair(const Input& sources, const Input& targets,
-                             const Context& context) override;
-  Tensor* backward_pair(Tensor& grad_output, const Context& context) override;
-  bool one_value() const { return sources_ == targets_ && !lin_target_; }
-  ops::AttentionInputs attention_inputs() const;
-  void backward_weights(const Context& context);
+  /// Weights and bias of one side.
+  struct Side {
+    Parameter weight;
+    std::optional<Parameter> bias;
+  };
+  Side side(const char* name, std::int64_t width, Placement placement) const;
+  void register_side(Side& side);
+  step::Value build(const StepInputs& inputs) override;
+  Epilogue* epilogue() override { return &end_.epilogue; }
 
   GatOptions options_;
   Parameter att_;
-  Projection lin_source_;
-  Epilogue bias_source_;
-  std::optional<Projection> lin_target_;
-  std::optional<Epilogue> bias_target_;
-  MultiHeadAttention attention_;
-  Input sources_;
-  Input targets_;
-  Tensor source_value_;
-  Tensor target_value_;
-  Tensor grad_value_;
-  Tensor grad_source_value_;
-  Tensor grad_target_value_;
-  Tensor grad_sources_;
-  Tensor grad_targets_;
+  Side source_;
+  std::optional<Side> target_;
+  AttentionEnd end_;
 };
 
 }  // namespace tessera::nn

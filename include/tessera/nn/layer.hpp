@@ -7,9 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/nn/context.hpp"
 #include "tessera/nn/input.hpp"
-#include "tessera/nn/tensor.hpp"
+#include "tessera/nn/names.hpp"
 #include "tessera/ops/linear.hpp"
 
 namespace tessera::nn {

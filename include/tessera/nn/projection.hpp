@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "tessera/nn/context.hpp"
 #include "tessera/nn/epilogue.hpp"
 #include "tessera/nn/input.hpp"
+#include "tessera/nn/names.hpp"
 #include "tessera/nn/rounder.hpp"
-#include "tessera/nn/tensor.hpp"
 #include "tessera/ops/linear.hpp"
 
 namespace tessera::nn {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "tessera/nn/context.hpp"
 #include "tessera/nn/epilogue.hpp"
-#include "tessera/nn/tensor.hpp"
-#include "tessera/nn/topology.hpp"
+#include "tessera/nn/names.hpp"
 
 namespace tessera::nn {
 

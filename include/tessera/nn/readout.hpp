@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "tessera/core/memory.hpp"
-#include "tessera/nn/layer.hpp"
+#include "tessera/nn/step_layer.hpp"
 #include "tessera/ops/spmm.hpp"
 
 namespace tessera::nn {
@@ -17,12 +17,12 @@ struct ReadoutOptions {
 
 /// One row per graph of a union: the sum, mean, max or min over its vertices. Reads
 /// `Context::pooling`. PyG's global_add_pool, global_mean_pool and global_max_pool.
-class Readout final : public Layer {
+class Readout final : public StepLayer {
  public:
-  explicit Readout(const ReadoutOptions& options, Placement placement = {});
+  explicit Readout(const ReadoutOptions& options, Placement placement = {})
+      : StepLayer(placement), options_(options) {}
 
-  const Tensor& forward(const Input& input, const Context& context) override;
-  Tensor* backward(Tensor& grad_output, const Context& context) override;
+  std::int64_t num_graphs() const override { return 0; }
   std::int64_t input_width() const override { return options_.width; }
   std::int64_t output_width() const override { return options_.width; }
   std::string describe() const override;
@@ -30,10 +30,10 @@ class Readout final : public Layer {
   bool append_to(BitSteps&) const override { return false; }
 
  private:
+  step::Value build(const StepInputs& inputs) override;
+  std::vector<Topology*> graphs(const Context& context) const override;
+
   ReadoutOptions options_;
-  Tensor output_;
-  Buffer<VertexId> winners_;
-  Tensor grad_input_;
 };
 
 }  // namespace tessera::nn

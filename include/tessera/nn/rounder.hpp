@@ -3,9 +3,8 @@
 
 #include <vector>
 
-#include "tessera/nn/context.hpp"
+#include "tessera/nn/names.hpp"
 #include "tessera/nn/range_search.hpp"
-#include "tessera/nn/tensor.hpp"
 #include "tessera/ops/rounding.hpp"
 
 namespace tessera::nn {

@@ -4,9 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tessera/nn/epilogue.hpp"
-#include "tessera/nn/layer.hpp"
-#include "tessera/nn/projection.hpp"
+#include "tessera/nn/step_layer.hpp"
 
 namespace tessera::nn {
 
@@ -22,26 +20,22 @@ struct SgcOptions {
 
 /// Wu et al. (2019): Y = A^K X W^T + b with GCN's normalised A. PyG's SGConv: `lin.weight`,
 /// `lin.bias`. Edge weights count. Computed as A (… (A (X W^T))), in the narrow width.
-class Sgc final : public Layer {
+class Sgc final : public StepLayer {
  public:
   explicit Sgc(const SgcOptions& options, Placement placement = {});
 
-  const Tensor& forward(const Input& input, const Context& context) override;
-  Tensor* backward(Tensor& grad_output, const Context& context) override;
   std::int64_t num_graphs() const override { return options_.precomputed ? 0 : 1; }
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.out; }
   std::string describe() const override;
 
  private:
+  step::Value build(const StepInputs& inputs) override;
+  Epilogue* epilogue() override { return &epilogue_; }
+
   SgcOptions options_;
-  Projection projection_;
+  Parameter weight_;
   Epilogue epilogue_;
-  Input input_;
-  Tensor even_;  ///< the hops alternate between the two
-  Tensor odd_;
-  Tensor grad_odd_;
-  Tensor grad_input_;
 };
 
 /// A^hops X, dense: what layers with `precomputed` read.

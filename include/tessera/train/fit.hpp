@@ -24,7 +24,7 @@ TrainReport fit(const Problem& problem, const nn::ModelConfig& config, const Tra
 /// Makes a model of one's own for data of this shape: `shape.features` in, `shape.outputs` out.
 /// With a readout in it where graphs are classified.
 using ModelMaker = std::function<std::unique_ptr<nn::Layer>(const nn::DataShape& shape,
-                                                            const nn::Placement& placement)>;
+                                                            const step::Placement& placement)>;
 
 /// The same with a model of one's own, made anew for each run. There are no checkpoints of such
 /// models: to keep one, train it with a `Trainer` and `store` its state.

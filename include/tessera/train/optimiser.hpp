@@ -30,7 +30,7 @@ class Optimiser {
   void set_steps(std::int64_t steps);
   /// Scales the learning rate.
   void set_rate_factor(double factor);
-  /// For dropout too: see `nn::Context::clock`.
+  /// For dropout too: see `step::Context::clock`.
   const ops::StepClock* clock() const noexcept { return clock_.data(); }
   /// The moments: "first.convs.0.lin.weight", …
   std::vector<nn::NamedTensor> state();
@@ -38,9 +38,9 @@ class Optimiser {
  private:
   struct Slot {
     std::string path;
-    nn::Parameter* parameter;
-    nn::Tensor first;
-    nn::Tensor second;
+    step::Parameter* parameter;
+    step::Tensor first;
+    step::Tensor second;
   };
 
   void set_clock();

@@ -11,9 +11,9 @@
 #include "tessera/core/progress.hpp"
 #include "tessera/graph/partition.hpp"
 #include "tessera/nn/config.hpp"
-#include "tessera/nn/tensor.hpp"
 #include "tessera/ops/kernels.hpp"
 #include "tessera/ops/optimiser.hpp"
+#include "tessera/step/tensor.hpp"
 #include "tessera/train/metrics.hpp"
 #include "tessera/train/normalisation.hpp"
 #include "tessera/train/pattern.hpp"
@@ -94,7 +94,7 @@ struct TrainOptions {
   /// As many runs at a time as there are threads, one thread each, instead of one run on all.
   bool parallel_runs = false;
   /// Where and in what precision: fp32, tf32, or bf16 beside fp32 weights (fp64 on the CPU).
-  nn::Placement placement;
+  step::Placement placement;
   /// How plans are made; device, kernel, backward and epochs are the training's own affair.
   ops::PlanOptions plans;
   /// On a GPU, full batches: after the first step record the next one and replay it as a whole

@@ -10,8 +10,8 @@
 #include "tessera/core/matrix.hpp"
 #include "tessera/data/dataset.hpp"
 #include "tessera/graph/partition.hpp"
-#include "tessera/nn/tensor.hpp"
 #include "tessera/ops/kernels.hpp"
+#include "tessera/step/tensor.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/split.hpp"
 
@@ -56,7 +56,7 @@ std::string class_name(const Prediction& prediction, std::int64_t number);
 
 struct PredictOptions {
   bool embeddings = false;
-  nn::Placement placement;
+  step::Placement placement;
   /// How plans are made; device and kernel play no part. `epochs` says how often they will be used.
   ops::PlanOptions plans;
   /// As `ModelConfig::bits`, instead of the checkpoint's own: quantisation after training.

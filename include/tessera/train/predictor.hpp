@@ -12,7 +12,7 @@
 #include "tessera/data/dataset.hpp"
 #include "tessera/graph/graph.hpp"
 #include "tessera/nn/bit_steps.hpp"
-#include "tessera/nn/tensor.hpp"
+#include "tessera/step/tensor.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/predict.hpp"
 
@@ -78,7 +78,7 @@ class Predictor {
 
   /// What went into the last layer in the last run; a model in integers keeps it only where
   /// `PredictOptions::embeddings` asks for it. Throws `unsupported` for a model of one layer.
-  const nn::Tensor& embeddings() const;
+  const step::Tensor& embeddings() const;
   /// The class that a row of logits speaks for, as the training data called it; -1 where a logit is
   /// not a number. Of several labels each logit above 0 is a yes instead.
   std::int64_t class_of(std::span<const float> logits) const;

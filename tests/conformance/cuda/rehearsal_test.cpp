@@ -22,7 +22,7 @@ class GpuRehearsal : public ::testing::TestWithParam<Precision> {
   /// How often memory is asked for while products of a model's shapes run, and the model is made.
   static std::int64_t num_allocations(std::int64_t rows) {
     CountingMemory memory(gpu);
-    nn::Placement placement{GetParam(), &memory};
+    step::Placement placement{GetParam(), &memory};
     nn::ModelConfig config = nn::paper_defaults(nn::ModelKind::gcn);
     config.hidden = 128;
     nn::Model model(config, 602, 41, 1, placement);

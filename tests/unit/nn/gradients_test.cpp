@@ -19,8 +19,8 @@ using test::weighted_graph;
 
 constexpr std::int64_t in = 5;
 
-nn::Context training_context(nn::Topology& graph) {
-  nn::Context context;
+step::Context training_context(step::Topology& graph) {
+  step::Context context;
   context.graph = &graph;
   context.training = true;
   context.seed = 7;
@@ -30,18 +30,18 @@ nn::Context training_context(nn::Topology& graph) {
 
 TEST(LayerGradients, dense_input) {
   for (const VertexId vertices : {1, 17, 33}) {
-    nn::Topology graph(weighted_graph(vertices, vertices, 5 * vertices, 1));
-    const nn::Context context = training_context(graph);
+    step::Topology graph(weighted_graph(vertices, vertices, 5 * vertices, 1));
+    const step::Context context = training_context(graph);
     for (const auto& entry : test::layer_zoo()) {
       // The variance of a single row is 0, and so is no place for differences.
       if (vertices == 1 && (entry.name == "batch norm" || entry.name.starts_with("gin"))) continue;
       SCOPED_TRACE(entry.name + ", " + std::to_string(vertices) + " vertices");
       auto layer = entry.make(in, double_placement());
       layer->reset_parameters(5);
-      nn::Tensor x = normal_tensor(vertices, in, 2);
+      step::Tensor x = normal_tensor(vertices, in, 2);
       GradientCheck check(*layer, context,
-                          [&]() -> const nn::Tensor& { return layer->forward(x, context); });
-      const nn::Tensor* grad = check.backward();
+                          [&]() -> const step::Tensor& { return layer->forward(x, context); });
+      const step::Tensor* grad = check.backward();
       ASSERT_NE(grad, nullptr);
       check.expect_gradient("input", x, *grad);
       check.backward();
@@ -51,17 +51,17 @@ TEST(LayerGradients, dense_input) {
 }
 
 TEST(LayerGradients, a_graph_without_vertices) {
-  nn::Topology graph(weighted_graph(0, 0, 0, 1));
-  const nn::Context context = training_context(graph);
+  step::Topology graph(weighted_graph(0, 0, 0, 1));
+  const step::Context context = training_context(graph);
   for (const auto& entry : test::layer_zoo()) {
     SCOPED_TRACE(entry.name);
     auto layer = entry.make(in, double_placement());
-    const nn::Tensor x(0, in, double_placement());
-    const nn::Tensor& output = layer->forward(x, context);
+    const step::Tensor x(0, in, double_placement());
+    const step::Tensor& output = layer->forward(x, context);
     EXPECT_EQ(output.rows(), 0);
     EXPECT_EQ(output.cols(), layer->output_width());
-    nn::Tensor grad(0, output.cols(), double_placement());
-    const nn::Tensor* const grad_input = layer->backward(grad, context);
+    step::Tensor grad(0, output.cols(), double_placement());
+    const step::Tensor* const grad_input = layer->backward(grad, context);
     ASSERT_NE(grad_input, nullptr);
     EXPECT_EQ(grad_input->rows(), 0);
     for (const auto& [path, parameter] : layer->parameters()) {
@@ -74,9 +74,9 @@ TEST(LayerGradients, a_graph_without_vertices) {
 
 TEST(LayerGradients, sparse_input) {
   constexpr VertexId vertices = 17;
-  nn::Topology graph(weighted_graph(vertices, vertices, 60, 1));
-  nn::Topology features(weighted_graph(vertices, in, 40, 4));
-  const nn::Context context = training_context(graph);
+  step::Topology graph(weighted_graph(vertices, vertices, 60, 1));
+  step::Topology features(weighted_graph(vertices, in, 40, 4));
+  const step::Context context = training_context(graph);
   for (const auto& entry : test::layer_zoo()) {
     SCOPED_TRACE(entry.name);
     auto layer = entry.make(in, double_placement());
@@ -86,36 +86,36 @@ TEST(LayerGradients, sparse_input) {
       continue;
     }
     GradientCheck check(*layer, context,
-                        [&]() -> const nn::Tensor& { return layer->forward(features, context); });
+                        [&]() -> const step::Tensor& { return layer->forward(features, context); });
     EXPECT_EQ(check.backward(), nullptr);
     check.expect_parameter_gradients();
   }
 }
 
 TEST(LayerGradients, no_gradient_of_the_input_on_request) {
-  nn::Topology graph(weighted_graph(17, 17, 60, 1));
-  const nn::Context context = training_context(graph);
+  step::Topology graph(weighted_graph(17, 17, 60, 1));
+  const step::Context context = training_context(graph);
   for (const auto& entry : test::layer_zoo()) {
     if (entry.name == "batch norm" || entry.name == "activation") continue;
     SCOPED_TRACE(entry.name);
     auto layer = entry.make(in, double_placement());
     layer->reset_parameters(5);
     layer->set_needs_input_gradient(false);
-    const nn::Tensor x = normal_tensor(17, in, 2);
+    const step::Tensor x = normal_tensor(17, in, 2);
     GradientCheck check(*layer, context,
-                        [&]() -> const nn::Tensor& { return layer->forward(x, context); });
+                        [&]() -> const step::Tensor& { return layer->forward(x, context); });
     EXPECT_EQ(check.backward(), nullptr);
     check.expect_parameter_gradients();
   }
 }
 
-void check_pair(nn::PairLayer& layer, const nn::Context& context, nn::Tensor& x_source,
-                nn::Tensor* x_target) {
-  const nn::Input targets = x_target == nullptr ? nn::Input() : nn::Input(*x_target);
-  GradientCheck check(layer, context, [&]() -> const nn::Tensor& {
+void check_pair(nn::PairLayer& layer, const step::Context& context, step::Tensor& x_source,
+                step::Tensor* x_target) {
+  const step::Input targets = x_target == nullptr ? step::Input() : step::Input(*x_target);
+  GradientCheck check(layer, context, [&]() -> const step::Tensor& {
     return layer.forward(x_source, targets, context);
   });
-  const nn::Tensor* grad = check.backward();
+  const step::Tensor* grad = check.backward();
   ASSERT_NE(grad, nullptr);
   check.expect_gradient("sources", x_source, *grad);
   check.backward();
@@ -130,10 +130,10 @@ void check_pair(nn::PairLayer& layer, const nn::Context& context, nn::Tensor& x_
 }
 
 TEST(LayerGradients, bipartite) {
-  nn::Topology graph(weighted_graph(13, 17, 60, 1));
-  const nn::Context context = training_context(graph);
-  nn::Tensor x_source = normal_tensor(17, in, 2);
-  nn::Tensor x_target = normal_tensor(13, 4, 3);
+  step::Topology graph(weighted_graph(13, 17, 60, 1));
+  const step::Context context = training_context(graph);
+  step::Tensor x_source = normal_tensor(17, in, 2);
+  step::Tensor x_target = normal_tensor(13, 4, 3);
   for (auto& [name, layer] : test::pair_zoo(in, 4, double_placement())) {
     SCOPED_TRACE(name);
     layer->reset_parameters(5);
@@ -143,10 +143,10 @@ TEST(LayerGradients, bipartite) {
 }
 
 TEST(LayerGradients, bipartite_with_shared_weights) {
-  nn::Topology graph(weighted_graph(19, 15, 60, 1));
-  const nn::Context context = training_context(graph);
-  nn::Tensor x_source = normal_tensor(15, in, 2);
-  nn::Tensor x_target = normal_tensor(19, in, 3);
+  step::Topology graph(weighted_graph(19, 15, 60, 1));
+  const step::Context context = training_context(graph);
+  step::Tensor x_source = normal_tensor(15, in, 2);
+  step::Tensor x_target = normal_tensor(19, in, 3);
   for (auto& [name, layer] : test::shared_pair_zoo(in, double_placement())) {
     SCOPED_TRACE(name);
     layer->reset_parameters(5);
@@ -157,16 +157,17 @@ TEST(LayerGradients, bipartite_with_shared_weights) {
 
 TEST(LayerGradients, readout) {
   const std::vector<std::int32_t> graph_ids = {2, 0, 0, 2, 2, 4, 0, 4, 2};
-  nn::Topology pooling(nn::pooling_graph(graph_ids, 5));
-  nn::Context context;
+  step::Topology pooling(step::pooling_graph(graph_ids, 5));
+  step::Context context;
   context.pooling = &pooling;
+  context.training = true;
   for (const auto reduction : {ops::Reduction::sum, ops::Reduction::mean, ops::Reduction::max}) {
     SCOPED_TRACE(ops::to_string(reduction));
     nn::Readout layer({3, reduction}, double_placement());
-    nn::Tensor x = normal_tensor(9, 3, 2);
+    step::Tensor x = normal_tensor(9, 3, 2);
     GradientCheck check(layer, context,
-                        [&]() -> const nn::Tensor& { return layer.forward(x, context); });
-    const nn::Tensor* grad = check.backward();
+                        [&]() -> const step::Tensor& { return layer.forward(x, context); });
+    const step::Tensor* grad = check.backward();
     ASSERT_NE(grad, nullptr);
     check.expect_gradient("input", x, *grad);
   }

@@ -44,14 +44,14 @@ ModelConfig busy(ModelConfig config) {
   return config;
 }
 
-void check_model(const ModelConfig& config, const nn::Input& input, nn::Tensor* x,
-                 const nn::Context& context) {
+void check_model(const ModelConfig& config, const step::Input& input, step::Tensor* x,
+                 const step::Context& context) {
   SCOPED_TRACE(nn::describe(config));
   nn::Model model(config, input.cols(), 3, 11, double_placement());
   model.set_needs_input_gradient(x != nullptr);
   GradientCheck check(model, context,
-                      [&]() -> const nn::Tensor& { return model.forward(input, context); });
-  const nn::Tensor* grad = check.backward();
+                      [&]() -> const step::Tensor& { return model.forward(input, context); });
+  const step::Tensor* grad = check.backward();
   ASSERT_EQ(grad != nullptr, x != nullptr);
   if (x != nullptr) check.expect_gradient("features", *x, *grad, 10);
   check.backward();
@@ -59,10 +59,10 @@ void check_model(const ModelConfig& config, const nn::Input& input, nn::Tensor* 
 }
 
 TEST(Model, gradients_of_every_kind) {
-  nn::Topology graph(weighted_graph(21, 21, 90, 1));
-  nn::Topology sparse(weighted_graph(21, 6, 50, 2));
-  nn::Tensor x = test::normal_tensor(21, 6, 3);
-  nn::Context context;
+  step::Topology graph(weighted_graph(21, 21, 90, 1));
+  step::Topology sparse(weighted_graph(21, 6, 50, 2));
+  step::Tensor x = test::normal_tensor(21, 6, 3);
+  step::Context context;
   context.graph = &graph;
   context.training = true;
   context.seed = 4;
@@ -76,12 +76,12 @@ TEST(Model, gradients_of_every_kind) {
 }
 
 TEST(Model, gradients_of_graph_classification) {
-  nn::Topology graph(weighted_graph(21, 21, 60, 1));
+  step::Topology graph(weighted_graph(21, 21, 60, 1));
   std::vector<std::int32_t> graph_ids;
   for (std::int32_t i = 0; i < 21; ++i) graph_ids.push_back(i / 5);
-  nn::Topology pooling(nn::pooling_graph(graph_ids, 5));
-  nn::Tensor x = test::normal_tensor(21, 6, 3);
-  nn::Context context;
+  step::Topology pooling(step::pooling_graph(graph_ids, 5));
+  step::Tensor x = test::normal_tensor(21, 6, 3);
+  step::Context context;
   context.graph = &graph;
   context.pooling = &pooling;
   context.training = true;
@@ -92,22 +92,22 @@ TEST(Model, gradients_of_graph_classification) {
 
 TEST(Model, pooling_graphs_list_the_vertices_of_each_graph) {
   const std::vector<std::int32_t> graph_ids{2, 0, 2, 3, 0};
-  const Graph pooling = nn::pooling_graph(graph_ids, 5);
+  const Graph pooling = step::pooling_graph(graph_ids, 5);
   std::vector<VertexId> vertices(graph_ids.size());
   std::iota(vertices.begin(), vertices.end(), VertexId{0});
   EXPECT_EQ(pooling, from_coo(5, 5, graph_ids, vertices));
   EXPECT_NO_THROW(pooling.validate());
-  EXPECT_EQ(nn::pooling_graph({}, 2).num_edges(), 0);
+  EXPECT_EQ(step::pooling_graph({}, 2).num_edges(), 0);
   for (const std::int32_t wrong : {-1, 5}) {
-    EXPECT_THROW(nn::pooling_graph(std::vector{0, wrong}, 5), Error);
+    EXPECT_THROW(step::pooling_graph(std::vector{0, wrong}, 5), Error);
   }
 }
 
 TEST(Model, puts_out_one_row_per_vertex_or_graph) {
-  nn::Topology graph(weighted_graph(21, 21, 60, 1));
-  nn::Topology pooling(nn::pooling_graph(std::vector<std::int32_t>(21, 1), 4));
-  const nn::Tensor x = test::normal_tensor(21, 6, 3, {});
-  nn::Context context;
+  step::Topology graph(weighted_graph(21, 21, 60, 1));
+  step::Topology pooling(step::pooling_graph(std::vector<std::int32_t>(21, 1), 4));
+  const step::Tensor x = test::normal_tensor(21, 6, 3, {});
+  step::Context context;
   context.graph = &graph;
   context.pooling = &pooling;
   for (const ModelKind kind : every_kind()) {
@@ -115,7 +115,7 @@ TEST(Model, puts_out_one_row_per_vertex_or_graph) {
     nn::Model nodes(nn::paper_defaults(kind), 6, 3);
     EXPECT_EQ(nodes.forward(x, context).rows(), 21);
     nn::Model graphs(nn::paper_defaults(kind, "", true), 6, 3);
-    const nn::Tensor& logits = graphs.forward(x, context);
+    const step::Tensor& logits = graphs.forward(x, context);
     EXPECT_EQ(logits.rows(), 4);
     EXPECT_EQ(logits.cols(), 3);
     EXPECT_EQ(graphs.embeddings().rows(), 4);
@@ -152,7 +152,7 @@ TEST(Model, the_seed_decides_the_parameters) {
   nn::Model a(config, 6, 3, 1), b(config, 6, 3, 1), c(config, 6, 3, 2);
   bool differs = false;
   for (std::size_t p = 0; p < a.parameters().size(); ++p) {
-    const nn::Tensor& value = a.parameters()[p].parameter->value;
+    const step::Tensor& value = a.parameters()[p].parameter->value;
     const auto bytes = static_cast<std::size_t>(value.num_bytes());
     const auto of = [&](nn::Model& m) { return m.parameters()[p].parameter->value.bytes(); };
     EXPECT_EQ(std::memcmp(value.bytes(), of(b), bytes), 0);
@@ -162,20 +162,20 @@ TEST(Model, the_seed_decides_the_parameters) {
 }
 
 TEST(Model, precomputed_propagation_gives_the_same_output) {
-  nn::Topology graph(weighted_graph(21, 21, 90, 1));
-  nn::Topology sparse(weighted_graph(21, 6, 50, 2));
-  nn::Context context;
+  step::Topology graph(weighted_graph(21, 21, 90, 1));
+  step::Topology sparse(weighted_graph(21, 6, 50, 2));
+  step::Context context;
   context.graph = &graph;
   for (const ModelKind kind : {ModelKind::sgc, ModelKind::gcn}) {
     ModelConfig config = nn::paper_defaults(kind);
     config.input_dropout = 0;
     nn::Model plain(config, 6, 3, 5, double_placement());
-    const nn::Tensor& expected = plain.forward(sparse, context);
+    const step::Tensor& expected = plain.forward(sparse, context);
     config.precomputed = true;
     nn::Model precomputed(config, 6, 3, 5, double_placement());
-    const nn::Tensor x =
+    const step::Tensor x =
         nn::propagated(sparse, graph, nn::precomputed_hops(config), double_placement());
-    const nn::Tensor& actual = precomputed.forward(x, context);
+    const step::Tensor& actual = precomputed.forward(x, context);
     for (std::int64_t i = 0; i < expected.size(); ++i) {
       EXPECT_NEAR(actual.as<double>().data[i], expected.as<double>().data[i], 1e-12);
     }
@@ -197,8 +197,8 @@ TEST(Model, impossible_configurations_say_why) {
   EXPECT_THROW(nn::Model(nn::paper_defaults(ModelKind::gcn), 0, 3), Error);
   EXPECT_THROW(nn::parse_model_kind("transformer"), Error);
 
-  nn::Topology graph(weighted_graph(5, 5, 10, 1));
-  nn::Context context;
+  step::Topology graph(weighted_graph(5, 5, 10, 1));
+  step::Context context;
   nn::Model model(nn::paper_defaults(ModelKind::gcn), 6, 3);
   EXPECT_THROW(model.forward(test::normal_tensor(5, 6, 1, {}), context), Error);  // no graph
   context.graph = &graph;
@@ -214,14 +214,14 @@ struct Step {
 
 Step citation_step(ModelKind kind) {
   const Dataset data = embedded_dataset("citation");
-  nn::Topology graph(data.graph);
+  step::Topology graph(data.graph);
   nn::Model model(nn::paper_defaults(kind), data.num_features(), data.num_classes(), 3);
   nn::InputFeatures features(data.features, {}, !model.accepts_sparse());
-  nn::Context context;
+  step::Context context;
   context.graph = &graph;
   context.training = true;
-  const nn::Tensor& logits = model.forward(features.input(), context);
-  nn::Tensor grad(logits.rows(), logits.cols());
+  const step::Tensor& logits = model.forward(features.input(), context);
+  step::Tensor grad(logits.rows(), logits.cols());
   Step step;
   step.loss = ops::cross_entropy(logits, std::get<ClassLabels>(data.labels), data.train, grad);
   model.backward(grad, context);

@@ -31,13 +31,13 @@ constexpr VertexId vertices = 33;
 
 /// One layer and what it is given.
 struct Scene {
-  Scene(const test::ZooEntry& entry, const nn::Placement& placement, bool sparse)
+  Scene(const test::ZooEntry& entry, const step::Placement& placement, bool sparse)
       : Scene(entry.make(in, placement), weighted_graph(vertices, vertices, 5 * vertices, 1), in,
               placement) {
-    if (sparse) input = nn::Input(features);
+    if (sparse) input = step::Input(features);
   }
   Scene(std::unique_ptr<nn::Layer> given, const Graph& edges, std::int64_t width,
-        const nn::Placement& placement)
+        const step::Placement& placement)
       : layer(std::move(given)),
         graph(edges, placement.place()),
         features(weighted_graph(vertices, in, 80, 4), placement.place()),
@@ -49,23 +49,23 @@ struct Scene {
     context.step = 3;
     context.workspace = &workspace;
     // Numbers that bf16 holds are the same in every scene.
-    nn::Tensor rounded(nn::Placement{Precision::bf16});
+    step::Tensor rounded(step::Placement{Precision::bf16});
     rounded.copy_from(normal_tensor(edges.num_cols(), width, 2));
     x.upload(train::to_host(rounded));
-    input = nn::Input(x);
+    input = step::Input(x);
     layer->reset_parameters(5);
   }
 
   /// All that a pass gives: the output, the gradient of the input, those of parameters.
   std::vector<std::pair<std::string, Matrix<float>>> pass() {
-    const nn::Tensor& output = layer->forward(input, context);
+    const step::Tensor& output = layer->forward(input, context);
     std::vector<std::pair<std::string, Matrix<float>>> results;
     results.emplace_back("output", train::to_host(output));
-    nn::Tensor gradient(output.placement());
-    nn::Tensor rounded(nn::Placement{Precision::bf16});
+    step::Tensor gradient(output.placement());
+    step::Tensor rounded(step::Placement{Precision::bf16});
     rounded.copy_from(normal_tensor(output.rows(), output.cols(), 99));
     gradient.upload(train::to_host(rounded));
-    const nn::Tensor* const of_input = layer->backward(gradient, context);
+    const step::Tensor* const of_input = layer->backward(gradient, context);
     if (of_input != nullptr) results.emplace_back("input", train::to_host(*of_input));
     for (const auto& [path, parameter] : layer->parameters()) {
       if (parameter->trainable) results.emplace_back(path, train::to_host(parameter->gradient));
@@ -74,11 +74,11 @@ struct Scene {
   }
 
   std::unique_ptr<nn::Layer> layer;
-  nn::Topology graph, features;
-  nn::Tensor x;
+  step::Topology graph, features;
+  step::Tensor x;
   ops::DenseWorkspace workspace;
-  nn::Context context;
-  nn::Input input;
+  step::Context context;
+  step::Input input;
 };
 
 double length(const Matrix<float>& matrix) {
@@ -121,8 +121,8 @@ class NarrowLayersOnDevice : public ::testing::TestWithParam<std::pair<DeviceKin
       GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
     }
   }
-  static nn::Placement placement() {
-    nn::Placement placement;
+  static step::Placement placement() {
+    step::Placement placement;
     placement.memory = &default_memory({GetParam().first, 0});
     placement.precision = GetParam().second;
     return placement;
@@ -174,17 +174,17 @@ TEST_P(NarrowLayersOnDevice, learn_in_fp32_and_read_a_rounded_copy) {
 TEST_P(NarrowLayersOnDevice, of_odd_widths_agree_with_double_precision) {
   const Graph graph = generate::build(
       generate::BlockModel{.vertices = 14000, .communities = 60, .mean_degree = 20, .seed = 11});
-  const nn::Placement here = placement();
+  const step::Placement here = placement();
   for (const auto& widths : {std::pair<std::int64_t, std::int64_t>{45, 41}, {22, 70}}) {
     const std::int64_t width = widths.first, out = widths.second;
     SCOPED_TRACE(std::to_string(width) + " to " + std::to_string(out));
-    const auto gcn = [&](const nn::Placement& placement) {
+    const auto gcn = [&](const step::Placement& placement) {
       return std::make_unique<nn::Gcn>(nn::GcnOptions{.in = width, .out = out}, placement);
     };
     Scene narrow(gcn(here), graph, width, here);
     Scene wide(gcn(double_placement()), graph, width, double_placement());
     expect_same_passes(narrow, wide, tolerance("gcn"));
-    const auto sage = [&](const nn::Placement& placement) {
+    const auto sage = [&](const step::Placement& placement) {
       return std::make_unique<nn::Sage>(nn::SageOptions{.in = width, .out = out}, placement);
     };
     Scene narrow_mean(sage(here), graph, width, here);
@@ -197,11 +197,11 @@ TEST_P(NarrowLayersOnDevice, of_odd_widths_agree_with_double_precision) {
 TEST_P(NarrowLayersOnDevice, scales_of_dense_graphs_are_multiplied_before_rounding) {
   const Graph graph = generate::build(
       generate::BlockModel{.vertices = 2000, .communities = 20, .mean_degree = 60, .seed = 11});
-  const nn::Placement here = placement();
+  const step::Placement here = placement();
   for (const bool loops : {true, false}) {
     for (const std::int64_t out : {41, 64}) {
       SCOPED_TRACE(std::to_string(out) + (loops ? ", with loops" : ", without loops"));
-      const auto gcn = [&](const nn::Placement& placement) {
+      const auto gcn = [&](const step::Placement& placement) {
         nn::GcnOptions options{.in = 100, .out = out};
         options.add_self_loops = loops;
         options.output.dropout = 0.25;
@@ -213,10 +213,10 @@ TEST_P(NarrowLayersOnDevice, scales_of_dense_graphs_are_multiplied_before_roundi
       const bool scaled = here.precision == Precision::bf16;
       bool summed = false, differentiated = false;
       for (const auto& request : narrow.graph.requests().spmm) {
-        summed = summed || request.derivation == nn::gcn_rows ||
-                 request.derivation == nn::gcn_rows_without_loops;
-        differentiated = differentiated || request.derivation == nn::gcn_columns ||
-                         request.derivation == nn::gcn_columns_without_loops;
+        summed = summed || request.derivation == step::gcn_rows ||
+                 request.derivation == step::gcn_rows_without_loops;
+        differentiated = differentiated || request.derivation == step::gcn_columns ||
+                         request.derivation == step::gcn_columns_without_loops;
       }
       EXPECT_EQ(summed, scaled);
       EXPECT_EQ(differentiated, scaled);
@@ -225,8 +225,8 @@ TEST_P(NarrowLayersOnDevice, scales_of_dense_graphs_are_multiplied_before_roundi
 }
 
 /// All that a pass of a model gives where `copies` of a graph are one, with the same features.
-std::vector<std::pair<std::string, Matrix<float>>> pass_of_copies(nn::ModelKind kind, int copies,
-                                                                  const nn::Placement& placement) {
+std::vector<std::pair<std::string, Matrix<float>>> pass_of_copies(
+    nn::ModelKind kind, int copies, const step::Placement& placement) {
   constexpr VertexId of_copy = 17000;
   constexpr std::int64_t features = 24, classes = 3;
   std::vector<VertexId> sources, targets;
@@ -242,8 +242,8 @@ std::vector<std::pair<std::string, Matrix<float>>> pass_of_copies(nn::ModelKind 
     }
   }
   const VertexId all = copies * of_copy;
-  nn::Topology graph(from_coo(all, all, targets, sources, {}, {.duplicates = Duplicates::first}),
-                     placement.place());
+  step::Topology graph(from_coo(all, all, targets, sources, {}, {.duplicates = Duplicates::first}),
+                       placement.place());
   nn::ModelConfig config;
   config.kind = kind;
   config.hidden = 16;
@@ -252,20 +252,20 @@ std::vector<std::pair<std::string, Matrix<float>>> pass_of_copies(nn::ModelKind 
   config.dropout = 0;
   nn::Model model(config, features, classes, 5, placement);
   const auto copied = [&](std::int64_t cols, std::uint64_t seed) {
-    nn::Tensor rounded(nn::Placement{Precision::bf16});
+    step::Tensor rounded(step::Placement{Precision::bf16});
     rounded.copy_from(normal_tensor(of_copy, cols, seed));
     const Matrix<float> once = train::to_host(rounded);
     Matrix<float> values(all, cols);
     for (std::int64_t i = 0; i < values.size(); ++i)
       values.data()[i] = once.data()[i % once.size()];
-    nn::Tensor tensor(placement);
+    step::Tensor tensor(placement);
     tensor.upload(values);
     return tensor;
   };
-  const nn::Tensor x = copied(features, 2);
-  nn::Tensor gradient = copied(classes, 99);
+  const step::Tensor x = copied(features, 2);
+  step::Tensor gradient = copied(classes, 99);
   const ops::DenseWorkspace workspace(placement.place());
-  nn::Context context;
+  step::Context context;
   context.graph = &graph;
   context.training = true;
   context.workspace = &workspace;
@@ -326,7 +326,7 @@ TEST(NarrowLayers, few_bits_need_fp32) {
   nn::ModelConfig config;
   config.bits = {8};
   testing::expect_error(ErrorCode::unsupported, {"8 bits", "bf16", "fp32"}, [&] {
-    const nn::Model model(config, 4, 2, 0, nn::Placement{Precision::bf16});
+    const nn::Model model(config, 4, 2, 0, step::Placement{Precision::bf16});
   });
 }
 

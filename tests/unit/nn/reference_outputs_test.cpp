@@ -37,7 +37,7 @@ nn::GatOptions attention_options(const ReferenceCase& of) {
   return options;
 }
 
-std::unique_ptr<nn::Layer> make_sage(const ReferenceCase& of, nn::Placement placement) {
+std::unique_ptr<nn::Layer> make_sage(const ReferenceCase& of, step::Placement placement) {
   nn::SageOptions options;
   options.in = of.count("in");
   options.in_target = of.count("in_target");
@@ -49,7 +49,7 @@ std::unique_ptr<nn::Layer> make_sage(const ReferenceCase& of, nn::Placement plac
   return std::make_unique<nn::Sage>(options, placement);
 }
 
-std::unique_ptr<nn::Layer> make_gin(const ReferenceCase& of, nn::Placement placement) {
+std::unique_ptr<nn::Layer> make_gin(const ReferenceCase& of, step::Placement placement) {
   nn::GinOptions options;
   options.in = of.count("in");
   options.hidden = of.count("hidden");
@@ -59,7 +59,7 @@ std::unique_ptr<nn::Layer> make_gin(const ReferenceCase& of, nn::Placement place
   return std::make_unique<nn::Gin>(options, placement);
 }
 
-std::unique_ptr<nn::Layer> make_spectral(const ReferenceCase& of, nn::Placement placement) {
+std::unique_ptr<nn::Layer> make_spectral(const ReferenceCase& of, step::Placement placement) {
   if (of.layer == "gcn") {
     nn::GcnOptions options;
     options.in = of.count("in");
@@ -83,7 +83,7 @@ std::unique_ptr<nn::Layer> make_spectral(const ReferenceCase& of, nn::Placement 
   return std::make_unique<nn::Cheb>(options, placement);
 }
 
-std::unique_ptr<nn::Layer> make_layer(const ReferenceCase& of, nn::Placement placement) {
+std::unique_ptr<nn::Layer> make_layer(const ReferenceCase& of, step::Placement placement) {
   if (of.layer == "sage") return make_sage(of, placement);
   if (of.layer == "gin") return make_gin(of, placement);
   if (of.layer == "gat") return std::make_unique<nn::Gat>(attention_options(of), placement);
@@ -102,8 +102,8 @@ std::unique_ptr<nn::Layer> make_layer(const ReferenceCase& of, nn::Placement pla
   return make_spectral(of, placement);
 }
 
-nn::Tensor tensor_of(const Matrix<double>& matrix, nn::Placement placement) {
-  nn::Tensor tensor(placement);
+step::Tensor tensor_of(const Matrix<double>& matrix, step::Placement placement) {
+  step::Tensor tensor(placement);
   tensor.copy_from(matrix);
   return tensor;
 }
@@ -119,10 +119,10 @@ void load_state(const ReferenceCase& from, nn::Layer& layer) {
   }
 }
 
-void expect_close(const nn::Tensor& actual, const Matrix<double>& expected) {
+void expect_close(const step::Tensor& actual, const Matrix<double>& expected) {
   ASSERT_EQ(actual.rows(), expected.rows());
   ASSERT_EQ(actual.cols(), expected.cols());
-  nn::Tensor wide(nn::Placement{Precision::fp64, &host_memory()});
+  step::Tensor wide(step::Placement{Precision::fp64, &host_memory()});
   wide.copy_from(actual);
   for (std::int64_t i = 0; i < expected.size(); ++i) {
     const double value = expected.data()[i];
@@ -130,12 +130,12 @@ void expect_close(const nn::Tensor& actual, const Matrix<double>& expected) {
   }
 }
 
-void expect_reference(const ReferenceCase& of, nn::Placement placement) {
+void expect_reference(const ReferenceCase& of, step::Placement placement) {
   const auto layer = make_layer(of, placement);
   load_state(of, *layer);
-  nn::Topology graph(of.graph());
-  nn::Topology pooling(Graph{});
-  nn::Context context;
+  step::Topology graph(of.graph());
+  step::Topology pooling(Graph{});
+  step::Context context;
   context.graph = &graph;
   context.training = of.training;
   if (of.has("graph_ids")) {
@@ -143,15 +143,15 @@ void expect_reference(const ReferenceCase& of, nn::Placement placement) {
     for (const double id : of.tensors.at("graph_ids").span()) {
       ids.push_back(static_cast<std::int32_t>(id));
     }
-    pooling = nn::Topology(nn::pooling_graph(ids, of.tensors.at("output").rows()));
+    pooling = step::Topology(step::pooling_graph(ids, of.tensors.at("output").rows()));
     context.pooling = &pooling;
   }
-  const nn::Tensor x = tensor_of(of.tensors.at("x"), placement);
+  const step::Tensor x = tensor_of(of.tensors.at("x"), placement);
   const Matrix<double>& expected = of.tensors.at("output");
   if (graph.graph().is_square()) return expect_close(layer->forward(x, context), expected);
   auto& pair = dynamic_cast<nn::PairLayer&>(*layer);
-  if (!of.has("x_target")) return expect_close(pair.forward(x, nn::Input(), context), expected);
-  const nn::Tensor x_target = tensor_of(of.tensors.at("x_target"), placement);
+  if (!of.has("x_target")) return expect_close(pair.forward(x, step::Input(), context), expected);
+  const step::Tensor x_target = tensor_of(of.tensors.at("x_target"), placement);
   expect_close(pair.forward(x, x_target, context), expected);
 }
 

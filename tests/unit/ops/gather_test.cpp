@@ -8,8 +8,8 @@
 #include "support/expect_error.hpp"
 #include "support/random_matrix.hpp"
 #include "tessera/core/error.hpp"
-#include "tessera/nn/tensor.hpp"
 #include "tessera/ops/elementwise.hpp"
+#include "tessera/step/tensor.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -25,8 +25,8 @@ void expect_gathered(Device device, Precision precision) {
     for (const std::int64_t count : {0, 1, 40}) {
       const Matrix<float> all = testing::integers<float>(17, cols, 4);
       const std::vector<VertexId> chosen = some_rows(17, count);
-      nn::Placement placement{precision, &default_memory(device)};
-      nn::Tensor x(placement), y(count, cols, placement);
+      step::Placement placement{precision, &default_memory(device)};
+      step::Tensor x(placement), y(count, cols, placement);
       x.upload(all);
       Buffer<VertexId> rows(count, placement.place());
       copy_bytes(rows.data(), chosen.data(), chosen.size() * sizeof(VertexId), device);

@@ -40,11 +40,11 @@ void expect_same(Batch& a, Batch& b) {
   EXPECT_EQ(a.labels, b.labels);
   EXPECT_EQ(a.train_items, b.train_items);
   ASSERT_EQ(a.features.input().is_sparse(), b.features.input().is_sparse());
-  if (nn::Topology* const sparse = a.features.sparse()) {
+  if (step::Topology* const sparse = a.features.sparse()) {
     EXPECT_EQ(sparse->graph(), b.features.sparse()->graph());
     return;
   }
-  const nn::Tensor &x = a.features.input().dense("test"), &y = b.features.input().dense("test");
+  const step::Tensor &x = a.features.input().dense("test"), &y = b.features.input().dense("test");
   ASSERT_EQ(x.num_bytes(), y.num_bytes());
   EXPECT_TRUE(std::equal(x.bytes(), x.bytes() + x.num_bytes(), y.bytes()));
 }
@@ -100,7 +100,7 @@ void expect_the_same_planned_ahead(const TrainOptions& options, std::int64_t per
     const std::int64_t left = options.epochs * per_epoch - 1 - step;
     EXPECT_EQ(ahead.num_ahead(), std::min(left, step == 0 ? 1 : most));
     if (step > 0) continue;
-    nn::Context context = batch.context(true, 1, 0);
+    step::Context context = batch.context(true, 1, 0);
     context.workspace = &workspace;
     model.prepare(batch.features.input(), context);
     ahead.learn_plans(batch);
@@ -203,7 +203,7 @@ TEST(BatchSource, PlansTheNextBatchesAsTheFirst) {
   source.start_epoch(0);
   ASSERT_GE(source.batches_per_epoch(), 3);
   Batch& first = source.batch(0, {});
-  nn::Context context = first.context(true, 1, 0);
+  step::Context context = first.context(true, 1, 0);
   context.workspace = &workspace;
   model.prepare(first.features.input(), context);
   source.learn_plans(first);
@@ -213,7 +213,7 @@ TEST(BatchSource, PlansTheNextBatchesAsTheFirst) {
   Batch& third = source.batch(2, {});
   EXPECT_EQ(third.graph.requests().spmm.size(), wanted);
   EXPECT_GT(third.pooling->requests().spmm.size(), 0u);
-  nn::Context later = third.context(true, 1, 2);
+  step::Context later = third.context(true, 1, 2);
   later.workspace = &workspace;
   model.prepare(third.features.input(), later);
   EXPECT_EQ(third.graph.requests().spmm.size(), wanted);

@@ -47,12 +47,12 @@ struct Scene {
     config.hidden = hidden;
     config.bits = {bits};
     nn::Model model(config, 20, 7, 1);
-    nn::Topology topology(graph);
-    nn::Tensor input;
+    step::Topology topology(graph);
+    step::Tensor input;
     input.upload(features);
-    nn::Context context;
+    step::Context context;
     context.graph = &topology;
-    const nn::Tensor& logits = model.forward(input, context);
+    const step::Tensor& logits = model.forward(input, context);
     rounded = Matrix<float>(logits.rows(), logits.cols());
     std::copy_n(logits.as<float>().data, logits.size(), rounded.data());
     model.append_to(steps);

@@ -18,7 +18,7 @@ TEST(Optimiser, steps_as_its_clock_says) {
   layer.reset_parameters(1);
   ops::OptimiserOptions options;
   options.weight_decay = 0.1;
-  nn::Parameter& weight = *layer.parameters()[0].parameter;
+  step::Parameter& weight = *layer.parameters()[0].parameter;
   weight.decay = 0.5;
   Optimiser optimiser(layer, options);
 

@@ -23,7 +23,7 @@ using testing::expect_error;
 
 /// The library's model as if it were somebody else's.
 ModelMaker ours(const nn::ModelConfig& config) {
-  return [config](const nn::DataShape& shape, const nn::Placement& placement) {
+  return [config](const nn::DataShape& shape, const step::Placement& placement) {
     return std::make_unique<nn::Model>(config, shape.features, shape.outputs, 0, placement);
   };
 }
@@ -55,7 +55,7 @@ TEST(OwnModel, fit_trains_it_to_the_bits_of_the_librarys_own) {
 }
 
 TEST(OwnModel, layers_in_a_row_learn) {
-  const auto maker = [](const nn::DataShape& shape, const nn::Placement& placement) {
+  const auto maker = [](const nn::DataShape& shape, const step::Placement& placement) {
     auto model = std::make_unique<nn::Sequential>(placement);
     nn::GcnOptions first;
     first.in = shape.features;
@@ -91,8 +91,8 @@ TEST(OwnModel, what_does_not_fit_is_an_error) {
   const Dataset dataset = learnable_vertices();
   const nn::ModelConfig config = small_model(nn::ModelKind::gcn);
   TrainOptions options = short_training(3);
-  const auto of_widths = [&](std::int64_t in, std::int64_t out, nn::Placement placement = {}) {
-    return [=](const nn::DataShape&, const nn::Placement&) {
+  const auto of_widths = [&](std::int64_t in, std::int64_t out, step::Placement placement = {}) {
+    return [=](const nn::DataShape&, const step::Placement&) {
       return std::make_unique<nn::Model>(config, in, out, 0, placement);
     };
   };
@@ -100,14 +100,14 @@ TEST(OwnModel, what_does_not_fit_is_an_error) {
                [&] { fit(dataset, of_widths(8, 3), options); });
   expect_error(ErrorCode::invalid_argument, {"maps 9 features to 4", "3 outputs"},
                [&] { fit(dataset, of_widths(9, 4), options); });
-  nn::Placement in_double;
+  step::Placement in_double;
   in_double.precision = Precision::fp64;
   expect_error(ErrorCode::invalid_argument, {"fp64", "fp32"},
                [&] { fit(dataset, of_widths(9, 3, in_double), options); });
   expect_error(ErrorCode::invalid_argument, {"no model"}, [&] {
     fit(
         dataset,
-        [](const nn::DataShape&, const nn::Placement&) { return std::unique_ptr<nn::Layer>(); },
+        [](const nn::DataShape&, const step::Placement&) { return std::unique_ptr<nn::Layer>(); },
         options);
   });
   options.checkpoint.path = "somewhere.tsr";

@@ -32,16 +32,16 @@ Matrix<float> by_hand(const Checkpoint& checkpoint, const Dataset& dataset) {
       prepare_features(dataset, checkpoint.model, checkpoint.graph_task, checkpoint.normalisation);
   nn::Model model(checkpoint.model, checkpoint.features, checkpoint.outputs);
   restore(checkpoint.weights, model.state(), "checkpoint");
-  nn::Topology graph(problem.graph);
+  step::Topology graph(problem.graph);
   nn::InputFeatures features(problem.features, {}, !model.accepts_sparse());
-  nn::Context context;
+  step::Context context;
   context.graph = &graph;
-  std::optional<nn::Topology> pooling;
+  std::optional<step::Topology> pooling;
   if (problem.graph_task) {
-    pooling.emplace(nn::pooling_graph(problem.graph_ids, problem.num_items));
+    pooling.emplace(step::pooling_graph(problem.graph_ids, problem.num_items));
     context.pooling = &*pooling;
   }
-  const nn::Tensor& logits = model.forward(features.input(), context);
+  const step::Tensor& logits = model.forward(features.input(), context);
   Matrix<float> result(logits.rows(), logits.cols());
   std::copy_n(logits.as<float>().data, logits.size(), result.data());
   return result;

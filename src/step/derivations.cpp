@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/one_side.hpp"
+#include "step/one_side.hpp"
 
 #include <cmath>
 #include <map>
@@ -15,9 +15,9 @@
 #include "tessera/graph/build.hpp"
 #include "tessera/graph/normalise.hpp"
 #include "tessera/graph/transform.hpp"
-#include "tessera/nn/topology.hpp"
+#include "tessera/step/topology.hpp"
 
-namespace tessera::nn {
+namespace tessera::step {
 namespace {
 
 Graph rectangular_with_self_loops(const Graph& graph) {
@@ -126,4 +126,4 @@ Graph pooling_graph(std::span<const std::int32_t> graph_ids, std::int64_t num_gr
   return Graph(num_rows, num_cols, std::move(offsets), std::move(vertices));
 }
 
-}  // namespace tessera::nn
+}  // namespace tessera::step

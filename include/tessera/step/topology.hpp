@@ -8,12 +8,12 @@
 
 #include "tessera/core/device.hpp"
 #include "tessera/graph/graph.hpp"
-#include "tessera/nn/tensor.hpp"
 #include "tessera/ops/aggregate_update.hpp"
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/spmm.hpp"
+#include "tessera/step/tensor.hpp"
 
-namespace tessera::nn {
+namespace tessera::step {
 
 /// Makes the matrix a layer multiplies with from the graph it is given. The function itself is the
 /// name under which the result is kept, so all layers of a model share one.
@@ -119,4 +119,4 @@ class Topology {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tessera::nn
+}  // namespace tessera::step

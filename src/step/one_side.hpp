@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "tessera/nn/topology.hpp"
+#include "tessera/step/topology.hpp"
 
-namespace tessera::nn {
+namespace tessera::step {
 
 /// A derivation that leaves out one scale of what another one makes: so the two can share a
 /// structure and all that plans keep of it.
@@ -17,4 +17,4 @@ struct OneSide {
 /// Absent where the derivation is none.
 std::optional<OneSide> one_side(Derivation derivation);
 
-}  // namespace tessera::nn
+}  // namespace tessera::step

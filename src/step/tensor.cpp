@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/nn/tensor.hpp"
+#include "tessera/step/tensor.hpp"
 
 #include <cmath>
 #include <utility>
@@ -12,7 +12,7 @@
 
 #include "tessera/detail/ops/plan_only.hpp"
 
-namespace tessera::nn {
+namespace tessera::step {
 namespace {
 
 template <class Result, class Data>
@@ -37,7 +37,7 @@ Placement Placement::wide() const {
 }
 
 void Tensor::resize(std::int64_t rows, std::int64_t cols) {
-  const std::int64_t stride = stride_for(cols);
+  const std::int64_t stride = contiguous_ ? cols : padded_stride(cols, placement_);
   const std::int64_t elements = checked_area(rows, stride);
   const auto needed =
       static_cast<std::int64_t>(checked_bytes(elements, bytes_per_element(precision())));
@@ -59,15 +59,11 @@ void Tensor::resize(std::int64_t rows, std::int64_t cols) {
   stride_ = stride;
 }
 
-/// Short rows stay as they are: what fills them would be as long as they are. Long ones end on a
-/// boundary of what memory moves at least, so that a row is written without reading its neighbour.
-std::int64_t Tensor::stride_for(std::int64_t cols) const noexcept {
+std::int64_t padded_stride(std::int64_t cols, const Placement& placement) noexcept {
   constexpr std::int64_t vector_bytes = 16, short_row_bytes = 32;
   constexpr std::int64_t memory_bytes = 32, long_row_bytes = 256;
-  const auto bytes = static_cast<std::int64_t>(bytes_per_element(precision()));
-  if (contiguous_ || device().kind == DeviceKind::cpu || cols * bytes < short_row_bytes) {
-    return cols;
-  }
+  const auto bytes = static_cast<std::int64_t>(bytes_per_element(placement.precision));
+  if (placement.device().kind == DeviceKind::cpu || cols * bytes < short_row_bytes) return cols;
   const std::int64_t count = (cols * bytes < long_row_bytes ? vector_bytes : memory_bytes) / bytes;
   return (cols + count - 1) / count * count;
 }
@@ -186,4 +182,4 @@ Tensor& Parameter::turned_gradient() {
   return gradient;
 }
 
-}  // namespace tessera::nn
+}  // namespace tessera::step

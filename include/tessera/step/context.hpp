@@ -6,11 +6,11 @@
 
 #include "tessera/core/device.hpp"
 #include "tessera/core/random.hpp"
-#include "tessera/nn/topology.hpp"
 #include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/step_clock.hpp"
+#include "tessera/step/topology.hpp"
 
-namespace tessera::nn {
+namespace tessera::step {
 
 /// What a pass needs beside its input. Backward takes the one that forward had.
 struct Context {
@@ -41,4 +41,4 @@ struct Context {
   Topology& required_graph(const char* layer) const;
 };
 
-}  // namespace tessera::nn
+}  // namespace tessera::step

@@ -11,7 +11,7 @@
 #include "tessera/core/random.hpp"
 #include "tessera/ops/operand.hpp"
 
-namespace tessera::nn {
+namespace tessera::step {
 
 /// How a layer stores its numbers, and where: the resource's device is where the layer runs.
 struct Placement {
@@ -26,6 +26,11 @@ struct Placement {
   /// The same for what is learned and for sums that are kept: fp32 in place of 16 bits.
   Placement wide() const;
 };
+
+/// How many elements lie between the rows of a matrix in memory of a step: on a GPU long rows end
+/// on a boundary of what memory moves at least, so that a row is written without reading its
+/// neighbour. Short rows stay as they are: padding would double them.
+std::int64_t padded_stride(std::int64_t cols, const Placement& placement) noexcept;
 
 /// An owned row-major matrix whose element type is known at run time. Resizing keeps the memory
 /// where it suffices, so that buffers made in the first step serve all later ones.
@@ -85,7 +90,6 @@ class Tensor {
 
  private:
   void require_type(ElementType asked) const;
-  std::int64_t stride_for(std::int64_t cols) const noexcept;
 
   Placement placement_;
   bool contiguous_ = false;
@@ -162,4 +166,4 @@ struct Parameter {
   bool gradient_is_turned_ = false;
 };
 
-}  // namespace tessera::nn
+}  // namespace tessera::step

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/nn/topology.hpp"
+#include "tessera/step/topology.hpp"
 
 #include <cstring>
 #include <map>
@@ -9,13 +9,13 @@
 
 #include "core/parts_clock.hpp"
 #include "graph/access.hpp"
-#include "nn/one_side.hpp"
+#include "step/one_side.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/detail/ops/plan_only.hpp"
 #include "tessera/graph/transform.hpp"
-#include "tessera/nn/context.hpp"
+#include "tessera/step/context.hpp"
 
-namespace tessera::nn {
+namespace tessera::step {
 namespace {
 
 /// What is kept under a key, made by `make` if it is not there.
@@ -288,4 +288,4 @@ Topology& Context::required_graph(const char* layer) const {
               "set Context::graph before the pass");
 }
 
-}  // namespace tessera::nn
+}  // namespace tessera::step

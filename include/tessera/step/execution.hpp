@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tessera/step/context.hpp"
+#include "tessera/step/input.hpp"
+#include "tessera/step/program.hpp"
+
+namespace tessera::step {
+
+class Binding;
+
+/// Runs a program: gives every value its place in one arena, for as long as a later node reads it,
+/// and runs the nodes in order.
+class Execution {
+ public:
+  Execution(Program program, Placement placement);
+  Execution(Execution&&) noexcept;
+  Execution& operator=(Execution&&) noexcept;
+  ~Execution();
+
+  const Program& program() const noexcept;
+
+  /// What an input is in the next run.
+  void bind(Value input, const Input& given);
+  /// The same for an input that the program may overwrite.
+  void bind_scratch(Value input, Tensor& given);
+  /// A value that others read after the run: it is written to `result`, which takes its shape.
+  void keep(Value value, Tensor& result);
+  /// Leaves the gradient of a parameter out of the next run; null: none.
+  void leave_out(const Parameter* parameter) noexcept;
+
+  /// Finds shapes and places for these graphs. Before the first run, and when inputs or graphs
+  /// change.
+  void prepare(std::span<Topology* const> graphs);
+  /// Runs the nodes from `first` to before `last`.
+  void run(std::size_t first, std::size_t last, const Context& context);
+
+  /// Bytes of the arena, and what they would be without sharing.
+  std::int64_t arena_bytes() const noexcept;
+  std::int64_t unshared_bytes() const noexcept;
+
+ private:
+  std::unique_ptr<Binding> binding_;
+};
+
+}  // namespace tessera::step

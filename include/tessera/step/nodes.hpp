@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "tessera/ops/activation.hpp"
+#include "tessera/ops/attention.hpp"
+#include "tessera/ops/spmm.hpp"
+#include "tessera/step/program.hpp"
+#include "tessera/step/topology.hpp"
+
+/// What a step computes, a function for each kind of node: it appends the node and returns its
+/// value.
+namespace tessera::step {
+
+/// y = x W^T of a dense or a sparse x; W is out x in, as in PyTorch.
+Value linear(Program& program, Value x, Value weight);
+/// y = x + bias, a row of numbers.
+Value add_bias(Program& program, Value x, Value bias);
+struct ActivationKind {
+  ops::Activation activation = ops::Activation::none;
+  double slope = 0.01;  ///< leaky_relu
+  double alpha = 1;     ///< elu
+};
+Value activate(Program& program, Value x, const ActivationKind& kind);
+/// Sets a share of the elements to 0 and divides the rest by 1 - share. `number` tells the draws of
+/// one step apart (`Context::random`).
+Value dropout(Program& program, Value x, double share, std::uint32_t number);
+
+/// Which product with a graph is meant: the matrix is what `derivation` makes of the graph.
+struct Aggregation {
+  Derivation derivation = as_given;
+  ops::Reduction reduction = ops::Reduction::sum;
+  int graph = 0;  ///< among those that the step is given
+
+  friend bool operator==(const Aggregation&, const Aggregation&) = default;
+};
+/// y = A x.
+Value aggregate(Program& program, Value x, const Aggregation& aggregation);
+
+/// y = a + b.
+Value add(Program& program, Value a, Value b);
+/// y = alpha a + beta b.
+Value combine(Program& program, double alpha, Value a, double beta, Value b);
+/// y = alpha x.
+Value scaled(Program& program, double alpha, Value x);
+/// A matrix of the shape of another one, all of whose elements are `value`.
+Value fill(Program& program, Value like, double value);
+
+/// As many rows as a graph has, all of them 0.
+Value zeros(Program& program, int graph, std::int64_t cols);
+
+/// y[i][h] = x[i][h] . vector[h] for each of `heads` heads.
+Value head_dot(Program& program, Value x, Value vector, std::int64_t heads);
+/// The same with two vectors in one pass.
+std::pair<Value, Value> head_dots(Program& program, Value x, Value first, Value second,
+                                  std::int64_t heads);
+/// y[i] = the mean over the heads of x[i][h].
+Value head_mean(Program& program, Value x, std::int64_t heads);
+
+/// Attention of each target over its sources; see ops/attention.hpp for the forms.
+struct Attention {
+  ops::AttentionForm form = ops::AttentionForm::gat;
+  std::int64_t heads = 1;
+  double negative_slope = 0.2;
+  double dropout = 0;        ///< of the weights
+  std::uint32_t number = 0;  ///< of dropout's draws
+  Derivation derivation = pattern;
+  int graph = 0;
+
+  friend bool operator==(const Attention&, const Attention&) = default;
+};
+struct AttentionValues {
+  Value target;       ///< scores or rows of the targets; cosine: none
+  Value source;       ///< of the sources; cosine: none
+  Value value;        ///< what is summed
+  Value vector = {};  ///< gatv2: 1 x width; cosine: the factor, 1 x 1
+};
+Value attend(Program& program, const Attention& attention, const AttentionValues& values);
+
+/// Rows scaled to unit length.
+Value unit_rows(Program& program, Value x);
+
+}  // namespace tessera::step

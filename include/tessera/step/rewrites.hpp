@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/step/program.hpp"
+
+/// Rewrites put cheaper nodes in the place of others, and leave every value that is read after the
+/// program as it was. Those before `differentiate` decide for both directions.
+namespace tessera::step {
+
+struct Rewrite {
+  const char* name;
+  const char* summary;
+  bool after_gradients;  ///< works on programs that have their gradients; the others before
+  /// Returns how often it fired. `kept`: values that are read after the run.
+  std::int64_t (*apply)(Program& program, std::span<const Value> kept);
+};
+
+/// All of them, in the order in which they are applied.
+std::span<const Rewrite> rewrites();
+
+struct Fired {
+  std::string name;
+  std::int64_t times = 0;
+};
+
+/// Applies the rewrites of one side of `differentiate`, but those named in `off`, and says which
+/// fired.
+std::vector<Fired> rewrite(Program& program, std::span<const Value> kept, bool after_gradients,
+                           std::span<const std::string> off = {});
+
+}  // namespace tessera::step

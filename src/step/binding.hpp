@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "tessera/step/op.hpp"
+
+namespace tessera::step {
+
+/// Where the values of a program are.
+class Binding {
+ public:
+  Binding(Program program, Placement placement);
+
+  Program program;
+  Placement placement;
+
+  struct Slot {
+    Shape shape;
+    Input given;               ///< of an input
+    Tensor* tensor = nullptr;  ///< of results, and of inputs that may be overwritten
+    bool is_read = false;      ///< by a node, or after the run
+    int group = -1;            ///< values that share a place; -1: not in the arena
+  };
+  /// Values that follow one another in the same place.
+  struct Group {
+    std::size_t first = 0, last = 0;  ///< the nodes between which it is in use, both counted in
+    std::int64_t bytes = 0;
+    std::int64_t offset = -1;
+    int outside = -1;  ///< the value in whose tensor it lies instead; -1: in the arena
+  };
+
+  Slot& slot(Value value) { return slots[static_cast<std::size_t>(value.id)]; }
+  const Slot& slot(Value value) const { return slots[static_cast<std::size_t>(value.id)]; }
+  void keep(Value value, Tensor& result);
+  /// Finds shapes, then places where these have changed. `graphs` must live until the last run.
+  void prepare(std::span<Topology* const> new_graphs);
+  ops::Operand place(Value value);
+  Topology& graph(int index) const;
+
+  std::vector<Slot> slots;
+  std::vector<Group> groups;
+  std::vector<Topology*> graphs;
+  const Parameter* left_out = nullptr;
+  std::int64_t arena_bytes = 0, unshared_bytes = 0;
+
+ private:
+  void find_shapes();
+  void find_groups();
+  void find_offsets();
+  std::vector<std::size_t> last_readers() const;
+  Shape shape_of_given(Value value) const;
+  std::int64_t bytes_of(const Shape& shape) const;
+
+  Buffer<std::byte> arena_;
+  std::vector<Shape> placed_shapes_;
+  bool has_places_ = false;
+};
+
+}  // namespace tessera::step

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tessera/step/nodes.hpp"
+#include "tessera/step/op.hpp"
+
+namespace tessera::step {
+
+/// What follows a sum or a product: activation and dropout, in this order.
+struct Finishing {
+  ActivationKind kind = {};
+  double dropout = 0;
+  std::uint32_t number = 0;  ///< of dropout's draws
+
+  /// Whether it is the identity.
+  bool is_linear() const noexcept {
+    return kind.activation == ops::Activation::none && dropout == 0;
+  }
+  /// Whether the derivative follows from the result's signs: elu's does not, since dropout has
+  /// scaled the result.
+  bool shows_derivative() const noexcept;
+  ops::ActivationOptions options(const Pass& pass) const;
+  std::string describe(bool has_bias) const;
+};
+
+/// y = drop(activate(x + bias)), in one pass; the bias may be absent.
+class Finish final : public Op {
+ public:
+  explicit Finish(const Finishing& finishing) : finishing_(finishing) {}
+
+  std::string describe() const override { return finishing_.describe(false); }
+  void shape(Shapes& shapes) const override;
+  void run(const Pass& pass) const override;
+  void differentiate(Adjoint& adjoint) const override;
+  int updates() const override { return 0; }
+
+  const Finishing& finishing() const noexcept { return finishing_; }
+
+ private:
+  Finishing finishing_;
+};
+
+/// The gradient of what is finished, given the result's: that result or, where it does not show the
+/// derivative, what went in must still be there. Gives the bias its gradient, where there is one.
+class FinishGradient final : public Op {
+ public:
+  explicit FinishGradient(const Finishing& finishing) : finishing_(finishing) {}
+
+  std::string describe() const override;
+  std::size_t num_outputs() const override { return 2; }
+  void shape(Shapes& shapes) const override;
+  void run(const Pass& pass) const override;
+  int updates() const override { return 0; }
+
+ private:
+  Finishing finishing_;
+};
+
+/// The sums of the columns of a matrix.
+class ColumnSums final : public Op {
+ public:
+  std::string describe() const override { return "column_sums"; }
+  void shape(Shapes& shapes) const override;
+  void run(const Pass& pass) const override;
+};
+
+/// For the adjoint rule of a node that ends in `finishing`: the gradient before that, given that of
+/// the result. `x` is what was finished, absent where only the result is there; `bias` is the
+/// number of the node's input, which is given its gradient.
+Value gradient_before(Adjoint& adjoint, const Finishing& finishing, Value x, std::size_t bias);
+
+}  // namespace tessera::step
