@@ -21,8 +21,12 @@ Value own_result(step::Program& program, Value value) {
 }  // namespace
 
 Value StepInputs::finish(Value x, Epilogue& epilogue) const {
-  const EpilogueOptions& options = epilogue.options();
   if (epilogue.bias) x = step::add_bias(program, x, parameter(*epilogue.bias));
+  return finish_without_bias(x, epilogue);
+}
+
+Value StepInputs::finish_without_bias(Value x, const Epilogue& epilogue) const {
+  const EpilogueOptions& options = epilogue.options();
   x = step::activate(program, x, {options.activation, options.slope, options.alpha});
   return step::dropout(program, x, training ? options.dropout : 0, number);
 }

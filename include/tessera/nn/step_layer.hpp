@@ -24,6 +24,8 @@ struct StepInputs {
   step::Value parameter(Parameter& parameter) const { return program.parameter(parameter); }
   /// Bias, activation and, in training, dropout.
   step::Value finish(step::Value x, Epilogue& epilogue) const;
+  /// The same but the bias.
+  step::Value finish_without_bias(step::Value x, const Epilogue& epilogue) const;
 };
 
 /// Keeps the programs of a layer, one for each way in which it is called, and runs them.

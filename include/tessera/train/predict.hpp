@@ -10,6 +10,7 @@
 #include "tessera/core/matrix.hpp"
 #include "tessera/data/dataset.hpp"
 #include "tessera/graph/partition.hpp"
+#include "tessera/nn/range_search.hpp"
 #include "tessera/ops/kernels.hpp"
 #include "tessera/step/tensor.hpp"
 #include "tessera/train/checkpoint.hpp"

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "tessera/core/error.hpp"
+#include "tessera/ops/elementwise.hpp"
 
 namespace tessera::step {
 namespace {
@@ -58,42 +59,74 @@ MatrixView<Id> winners_in(const AnyOperand& row, std::int64_t rows, std::int64_t
 
 }  // namespace
 
-std::string Aggregate::describe() const {
-  std::string text = fmt::format("aggregate {}", to_string(aggregation_.reduction));
-  if (finishes_) text += " " + finishing_.describe(bias_);
-  return text;
-}
-
-void Aggregate::shape(Shapes& shapes) const {
-  const Shape& x = shapes.in(0);
-  Topology& graph = shapes.graph(aggregation_.graph);
+void require_rows(const Shape& x, Topology& graph) {
   if (x.rows != graph.num_cols()) {
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("the input has {} rows, but the graph {} vertices", x.rows, graph.num_cols()),
         "aggregate", "give one row of features per vertex");
   }
+}
+
+std::string Aggregate::describe() const {
+  std::string text = fmt::format("aggregate {}", to_string(aggregation_.reduction));
+  if (finishes_) text += " " + finishing_.describe();
+  return text;
+}
+
+void Aggregate::shape(Shapes& shapes) const {
+  const Shape& x = shapes.in(0);
+  Topology& graph = shapes.graph(aggregation_.graph);
+  require_rows(x, graph);
   const Shape y{graph.num_rows(), x.cols, x.precision};
   shapes.set(0, y);
   shapes.set(1, has_winners(aggregation_) ? winners_shape(y) : Shape{});
 }
 
+void sum_neighbours(const Pass& pass, const Aggregation& aggregation, ops::ConstOperand x,
+                    ops::Operand y, bool backward) {
+  ops::SpmmOptions options =
+      options_for(aggregation, x, pass.placement().precision, pass.context.training && backward);
+  if (goes_padded(aggregation, x, y)) {
+    options.features = x.stride;
+    x = padded(x);
+    y = padded(y);
+  }
+  ops::run(pass.graph(aggregation.graph).spmm(aggregation.derivation, options), {x}, {y},
+           pass.stream);
+}
+
+void sum_neighbours_backward(const Pass& pass, const Aggregation& aggregation,
+                             ops::ConstOperand grad_y, ops::Operand grad_x,
+                             MatrixView<const VertexId> winners) {
+  ops::SpmmOptions options = options_for(aggregation, grad_y, pass.placement().precision, true);
+  if (goes_padded(aggregation, grad_y, grad_x)) {
+    options.features = grad_y.stride;
+    grad_y = padded(grad_y);
+    grad_x = padded(grad_x);
+  }
+  ops::run_backward(pass.graph(aggregation.graph).spmm_gradient(aggregation.derivation, options),
+                    {grad_y, {}, {}, winners}, {grad_x, {}}, pass.stream);
+}
+
 void Aggregate::run(const Pass& pass) const {
-  const ops::ConstOperand x = pass.in(0);
+  const ops::ConstOperand x = pass.in(0), residual = pass.in(2);
   const ops::Operand y = pass.out(0);
+  const bool is_plain = !finishes_ && residual.absent();
+  if (!has_winners(aggregation_) && (is_plain || !finishes_cheaply(x))) {
+    sum_neighbours(pass, aggregation_, x, y, has_gradient_);
+    if (!residual.absent()) ops::add_scaled(1, residual, 1, y, pass.device, pass.stream);
+    if (!finishes_) return;
+    return ops::bias_activation_dropout(y, pass.in(1), finishing_.options(pass), y, pass.device,
+                                        pass.stream);
+  }
   ops::SpmmOptions options = options_for(aggregation_, x, pass.placement().precision,
                                          pass.context.training && has_gradient_);
-  Topology& graph = pass.graph(aggregation_.graph);
-  const bool finishes = finishes_ && finishes_cheaply(x);
   ops::SpmmInputs inputs{x};
-  ops::SpmmOutputs outputs{y};
-  if (!finishes && goes_padded(aggregation_, x, y)) {
-    options.features = x.stride;
-    inputs.x = padded(x);
-    outputs.y = padded(y);
-  }
-  if (finishes) {
-    options.epilogue.bias = bias_;
+  options.epilogue.residual = !residual.absent();
+  inputs.residual = residual;
+  if (finishes_) {
+    options.epilogue.bias = pass.has(1);
     options.epilogue.activation = finishing_.kind.activation;
     options.epilogue.slope = finishing_.kind.slope;
     options.epilogue.alpha = finishing_.kind.alpha;
@@ -102,17 +135,17 @@ void Aggregate::run(const Pass& pass) const {
     inputs.random = pass.context.random(finishing_.number);
     inputs.clock = pass.context.clock;
   }
-  if (has_winners(aggregation_))
+  ops::SpmmOutputs outputs{y};
+  if (has_winners(aggregation_)) {
     outputs.winners = winners_in<VertexId>(pass.out(1), y.rows, y.cols);
-  ops::run(graph.spmm(aggregation_.derivation, options), inputs, outputs, pass.stream);
-  if (finishes_ && !finishes) {
-    ops::bias_activation_dropout(y, pass.in(1), finishing_.options(pass), y, pass.device,
-                                 pass.stream);
   }
+  ops::run(pass.graph(aggregation_.graph).spmm(aggregation_.derivation, options), inputs, outputs,
+           pass.stream);
 }
 
 void Aggregate::differentiate(Adjoint& adjoint) const {
   const Value gradient = gradient_before(adjoint, finishing_, {}, 1);
+  if (adjoint.wants(2)) adjoint.give(2, gradient);
   if (!adjoint.wants(0)) return;
   const Value winners = has_winners(aggregation_) ? adjoint.out(1) : Value();
   adjoint.give(0, adjoint.program().append(std::make_shared<AggregateGradient>(aggregation_),
@@ -133,21 +166,12 @@ void AggregateGradient::shape(Shapes& shapes) const {
 
 void AggregateGradient::run(const Pass& pass) const {
   const ops::ConstOperand grad_y = pass.in(0);
-  const ops::Operand grad_x = pass.out(0);
-  Topology& graph = pass.graph(aggregation_.graph);
-  ops::SpmmOptions options = options_for(aggregation_, grad_y, pass.placement().precision, true);
-  if (goes_padded(aggregation_, grad_y, grad_x)) {
-    options.features = grad_y.stride;
-    return ops::run_backward(graph.spmm_gradient(aggregation_.derivation, options),
-                             {padded(grad_y)}, {padded(grad_x), {}}, pass.stream);
-  }
-  const auto winners = winners_in<const VertexId>(pass.in(1), grad_y.rows, grad_y.cols);
-  ops::run_backward(graph.spmm_gradient(aggregation_.derivation, options),
-                    {grad_y, {}, {}, winners}, {grad_x, {}}, pass.stream);
+  sum_neighbours_backward(pass, aggregation_, grad_y, pass.out(0),
+                          winners_in<const VertexId>(pass.in(1), grad_y.rows, grad_y.cols));
 }
 
 Value aggregate(Program& program, Value x, const Aggregation& aggregation) {
-  return program.append(std::make_shared<Aggregate>(aggregation), {x, {}});
+  return program.append(std::make_shared<Aggregate>(aggregation), {x, {}, {}});
 }
 
 }  // namespace tessera::step

@@ -7,14 +7,16 @@
 
 namespace tessera::step {
 
-/// y = finish(A x + bias). In: x, and the bias, which may be absent. For max and min the second
-/// output holds the winning sources.
+/// y = finish(A x + residual + bias). In: x, the bias and the residual; the latter two may be
+/// absent. For max and min the second output holds the winning sources.
 class Aggregate final : public Op {
  public:
   explicit Aggregate(const Aggregation& aggregation) : aggregation_(aggregation) {}
   /// The same with what follows, in one kernel.
-  Aggregate(const Aggregate& plain, const Finishing& finishing, bool bias)
-      : aggregation_(plain.aggregation_), finishing_(finishing), bias_(bias), finishes_(true) {}
+  Aggregate(const Aggregate& plain, const Finishing& finishing) : Aggregate(plain) {
+    finishing_ = finishing;
+    finishes_ = true;
+  }
 
   std::string describe() const override;
   std::size_t num_outputs() const override { return 2; }
@@ -22,14 +24,26 @@ class Aggregate final : public Op {
   void run(const Pass& pass) const override;
   void differentiate(Adjoint& adjoint) const override;
 
+  const Aggregation& aggregation() const noexcept { return aggregation_; }
   bool finishes() const noexcept { return finishes_; }
 
  private:
   Aggregation aggregation_;
   Finishing finishing_ = {};
-  bool bias_ = false, finishes_ = false;
+  bool finishes_ = false;
   bool has_gradient_ = false;  ///< plans are made for both directions
 };
+
+/// Throws where a matrix has not a row for each source.
+void require_rows(const Shape& x, Topology& graph);
+
+/// y = A x and dx = A^T dy, for ops that have these sums as a part. `backward`: plans are made for
+/// both directions.
+void sum_neighbours(const Pass& pass, const Aggregation& aggregation, ops::ConstOperand x,
+                    ops::Operand y, bool backward);
+void sum_neighbours_backward(const Pass& pass, const Aggregation& aggregation,
+                             ops::ConstOperand grad_y, ops::Operand grad_x,
+                             MatrixView<const VertexId> winners = {});
 
 /// dx = A^T dy. In: dy, and the winners where there are any.
 class AggregateGradient final : public Op {

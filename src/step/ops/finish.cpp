@@ -23,8 +23,8 @@ ops::ActivationOptions Finishing::options(const Pass& pass) const {
   return options;
 }
 
-std::string Finishing::describe(bool has_bias) const {
-  std::string text = has_bias ? "bias" : "";
+std::string Finishing::describe() const {
+  std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : " ") + part; };
   if (kind.activation != ops::Activation::none) add(to_string(kind.activation));
   if (dropout > 0) add(fmt::format("dropout {}", dropout));
@@ -45,7 +45,7 @@ void Finish::differentiate(Adjoint& adjoint) const {
 }
 
 // In: the gradient, the result or what was finished, and in the latter case the bias.
-std::string FinishGradient::describe() const { return "gradient of " + finishing_.describe(false); }
+std::string FinishGradient::describe() const { return "gradient of " + finishing_.describe(); }
 
 void FinishGradient::shape(Shapes& shapes) const {
   shapes.set(0, shapes.in(0));

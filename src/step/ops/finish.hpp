@@ -20,7 +20,7 @@ struct Finishing {
   /// scaled the result.
   bool shows_derivative() const noexcept;
   ops::ActivationOptions options(const Pass& pass) const;
-  std::string describe(bool has_bias) const;
+  std::string describe() const;
 };
 
 /// y = drop(activate(x + bias)), in one pass; the bias may be absent.
@@ -28,7 +28,7 @@ class Finish final : public Op {
  public:
   explicit Finish(const Finishing& finishing) : finishing_(finishing) {}
 
-  std::string describe() const override { return finishing_.describe(false); }
+  std::string describe() const override { return finishing_.describe(); }
   void shape(Shapes& shapes) const override;
   void run(const Pass& pass) const override;
   void differentiate(Adjoint& adjoint) const override;

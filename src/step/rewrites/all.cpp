@@ -9,8 +9,12 @@
 namespace tessera::step {
 namespace {
 
-constexpr std::array<Rewrite, 6> all = {{
+constexpr std::array<Rewrite, 8> all = {{
     {"merge-finishes", "bias, activation and dropout in one pass", false, merge_finishes},
+    {"update-with-aggregate", "a sum over neighbours and the product behind it may be one kernel",
+     false, update_with_aggregate},
+    {"sum-in-aggregate", "a matrix is added to a sum over neighbours by its kernel", false,
+     sum_in_aggregate},
     {"finish-in-aggregate", "what follows a sum over neighbours is done by its kernel", false,
      finish_in_aggregate},
     {"bias-in-linear", "a dense product adds its bias", false, bias_in_linear},

@@ -10,6 +10,8 @@
 namespace tessera::step {
 
 std::int64_t merge_finishes(Program& program, std::span<const Value> kept);
+std::int64_t update_with_aggregate(Program& program, std::span<const Value> kept);
+std::int64_t sum_in_aggregate(Program& program, std::span<const Value> kept);
 std::int64_t finish_in_aggregate(Program& program, std::span<const Value> kept);
 std::int64_t bias_in_linear(Program& program, std::span<const Value> kept);
 std::int64_t scale_in_sum(Program& program, std::span<const Value> kept);

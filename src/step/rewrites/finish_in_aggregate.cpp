@@ -22,7 +22,7 @@ std::int64_t finish_in_aggregate(Program& program, std::span<const Value> kept) 
       ++i;
       continue;
     }
-    sums.op = std::make_shared<Aggregate>(*aggregate, finish->finishing(), !end.in[1].absent());
+    sums.op = std::make_shared<Aggregate>(*aggregate, finish->finishing());
     sums.in[1] = end.in[1];
     sums.out[0] = end.out[0];
     nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i));

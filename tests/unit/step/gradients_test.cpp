@@ -98,6 +98,20 @@ std::vector<Kind> kinds() {
                    const Value c = step::combine(p, -1, a, 2, step::aggregate(p, b, {}));
                    return step::add(p, step::scaled(p, 0.5, c), product(scene, p, x, "second"));
                  }});
+  all.push_back({"sums, a product and a root", [](StepScene& scene, Program& p, Value x) {
+                   const Value mean = step::aggregate(p, x, {step::pattern, ops::Reduction::mean});
+                   const Value sum =
+                       step::add(p, product(scene, p, mean), product(scene, p, x, "root"));
+                   const Value y = step::add_bias(p, sum, weight(scene, p, "b", 1, 6));
+                   return step::dropout(p, step::activate(p, y, {ops::Activation::relu}), 0.3, 1);
+                 }});
+  all.push_back({"sums added to a product", [](StepScene& scene, Program& p, Value x) {
+                   const Value y = product(scene, p, x), own = product(scene, p, x, "own");
+                   const Value sum =
+                       step::add(p, step::aggregate(p, y, {step::gcn_adjacency}), own);
+                   const Value biased = step::add_bias(p, sum, weight(scene, p, "b", 1, 6));
+                   return step::activate(p, biased, {ops::Activation::leaky_relu});
+                 }});
   all.push_back({"unit rows", [](StepScene& scene, Program& p, Value x) {
                    return step::unit_rows(p, product(scene, p, x));
                  }});

@@ -101,7 +101,7 @@ TEST(Rewrites, AddNoBiasBeforeAnActivation) {
 TEST(Rewrites, AddAProductToAMatrix) {
   const auto build = [](StepScene& scene, Program& p, Value x) {
     const Value y = step::linear(p, x, weight(scene, p, "w"));
-    return step::add(p, y, step::aggregate(p, x, {}));
+    return step::add(p, y, step::unit_rows(p, x));
   };
   EXPECT_EQ(times("sum-in-linear", build), 1);
 }
@@ -109,9 +109,54 @@ TEST(Rewrites, AddAProductToAMatrix) {
 TEST(Rewrites, AddNoProductThatIsReadElsewhere) {
   const auto build = [](StepScene& scene, Program& p, Value x) {
     const Value y = step::linear(p, x, weight(scene, p, "w"));
-    return step::add(p, y, step::aggregate(p, y, {}));
+    return step::add(p, y, step::unit_rows(p, y));
   };
   EXPECT_EQ(times("sum-in-linear", build), 0);
+}
+
+TEST(Rewrites, AddAMatrixToSums) {
+  const auto build = [](StepScene& scene, Program& p, Value x) {
+    const Value y = step::linear(p, x, weight(scene, p, "w"));
+    return step::add(p, step::aggregate(p, x, {}), y);
+  };
+  EXPECT_EQ(times("sum-in-aggregate", build), 1);
+  const auto read_twice = [](StepScene&, Program& p, Value x) {
+    const Value sums = step::aggregate(p, x, {});
+    return step::add(p, sums, step::unit_rows(p, sums));
+  };
+  EXPECT_EQ(times("sum-in-aggregate", read_twice), 0);
+}
+
+Value sage(StepScene& scene, Program& p, Value x, Value own) {
+  const Value mean = step::aggregate(p, x, {step::pattern, ops::Reduction::mean});
+  const Value sum = step::add(p, step::linear(p, mean, weight(scene, p, "w")),
+                              step::linear(p, own, weight(scene, p, "root")));
+  return step::activate(p, step::add_bias(p, sum, weight(scene, p, "b", 1)), relu);
+}
+
+TEST(Rewrites, MultiplySumsOverNeighboursWithTheirWeight) {
+  StepScene scene(7, 4, [](StepScene& own, Program& p, Value x) { return sage(own, p, x, x); });
+  const auto found = scene.run();
+  EXPECT_EQ(times(found, "update-with-aggregate"), 1);
+  EXPECT_NE(found.program.find("aggregate_update mean relu"), std::string::npos) << found.program;
+  EXPECT_EQ(found.program.find("linear"), std::string::npos) << found.program;
+}
+
+TEST(Rewrites, LeaveTheRootWhereRowsAreOthers) {
+  StepScene scene(7, 4, [](StepScene& own, Program& p, Value x) {
+    return sage(own, p, x, step::unit_rows(p, x));
+  });
+  const auto found = scene.run();
+  EXPECT_EQ(times(found, "update-with-aggregate"), 1);
+  EXPECT_NE(found.program.find("linear"), std::string::npos) << found.program;
+}
+
+TEST(Rewrites, MultiplyNoMaximum) {
+  const auto build = [](StepScene& scene, Program& p, Value x) {
+    const Value most = step::aggregate(p, x, {step::pattern, ops::Reduction::max});
+    return step::linear(p, most, weight(scene, p, "w"));
+  };
+  EXPECT_EQ(times("update-with-aggregate", build), 0);
 }
 
 TEST(Rewrites, AddGradientsOfOneInputAsTheyAreMade) {
