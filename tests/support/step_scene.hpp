@@ -87,10 +87,10 @@ class StepScene {
     };
     if (!options.shares_memory) {
       for (const step::Node& node : program.nodes()) {
-        const bool is_row = node.op->num_scratch() > 0;
+        const bool has_scratch = node.op->num_scratch() > 0;
         for (const step::Value value : node.out) {
           const bool is_result = value == output || value == grad_x;
-          if (!is_result && !is_row && program.info(value).gradient_of == nullptr &&
+          if (!is_result && !has_scratch && program.info(value).gradient_of == nullptr &&
               program.num_readers(value) > 0) {
             keep(value);
           }

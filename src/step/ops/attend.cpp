@@ -13,7 +13,8 @@ namespace {
 /// What a node of attention reads, in this order.
 constexpr std::size_t target = 0, source = 1, value = 2, vector = 3, num_in = 4;
 
-/// Outputs of the forward node: the result, and what its gradient needs.
+/// Outputs of the forward node: the result, what its gradient needs, and as scratch the inverse
+/// lengths of the values, which kernels of cosines use in both directions.
 constexpr std::size_t result = 0, log_sum = 1, kept = 2, inverse_lengths = 3;
 
 ops::AttentionPlan plan_of(const Attention& attention, Topology& graph, std::int64_t features,
@@ -47,7 +48,8 @@ class Attend final : public Op {
   std::string describe() const override {
     return fmt::format("attend {}, {} heads", to_string(attention_.form), attention_.heads);
   }
-  std::size_t num_outputs() const override { return 4; }
+  std::size_t num_outputs() const override { return 3; }
+  std::size_t num_scratch() const override { return 1; }
 
   void shape(Shapes& shapes) const override {
     const Shape& values = shapes.in(value);
@@ -61,7 +63,8 @@ class Attend final : public Op {
                                                   shapes.placement().precision, true))
                       : 0;
     shapes.set(kept, {numbers > 0 ? 1 : 0, numbers, wide});
-    shapes.set(inverse_lengths, {1, values.rows, wide});
+    const bool has_lengths = attention_.form == ops::AttentionForm::cosine;
+    shapes.set(inverse_lengths, has_lengths ? Shape{1, values.rows, wide} : Shape{});
   }
 
   void run(const Pass& pass) const override {
