@@ -261,6 +261,34 @@ TEST_P(SpmmKernels, MatchTheReferenceOnLongRowsAtEveryWidth) {
   }
 }
 
+/// The teams of a warp have neighbouring parts of one row where the plan says so; long rows are cut
+/// as ever, and operands off boundaries have another number of parts.
+TEST_P(SpmmKernels, MatchTheReferenceWithPartsBesideEachOther) {
+  if (GetParam() != "spmm/cuda/rows_16x1x4_listed" && GetParam() != "spmm/cuda/best") {
+    GTEST_SKIP() << "takes no parts beside each other";
+  }
+  const Graph pattern = generate::build(generate::Rmat{.scale = 12, .edges = 60000, .seed = 1});
+  const std::vector<NamedGraph> weighted =
+      testing::with_all_weights({"R-MAT", pattern}, NumberKind::normal);
+  int beside = 0;
+  for (const std::int64_t features : {25, 100, 124, 200}) {
+    SCOPED_TRACE(features);
+    for (const Reduction reduction : {Reduction::sum, Reduction::max}) {
+      if (!testing::takes(GetParam(), reduction)) continue;
+      for (const NamedGraph& named : {weighted.front(), weighted.back()}) {
+        SCOPED_TRACE(named.name);
+        const Case c{GetParam(), named.graph, reduction, features};
+        run_all_precisions(c);
+        for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+          const std::string said = to_string(plan_of(c, precision).value().explain());
+          beside += said.find("parts of rows beside each other") != std::string::npos ? 1 : 0;
+        }
+      }
+    }
+  }
+  EXPECT_GT(beside, 0);
+}
+
 /// Where an accumulator is rounded in one direction only, errors of such sums add up.
 TEST_P(SpmmKernels, MatchTheReferenceOnSumsOfOneSign) {
   constexpr VertexId rows = 64, cols = 16 * 1024, apart = 16;

@@ -60,6 +60,9 @@ struct RowsLaunch {
     void* slots = nullptr;  ///< num_slots x features of what the reduction keeps of an element
     /// Pieces that are done, for each split row and block of features; all 0 between two runs.
     unsigned* num_done = nullptr;
+    /// The teams of a warp take parts of one row beside each other, where rows have an even number
+    /// of parts, instead of the same part of rows of their own: whole rows are then loaded at once.
+    bool parts_beside = false;
     bool follows = false;  ///< the launch before is part of the same run (cuda/overlapped_pair.cuh)
   };
 

@@ -35,7 +35,15 @@ struct RowsPolicy {
   }
   /// Whether a lane's first column ids are those of its row.
   constexpr bool takes_starts() const { return edges == 1 && unroll == 4; }
+  /// Whether the teams of a warp may take parts of one row beside each other.
+  constexpr bool takes_parts_beside() const { return edges == 1 && vectors == 1 && teams() == 2; }
 };
+
+/// What a policy does whose teams take parts of one row beside each other: teams of whole warps.
+constexpr RowsPolicy with_parts_beside(RowsPolicy policy) {
+  policy.lanes = 32;
+  return policy;
+}
 
 /// The same lanes with as many edges at once as a warp holds: what rows beyond a team want.
 constexpr RowsPolicy whole_warp(RowsPolicy policy) {

@@ -11,7 +11,9 @@
 
 #include <fmt/format.h>
 
+#include "ops/spmm/cuda/rows/cost.hpp"
 #include "ops/spmm/cuda/rows/policy.hpp"
+#include "tessera/graph/generate.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -132,6 +134,31 @@ TEST(SpmmScheduleTest, FewRowsAndNone) {
       const RowsCut cut = chosen_cut(offsets, policy);
       Coverage(offsets, policy, cut).expect_each_row_once();
     }
+  }
+}
+
+/// Lanes that take a row of X at once: those of a warp where its teams take parts beside each
+/// other.
+int lanes_at_once(const Graph& graph, std::int64_t features, Precision precision) {
+  SpmmProblem problem;
+  problem.graph = graph;
+  problem.features = features;
+  problem.precision = precision;
+  const ProblemRows rows(problem);
+  return chosen_parts(problem, rows.lengths(), {16, 1, 4, 16, 1, true}, h200_traits()).taken.lanes;
+}
+
+TEST(SpmmScheduleTest, PartsThatBeginInsideOfLinesAreTakenBesideEachOther) {
+  const Graph graph =
+      generate::build(generate::ErdosRenyi{.vertices = 20000, .edges = 800000, .seed = 1});
+  for (const std::int64_t features : {68, 100, 104}) {
+    EXPECT_EQ(lanes_at_once(graph, features, Precision::fp32), 32) << features;
+    EXPECT_EQ(lanes_at_once(graph, 2 * features, Precision::bf16), 32) << features;
+  }
+  EXPECT_EQ(lanes_at_once(graph, 128, Precision::fp32), 16) << "whole lines";
+  for (const std::int64_t features : {0, 1, 60, 132, 264}) {
+    EXPECT_EQ(lanes_at_once(graph, features, Precision::fp32), 16)
+        << features << ": an odd number of parts";
   }
 }
 

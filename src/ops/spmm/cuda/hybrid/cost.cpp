@@ -104,7 +104,7 @@ WindowCosts window_costs(const SpmmProblem& problem, const HybridPolicy& policy,
 std::size_t best_rows_policy(const SpmmProblem& problem, const RowLengths& rows,
                              const DeviceTraits& traits) {
   return fastest_policy(problem, [&](const RowsPolicy& each) {
-    return predicted_rows_us(problem, rows, each, traits);
+    return chosen_parts(problem, rows, each, traits).us;
   });
 }
 
@@ -113,7 +113,7 @@ namespace {
 double least_rows_us(const SpmmProblem& problem, const DeviceTraits& traits) {
   const ProblemRows rows(problem);
   const std::size_t best = best_rows_policy(problem, rows.lengths(), traits);
-  return predicted_rows_us(problem, rows.lengths(), rows_policies[best], traits);
+  return chosen_parts(problem, rows.lengths(), rows_policies[best], traits).us;
 }
 
 }  // namespace

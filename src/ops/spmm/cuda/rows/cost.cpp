@@ -29,6 +29,9 @@ struct RowsCoefficients {
   /// bits for each further vector of a lane: in 16 bits those cost nothing that was seen.
   double residual_bytes_per_us;
   double residual_further;
+  /// More for each further part of rows that fill no whole lines of the cache: it begins inside of
+  /// a line, which is then asked for twice.
+  double cut_bytes;
   double value_us;       ///< for an edge that has a value
   double near_value_us;  ///< the same where X is no larger than `near_bytes`
   double near_bytes;
@@ -61,7 +64,8 @@ constexpr Fitted<RowsCoefficients> coefficients = {
         "of 16-bit rows, to 25 matrices at 128; parts of rows to eight graphs at 64 to 256, "
         "residuals to 15 at 64, what caches give and lists of rows to 42 graphs and some of them "
         "in other orders, most of them at 128; rows that are shifted or copied to four generated "
-        "ones at 7 to 96, and their results to DD and molecules-size at 89 and 74 on 2026-11-18"),
+        "ones at 7 to 96, and their results to DD and molecules-size at 89 and 74 on 2026-11-18; "
+        "parts that begin inside of lines to 54 graphs at 41 and 100 on 2026-11-18"),
     {.launch_us = 7.736,
      .unlisted_us = 0.1989,
      .warp_us = 1.48,
@@ -75,6 +79,7 @@ constexpr Fitted<RowsCoefficients> coefficients = {
      .index_bytes_per_us = 4.2e6,
      .residual_bytes_per_us = 4.2e6,
      .residual_further = 0.4,
+     .cut_bytes = 48,
      .value_us = 1.25e-5,
      .near_value_us = 5e-6,
      .near_bytes = 2e6,
@@ -128,22 +133,28 @@ double bytes_gathered(const SpmmProblem& problem) {
   return 1 + sizeof(VertexId) / feature_bytes_of(problem);
 }
 
+std::int64_t parts_of_rows(const SpmmProblem& problem, const RowsPolicy& policy) {
+  const std::int64_t lanes = lanes_wanted(problem, policy);
+  const std::int64_t at_once = std::int64_t{policy.lanes} * policy.vectors;
+  return (lanes + at_once - 1) / at_once;
+}
+double blocks_of_features(const SpmmProblem& problem, const RowsPolicy& policy) {
+  return static_cast<double>(parts_of_rows(problem, policy));
+}
+
 /// The row of X of an edge. Rows come part by part, all rows of one part before the next: of a part
 /// more rows are in the cache.
 double gathering_us(const SpmmProblem& problem, const RowsPolicy& policy,
                     const RowsCoefficients& fit) {
+  constexpr std::int64_t line_bytes = 128;
   const auto row_bytes = static_cast<double>(row_bytes_of(problem));
   const double part_bytes =
       std::max(1.0, std::min(row_bytes, double(policy.lanes * policy.vectors * policy.bytes)));
+  const double cuts = std::max(0.0, blocks_of_features(problem, policy) - 1);
+  const double again = row_bytes_of(problem) % line_bytes == 0 ? 0 : cuts * fit.cut_bytes;
   const double gathered = bytes_gathered(problem);
-  return gathered * row_bytes *
+  return gathered * (row_bytes + again) *
          fit.gathers.us_per_byte(problem.graph, tile_side(problem.pass), gathered * part_bytes);
-}
-
-double blocks_of_features(const SpmmProblem& problem, const RowsPolicy& policy) {
-  const std::int64_t lanes = lanes_wanted(problem, policy);
-  const std::int64_t at_once = std::int64_t{policy.lanes} * policy.vectors;
-  return static_cast<double>((lanes + at_once - 1) / at_once);
 }
 
 /// Whether a policy takes rows of X in several parts: any number of the widest, or some narrower
@@ -290,6 +301,18 @@ bool copies_rows(const SpmmProblem& problem, const RowLengths& rows, const RowsP
 double predicted_rows_us(const SpmmProblem& problem, const RowLengths& rows,
                          const RowsPolicy& policy, const DeviceTraits& traits) {
   return times_of(problem, rows, policy, traits).us();
+}
+
+PartsOfRows chosen_parts(const SpmmProblem& problem, const RowLengths& rows,
+                         const RowsPolicy& policy, const DeviceTraits& traits) {
+  const PartsOfRows apart = {policy, predicted_rows_us(problem, rows, policy, traits)};
+  const std::int64_t parts = parts_of_rows(problem, policy);
+  const bool may = policy.takes_parts_beside() && !takes_elements(problem, policy) &&
+                   (problem.is_forward() || !picks(problem));
+  if (!may || parts == 0 || parts % policy.teams() != 0) return apart;
+  const RowsPolicy whole = with_parts_beside(policy);
+  const PartsOfRows beside = {whole, predicted_rows_us(problem, rows, whole, traits)};
+  return beside.us < apart.us ? beside : apart;
 }
 
 double predicted_rows_us(const SpmmProblem& problem, const RowsPolicy& policy,

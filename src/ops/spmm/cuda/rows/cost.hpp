@@ -55,6 +55,15 @@ RowsUnitCost rows_unit_cost(const SpmmProblem& problem, const RowsPolicy& policy
 bool copies_rows(const SpmmProblem& problem, const RowLengths& rows, const RowsPolicy& policy,
                  const DeviceTraits& traits);
 
+/// How a kernel takes the parts of rows, and what it should take.
+struct PartsOfRows {
+  RowsPolicy taken;  ///< its policy, or what that does with parts beside each other
+  double us = 0;
+};
+/// Whichever should be faster.
+PartsOfRows chosen_parts(const SpmmProblem& problem, const RowLengths& rows,
+                         const RowsPolicy& policy, const DeviceTraits& traits);
+
 /// Rows of one launch that has no others; what those take, launch and all, whose matrix has X of as
 /// many rows as the problem's.
 double predicted_rows_us(const SpmmProblem& problem, const RowLengths& rows,

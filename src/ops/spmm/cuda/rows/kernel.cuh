@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include "cuda/launch.cuh"
@@ -134,11 +135,30 @@ __device__ void reduce_by_warps(const RowsLaunch& launch, int first_vector) {
   }
 }
 
+/// Whether teams may take parts of one row beside each other: where single features are loaded, or
+/// more than features, that would cost registers that decide how many warps there are.
+template <RowsPolicy policy, RowStarts starts, class Reduction>
+constexpr bool joins_parts() {
+  if (starts == RowStarts::elements) return false;
+  using Beside = typename Reduction::template Beside<1>;
+  return policy.takes_parts_beside() && std::is_same_v<Beside, NothingBeside>;
+}
+
 template <RowsPolicy policy, class T, RowStarts starts, class Reduction>
 __device__ void reduce_by_teams(const RowsLaunch& launch, int first_vector) {
   using Gather = TeamGather<policy, T, starts, Reduction>;
-  const unsigned block = blockIdx.x - launch.work.num_pieces - launch.work.num_wide_blocks;
-  const unsigned team = block * (blockDim.x / policy.team()) + threadIdx.x / policy.team();
+  const unsigned first_block = launch.work.num_pieces + launch.work.num_wide_blocks;
+  unsigned team =
+      (blockIdx.x - first_block) * (blockDim.x / policy.team()) + threadIdx.x / policy.team();
+  if constexpr (joins_parts<policy, starts, Reduction>()) {
+    if (launch.work.parts_beside) {
+      // The blocks of so many parts share the rows, each with all of these parts.
+      constexpr unsigned beside = policy.teams();
+      team += blockIdx.y % beside * (gridDim.x - first_block) * (blockDim.x / policy.team());
+      first_vector = static_cast<int>(blockIdx.y / beside * beside + team % beside) * policy.lanes;
+      team /= beside;
+    }
+  }
   RowSlice slice;
   typename Gather::Columns columns = {};
   bool known = false;
@@ -211,13 +231,15 @@ void launch_rows(const RowsLaunch& launch, Stream stream) {
   const dim3 grid(launch.work.num_pieces + launch.work.num_wide_blocks +
                       cuda::num_blocks(launch.work.num_short, block_teams),
                   cuda::num_blocks(launch.features.count, Gather::block_features));
+  RowsLaunch fitted = launch;
+  fitted.work.parts_beside = launch.work.parts_beside && grid.y % policy.teams() == 0;
   // Only pieces need it; without them the cache has it all.
   const std::size_t shared_bytes = launch.work.num_pieces == 0
                                        ? 0
                                        : std::size_t{launch.work.block_threads} / 32 *
                                              Gather::block_features *
                                              sizeof(typename Reduction::Element);
-  cuda::launch_overlapped(kernel, grid, launch.work.block_threads, shared_bytes, stream, launch);
+  cuda::launch_overlapped(kernel, grid, launch.work.block_threads, shared_bytes, stream, fitted);
 }
 
 /// In place of kernels with lanes of 8 bytes in fp32, which a plan never asks for.

@@ -45,16 +45,19 @@ class CudaRows final : public PreparedSpmm {
   CudaRows(const SpmmProblem& problem, const RowsPolicy& policy, const RowLengths& rows,
            VertexId sorted_rows, bool follows = false, std::string note = {})
       : problem_(problem), policy_(policy), matrix_(problem), follows_(follows) {
+    const DeviceTraits& traits = device_traits(problem.device);
+    const RowsPolicy taken = chosen_parts(problem, rows, policy, traits).taken;
+    parts_beside_ = taken != policy;
     note_ = std::move(note);
-    rows_ = ScheduledRows(matrix_.rows(), rows, policy,
-                          rows_cut(problem, rows, policy, device_traits(problem.device)),
+    if (parts_beside_) note_ += "; parts of rows beside each other";
+    rows_ = ScheduledRows(matrix_.rows(), rows, policy, rows_cut(problem, rows, taken, traits),
                           problem.place(), sorted_rows);
     for (const RowStarts starts : row_starts) {
       for (const bool weighted : {false, true}) {
         functions_[static_cast<int>(starts)][weighted ? 1 : 0] = function(starts, weighted);
       }
     }
-    if (!follows && copies_rows(problem, rows, policy, device_traits(problem.device))) {
+    if (!follows && copies_rows(problem, rows, taken, traits)) {
       x_units_ = workspace_.add<std::byte>(bytes_of_units(problem));
     }
     // A best product has its source beside it.
@@ -77,6 +80,7 @@ class CudaRows final : public PreparedSpmm {
     launch.work = rows_.work();
     launch.work.slots = slots_.in(workspace);
     launch.work.num_done = workspace.counters;
+    launch.work.parts_beside = parts_beside_;
     launch.work.follows = follows_;
     launch.features.rows_in_blocks =
         static_cast<VertexId>(rows_in_blocks(call.x, problem_.features));
@@ -133,6 +137,7 @@ class CudaRows final : public PreparedSpmm {
   const RowsPolicy& policy_;  ///< of `rows_policies` or `best_policies`
   DeviceMatrix matrix_;
   bool follows_;
+  bool parts_beside_ = false;
   ScheduledRows rows_;
   RowsFunction functions_[row_starts.size()][2] = {};  ///< by where rows begin, weighted or not
   WorkspacePart<float> slots_;
@@ -177,9 +182,10 @@ std::unique_ptr<const PreparedSpmm> prepare_rows(const SpmmProblem& problem,
       sorted_neighbours(problem.graph, tile_side(problem.pass), problem.precision));
 }
 
-double predict_sums_us(const SpmmProblem& problem, const RowsPolicy& policy,
-                       const DeviceTraits& traits) {
-  return predicted_rows_us(problem, policy, traits);
+double predict_us(const SpmmProblem& problem, const RowsPolicy& policy,
+                  const DeviceTraits& traits) {
+  const ProblemRows rows(problem);
+  return chosen_parts(problem, rows.lengths(), policy, traits).us;
 }
 
 /// The narrowest that holds a row, or the widest.
@@ -196,7 +202,7 @@ std::string why_not_best(const SpmmProblem& problem) {
 }
 
 double predict_best_us(const SpmmProblem& problem, const DeviceTraits& traits) {
-  return predicted_rows_us(problem, best_policy(problem), traits);
+  return predict_us(problem, best_policy(problem), traits);
 }
 
 std::unique_ptr<const PreparedSpmm> prepare_best(const SpmmProblem& problem) {
@@ -220,7 +226,7 @@ std::unique_ptr<const PreparedSpmm> prepare_some_rows(const SpmmProblem& problem
 std::string name_of_rows(std::size_t policy) { return name_of(rows_policies[policy]); }
 
 void append_cuda_rows_kernels(std::vector<SpmmKernel>& table) {
-  append_kernels<why_not_sums, predict_sums_us, prepare_rows, rows_policies>(
+  append_kernels<why_not_sums, predict_us, prepare_rows, rows_policies>(
       table, [](const RowsPolicy& policy) {
         return cuda_info("spmm", name_of(policy), "sums in registers, " + work_split(policy));
       });

@@ -25,14 +25,13 @@ inline constexpr std::array<RowsPolicy, 9> rows_policies = {{
 }};
 
 /// For max and min and their gradient, which keep or read two words per element: one for each
-/// width.
-inline constexpr std::array<RowsPolicy, 6> best_policies = {{
+/// width, the last for wider rows as well.
+inline constexpr std::array<RowsPolicy, 5> best_policies = {{
     {1, 8, 4},
     {2, 4, 4},
     {4, 4, 4},
     {8, 2, 4},
-    {16, 1, 4},
-    {32, 1, 4},
+    {16, 1, 4, 16, 1, true},
 }};
 
 static_assert(std::ranges::all_of(rows_policies, &RowsPolicy::valid) &&
