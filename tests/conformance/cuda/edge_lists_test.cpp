@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -63,6 +64,12 @@ std::vector<Listed> expected_list(const Graph& graph, ListOrder order) {
       list.push_back({row, graph.col_indices()[e], e});
     }
   }
+  if (order != ListOrder::panels) return list;
+  for (Listed& edge : list) std::swap(edge.kept, edge.gathered);
+  std::stable_sort(list.begin(), list.end(), [](const Listed& a, const Listed& b) {
+    return std::tuple(a.gathered / panel_rows, a.kept) <
+           std::tuple(b.gathered / panel_rows, b.kept);
+  });
   return list;
 }
 
@@ -91,7 +98,7 @@ TEST(GpuEdgeLists, HaveTheEdgesInTheirOrderAndTheLastOneUpToWholeTiles) {
                                      .targets = 700, .sources = 3001, .edges = 9000})});
   for (const testing::NamedGraph& named : graphs) {
     SCOPED_TRACE(named.name);
-    for (const ListOrder order : {ListOrder::rows, ListOrder::hubs}) {
+    for (const ListOrder order : {ListOrder::rows, ListOrder::hubs, ListOrder::panels}) {
       std::vector<Listed> expected = expected_list(named.graph, order);
       while (!expected.empty() && expected.size() % list_tile != 0) {
         expected.push_back(expected.back());

@@ -33,7 +33,7 @@ struct ListCoefficients {
   double place_us;
   double power;         ///< the slowest of all counts, and some of the others
   double uneven_share;  ///< of what the longest share takes more than their mean
-  double rows_factor, hubs_factor;
+  std::array<double, list_policies.size()> factors;  ///< in the order of `ListOrder`
 
   void scale(DeviceRatio ratio) {
     near_bytes_per_us *= ratio.processors;
@@ -61,13 +61,13 @@ constexpr Fitted<ListCoefficients> coefficients = {
      .place_us = 5.1e-6,
      .power = 1.77,
      .uneven_share = 0.42,
-     .rows_factor = 0.961,
-     .hubs_factor = 0.945}};
+     .factors = {0.961, 0.945, 0.987}}};
 
 /// How many rows caches hold.
 struct CachedRows {
   double near = 0;    ///< the first-level cache of a processor
   double second = 0;  ///< the second-level cache
+  double processors = 0;
 };
 
 /// Rows of both ends that the caches do not have, for each edge of a list.
@@ -168,17 +168,34 @@ double loads_by_hubs(const Graph& graph, double near) {
 /// edges of a graph that lies on a GPU.
 ListLoads list_loads(const Graph& graph, ListOrder order, const CachedRows& cached) {
   if (graph.num_edges() == 0) return {};
-  const double targets = rows_with_edges(graph) / static_cast<double>(graph.num_edges());
+  const auto edges = static_cast<double>(graph.num_edges());
+  const std::vector<DegreeCount>& degrees = row_degrees(graph)->counts;
+  const double rows = rows_with_edges(graph);
+  const double targets = rows / edges;
   ListLoads loads;
   double asked = asked_afar(graph);
-  if (order == ListOrder::hubs) {
-    asked = graph.is_square() ? loads_by_hubs(graph, cached.near) : 1;
-    loads.second = asked + targets;
-  } else {
-    loads.second = Windows(graph).missed(cached.near) + targets;
+  double passing = targets;
+  double room = cached.second;
+  switch (order) {
+    case ListOrder::rows: loads.second = Windows(graph).missed(cached.near) + targets; break;
+    case ListOrder::hubs:
+      asked = graph.is_square() ? loads_by_hubs(graph, cached.near) : 1;
+      loads.second = asked + targets;
+      break;
+    case ListOrder::panels: {
+      asked = Windows(graph).distinct(panel_rows);
+      // Of the rows of a panel each edge asks for one or the other, and rows of V pass by.
+      const double panels = std::max(1.0, static_cast<double>(graph.num_rows()) / panel_rows);
+      const double again = RandomRows(degrees, 1).missed(asked, panels * cached.near);
+      loads.second = asked + std::max(targets, again);
+      // All panels at work stay in the second-level cache.
+      const double at_work = std::min(rows, cached.processors * rows / panels);
+      room = std::max(1.0, room - at_work);
+      passing -= at_work / edges;
+      break;
+    }
   }
-  const double missed =
-      RandomRows(row_degrees(graph)->counts, asked).missed(targets, cached.second);
+  const double missed = RandomRows(degrees, asked).missed(passing, room);
   loads.memory = missed > 0 ? asked * missed + targets : 0;
   return loads;
 }
@@ -211,13 +228,15 @@ double predict_list_us(const SddmmProblem& problem, const ListPolicy& policy,
   const PassSizes sizes = sizes_of(problem);
   const double row = sizes.row_bytes;
   const bool by_hubs = policy.order == ListOrder::hubs;
-  const ListLoads loads =
-      list_loads(graph, policy.order, {fit.near_bytes / row, fit.second_bytes / row});
-  const double listed = (by_hubs ? 12 : 8) + sizes.element_bytes;
+  const bool placed = policy.order != ListOrder::rows;
+  const ListLoads loads = list_loads(
+      graph, policy.order,
+      {fit.near_bytes / row, fit.second_bytes / row, static_cast<double>(traits.processors)});
+  const double listed = (placed ? 12 : 8) + sizes.element_bytes;
   const double from_memory =
       loads.memory > 0 ? row * (by_hubs ? fit.scattered : 1) * loads.memory + listed : 0;
   const double issuing = fit.edge_us + (sizes.half() ? sizes.features * fit.widened_us : 0) +
-                         (by_hubs ? fit.place_us : 0);
+                         (placed ? fit.place_us : 0);
   const double us =
       side_by_side({sizes.edges * (row / fit.near_bytes_per_us),
                     sizes.edges * (row * loads.second / fit.second_bytes_per_us),
@@ -225,7 +244,7 @@ double predict_list_us(const SddmmProblem& problem, const ListPolicy& policy,
                    fit.power);
   const double uneven =
       by_hubs ? 1 : 1 + fit.uneven_share * (unevenness(graph, traits.processors) - 1);
-  return fit.start_us + (by_hubs ? fit.hubs_factor : fit.rows_factor) * uneven * us;
+  return fit.start_us + fit.factors[static_cast<std::size_t>(policy.order)] * uneven * us;
 }
 
 }  // namespace tessera::ops

@@ -19,7 +19,7 @@ struct ListedEnd {
 
 /// Everything a launch needs; passed to the GPU by value.
 struct ListLaunch {
-  ListedEnd kept;  ///< that edges which follow each other have in common: the target
+  ListedEnd kept;  ///< that edges which follow each other have in common: the target, or the source
   ListedEnd gathered;
   const std::int32_t* places = nullptr;  ///< of results; null: as listed
   int num_edges = 0;

@@ -35,6 +35,18 @@ __global__ __launch_bounds__(block_threads) void fill_row_keys(const EdgesByRows
   positions[edge] = edge;
 }
 
+/// The panel of an edge and its source.
+__global__ __launch_bounds__(block_threads) void fill_panel_keys(const EdgesByRows edges,
+                                                                 int source_bits,
+                                                                 cuda::EdgeKey* keys,
+                                                                 EdgeOffset* positions) {
+  const std::int64_t edge = cuda::thread_number();
+  if (edge >= edges.count) return;
+  keys[edge] = static_cast<cuda::EdgeKey>(edges.target(edge) / panel_rows) << source_bits |
+               static_cast<cuda::EdgeKey>(edges.sources[edge]);
+  positions[edge] = edge;
+}
+
 struct WrittenList {
   VertexId* targets = nullptr;
   VertexId* sources = nullptr;
@@ -61,9 +73,17 @@ Buffer<EdgeOffset> sorted_positions(const Graph& graph, ListOrder order, const E
   if (order == ListOrder::rows) return {};
   Buffer<cuda::EdgeKey> keys(edges.count, place);
   Buffer<EdgeOffset> positions(edges.count, place);
+  const dim3 blocks(cuda::num_blocks(edges.count, block_threads));
+  if (order == ListOrder::panels) {
+    const cuda::KeyBits bits((graph.num_rows() + panel_rows - 1) / panel_rows, graph.num_cols());
+    cuda::launch(fill_panel_keys, blocks, block_threads, place.stream, edges, bits.col, keys.data(),
+                 positions.data());
+    cuda::sort_keys(keys, positions, bits.all, place);
+    return positions;
+  }
   const Buffer<VertexId> row_places = places_by_hubs(graph, place);
-  cuda::launch(fill_row_keys, dim3(cuda::num_blocks(edges.count, block_threads)), block_threads,
-               place.stream, edges, row_places.data(), keys.data(), positions.data());
+  cuda::launch(fill_row_keys, blocks, block_threads, place.stream, edges, row_places.data(),
+               keys.data(), positions.data());
   cuda::sort_keys(keys, positions, hub_bits, place);
   return positions;
 }
@@ -79,7 +99,9 @@ DeviceList made(const Graph& graph, ListOrder order, const Place& place) {
                   Buffer<std::int32_t>(order == ListOrder::rows ? 0 : edges.count, place),
                   Buffer<VertexId>(1, place)};
   const Buffer<EdgeOffset> positions = sorted_positions(graph, order, edges, place);
-  const WrittenList written = {list.kept.data(), list.gathered.data(),
+  const bool keeps_sources = order == ListOrder::panels;
+  const WrittenList written = {keeps_sources ? list.gathered.data() : list.kept.data(),
+                               keeps_sources ? list.kept.data() : list.gathered.data(),
                                list.places.empty() ? nullptr : list.places.data(), padded};
   cuda::launch(fill_list, dim3(cuda::num_blocks(padded, block_threads)), block_threads,
                place.stream, edges, positions.empty() ? nullptr : positions.data(), written);
@@ -93,9 +115,9 @@ DeviceList made(const Graph& graph, ListOrder order, const Place& place) {
 
 std::shared_ptr<const DeviceList> device_list(const Graph& graph, ListOrder order,
                                               const Place& place) {
-  const char* const name =
-      order == ListOrder::hubs ? "edges listed by hubs" : "edges listed by rows";
-  return cuda::kept_with<DeviceList>(graph, name, place, [&] { return made(graph, order, place); });
+  const std::string name = list_policies[static_cast<std::size_t>(order)].name;
+  return cuda::kept_with<DeviceList>(graph, "edges of " + name, place,
+                                     [&] { return made(graph, order, place); });
 }
 
 }  // namespace tessera::ops

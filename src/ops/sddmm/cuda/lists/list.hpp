@@ -12,10 +12,12 @@
 ///
 ///     CSR       row 0: a b d   row 1: c e   row 2: a b       a0 b0 d0 c1 e1 a2 b2
 ///     by hubs   rows 0 and 2 share a: side by side           a0 b0 d0 a2 b2 c1 e1
+///     panels    rows 0 and 1, then row 2, each by source     a0 b0 c1 d0 e1 a2 b2
 namespace tessera::ops {
 
 struct DeviceList {
-  /// Targets and sources. After the last edge it is repeated up to whole tiles.
+  /// Targets and sources, in panels the other way round. After the last edge it is repeated up to
+  /// whole tiles.
   Buffer<VertexId> kept;
   Buffer<VertexId> gathered;
   Buffer<std::int32_t> places;  ///< by rows; empty: as listed

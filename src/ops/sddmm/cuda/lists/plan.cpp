@@ -26,7 +26,8 @@ class CudaListedDots final : public PreparedSddmm {
  public:
   CudaListedDots(const SddmmProblem& problem, const ListPolicy& policy)
       : function_(kernels_of<ListKernel>(problem.precision)),
-        list_(device_list(problem.graph, policy.order, problem.place())) {
+        list_(device_list(problem.graph, policy.order, problem.place())),
+        keeps_sources_(policy.order == ListOrder::panels) {
     launch_.kept.vertices = list_->kept.data();
     launch_.gathered.vertices = list_->gathered.data();
     launch_.places = list_->places.empty() ? nullptr : list_->places.data();
@@ -39,10 +40,12 @@ class CudaListedDots final : public PreparedSddmm {
   void run(const ConstOperand& u, const ConstOperand& v, const Operand& edges,
            Stream stream) const override {
     ListLaunch launch = launch_;
-    launch.kept.features = u.data;
-    launch.kept.stride = u.stride;
-    launch.gathered.features = v.data;
-    launch.gathered.stride = v.stride;
+    const ConstOperand& kept = keeps_sources_ ? v : u;
+    const ConstOperand& gathered = keeps_sources_ ? u : v;
+    launch.kept.features = kept.data;
+    launch.kept.stride = kept.stride;
+    launch.gathered.features = gathered.data;
+    launch.gathered.stride = gathered.stride;
     launch.edges = edges.data;
     launch.edges_stride = edges.stride;
     function_(launch, stream);
@@ -51,6 +54,7 @@ class CudaListedDots final : public PreparedSddmm {
  private:
   ListFunction function_;
   std::shared_ptr<const DeviceList> list_;
+  bool keeps_sources_;
   ListLaunch launch_;
 };
 

@@ -8,8 +8,9 @@ namespace tessera::ops {
 
 /// In which order edges are listed.
 enum class ListOrder {
-  rows,  ///< of CSR
-  hubs,  ///< row after row, those that share sources side by side (row_order.cu)
+  rows,    ///< of CSR
+  hubs,    ///< row after row, those that share sources side by side (row_order.cu)
+  panels,  ///< `panel_rows` after the others, in each panel of them by source
 };
 
 struct ListPolicy {
@@ -18,11 +19,17 @@ struct ListPolicy {
   ListOrder order = ListOrder::rows;
 };
 
-inline constexpr std::array<ListPolicy, 2> list_policies = {{
+/// Rows of U of a panel should stay in the first-level cache.
+inline constexpr int panel_rows = 256;
+
+/// In the order of `ListOrder`.
+inline constexpr std::array<ListPolicy, 3> list_policies = {{
     {"list_rows_1", "edges listed as they lie, a share of them for each processor",
      ListOrder::rows},
     {"list_hubs_1", "edges of rows that share sources side by side, a share for each processor",
      ListOrder::hubs},
+    {"list_panels_1", "edges of 256 rows by source, a share of them for each processor",
+     ListOrder::panels},
 }};
 
 /// One block fills a processor.
