@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -130,14 +131,15 @@ Choice<KernelType> choose_kernel(std::span<const KernelType> table,
   return {&table[chosen], Decision(std::move(offers), chosen, options), nullptr};
 }
 
-/// Times the kernels that may be the fastest; returns what was prepared of the fastest.
+/// Times the kernels that may be the fastest; returns which is, and what was prepared of it, or
+/// nothing where there is no choice.
 template <class Trial, class KernelType>
-std::unique_ptr<const typename KernelType::Prepared> measure_offers(
+std::pair<std::size_t, std::unique_ptr<const typename KernelType::Prepared>> measure_offers(
     std::span<const KernelType> table, const typename KernelType::Problem& problem,
     const PlanOptions& options, std::span<Offer> offers) {
   std::unique_ptr<const typename KernelType::Prepared> best;
   std::optional<Trial> trial;
-  tune_offers(offers, options, [&](std::size_t index, TimeLimit& limit) {
+  const auto time = [&](std::size_t index, TimeLimit& limit) {
     if (!trial) trial.emplace(problem, options.place());
     auto prepared = table[index].prepare(problem);
     if constexpr (requires { trial->prepare(*prepared); }) trial->prepare(*prepared);
@@ -146,8 +148,9 @@ std::unique_ptr<const typename KernelType::Prepared> measure_offers(
         options.device, [&](Stream stream) { trial->run(*prepared, stream); }, limit);
     if (us < limit.best_us) best = std::move(prepared);
     return us;
-  });
-  return best;
+  };
+  const std::size_t fastest = tune_offers(offers, options, time);
+  return {fastest, std::move(best)};
 }
 
 /// When the seconds that timing took pay, in words: by what the winner saves in each run against
@@ -170,13 +173,16 @@ Choice<KernelType> choose_among(std::span<const KernelType> table,
                  : PlanKey{};
   const std::optional<StoredChoice> stored =
       uses_store ? recall(*options.store, key, options.stored_only) : std::nullopt;
+  std::size_t chosen = offers.size();
   if (!stored && options.tune == Tune::measured && !is_forced(options)) {
     const Stopwatch watch;
-    choice.prepared = measure_offers<Trial>(table, problem, options, std::span<Offer>(offers));
+    std::tie(chosen, choice.prepared) =
+        measure_offers<Trial>(table, problem, options, std::span<Offer>(offers));
     timing_seconds = watch.seconds();
   }
-  std::size_t chosen =
-      stored ? choose_stored(offers, options, *stored) : choose_offer(offers, options);
+  if (!choice.prepared) {
+    chosen = stored ? choose_stored(offers, options, *stored) : choose_offer(offers, options);
+  }
   const std::string note =
       choice.prepared ? timing_note(offers, chosen, timing_seconds, options) : std::string();
   while (!choice.prepared) {

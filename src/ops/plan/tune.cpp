@@ -101,10 +101,11 @@ bool any_admissible(std::span<const Offer> offers, const PlanOptions& options) {
                      [&](const Offer& offer) { return is_admissible(offer, options); });
 }
 
-void tune_offers(std::span<Offer> offers, const PlanOptions& options,
-                 FunctionRef<double(std::size_t index, TimeLimit& limit)> time) {
+std::size_t tune_offers(std::span<Offer> offers, const PlanOptions& options,
+                        FunctionRef<double(std::size_t index, TimeLimit& limit)> time) {
   const std::vector<std::size_t> order = in_order_of_prediction(offers, options);
-  if (order.size() < 2) return;
+  std::size_t fastest = offers.size();
+  if (order.size() < 2) return fastest;
   const TuneEffort& effort = tune_effort();
   const Stopwatch watch;
   TimeLimit limit;
@@ -132,8 +133,10 @@ void tune_offers(std::span<Offer> offers, const PlanOptions& options,
     if (offer.measured_us < limit.best_us) {
       limit.best_us = offer.measured_us;
       best_predicted_us = offer.predicted_us;
+      fastest = index;
     }
   }
+  return fastest;
 }
 
 double time_candidate(Device device, FunctionRef<void(Stream)> run, TimeLimit& limit) {

@@ -74,9 +74,10 @@ struct TimeLimit {
 
 /// Times admissible offers in the order of their predictions and fills in `measured_us`. Those that
 /// are predicted to take four times as long as the fastest so far are passed over, and what is left
-/// when a few seconds are gone. `time` prepares one and times it.
-void tune_offers(std::span<Offer> offers, const PlanOptions& options,
-                 FunctionRef<double(std::size_t index, TimeLimit& limit)> time);
+/// when a few seconds are gone. `time` prepares one and times it. Returns the fastest, of equals
+/// the one that was timed first: the last for which `time` returned less than `best_us`.
+std::size_t tune_offers(std::span<Offer> offers, const PlanOptions& options,
+                        FunctionRef<double(std::size_t index, TimeLimit& limit)> time);
 
 /// A few runs after a few warm-ups; one run only where that is far slower than the best. What a GPU
 /// does in less time than its launch varies by is timed in a captured chain of runs.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <memory>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "ops/plan/tune.hpp"
 #include "support/kernel_names.hpp"
 #include "support/odd_graphs.hpp"
 #include "tessera/core/device.hpp"
@@ -140,6 +143,31 @@ TEST(TuneOnDevice, MeasuredPlansOfAttention) {
       }
     }
   }
+}
+
+/// A plan keeps what was prepared for the first of equals: it has to name the same.
+TEST(Tune, OfEquallyFastOffersTheFirstTimedIsTheFastest) {
+  const KernelInfo info{"toy/cpu/one", "", "toy", DeviceKind::cpu, true};
+  std::vector<Offer> offers(3);
+  for (Offer& offer : offers) offer.info = &info;
+  offers[0].predicted_us = 3;
+  offers[1].predicted_us = 2;
+  offers[2].predicted_us = 1;
+  std::vector<std::size_t> kept;
+  const std::array<double, 3> measured_us = {5, 5, 6};
+  const auto time = [&](std::size_t index, TimeLimit& limit) {
+    if (measured_us[index] < limit.best_us) kept.push_back(index);
+    return measured_us[index];
+  };
+  EXPECT_EQ(tune_offers(offers, {}, time), 1u);
+  EXPECT_EQ(kept, (std::vector<std::size_t>{2, 1}));
+}
+
+TEST(Tune, ReturnsNoOfferWhereThereIsNoChoice) {
+  const KernelInfo info{"toy/cpu/one", "", "toy", DeviceKind::cpu, true};
+  std::vector<Offer> offers(1);
+  offers[0].info = &info;
+  EXPECT_EQ(tune_offers(offers, {}, [](std::size_t, TimeLimit&) { return 1.0; }), 1u);
 }
 
 TEST(Tune, NamesAreReadBack) {
