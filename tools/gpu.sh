@@ -11,7 +11,7 @@ usage: tools/gpu.sh [options] STEP...
 Steps, in the order given; each also runs alone once the tree is built:
   build      configure and build everything with CUDA
   test       the tests that touch the GPU: the conformance bodies on every CUDA kernel, and more
-  sanitize   compute-sanitizer, memcheck and racecheck, on one kernel of every family
+  sanitize   compute-sanitizer, memcheck and racecheck, on tests of every kernel (tools/sanitize.py)
   check      tools/check_all.py: every kernel against the reference on the graphs of TESSERA_CHECK_DATA
   docs       the commands of every page of the documentation, those for a GPU among them; Python where it has tessera
   bench      tessera bench --device cuda: spmm, cuSPARSE beside it, and sddmm, checked and measured
@@ -136,92 +136,19 @@ step_test() {
     need_program $program || return 1
     run_shards "$jobs" $program "$gpu_filter" || failed=1
   done
-  if [ -z "$(small_filter conformance_tests)" ]; then
+  if ! "$build/bin/conformance_tests" --gtest_list_tests --gtest_filter='*Kernels.*_cuda_*' | grep -q '^ '; then
     echo "no conformance test ran on a GPU: is there one? (tessera doctor)"
     failed=1
   fi
   return $failed
 }
 
-# Of each family of kernels (the name without its tuning numbers) the first, the middle and the last, in
-# the tests of odd shapes: enough to touch every kernel function, and little enough for the sanitizer.
-# Tests that time kernels run each of them hundreds of times and add nothing here.
-small_filter() {
-  "$build/bin/$1" --gtest_list_tests --gtest_filter="$gpu_filter" 2>/dev/null | awk '
-    /^[^ ]/ { suite = $1; next }
-    suite ~ /^(Tune|Big|Suites|Measure)/ { next }
-    {
-      kernel = $1; sub(/^[^\/]*\/?/, "", kernel)
-      body = $1; sub(/\/.*/, "", body)
-      if (kernel == "") { filter = filter ":" suite body; next }
-      if (body !~ /EveryWidth|LongRows|Odd|Small/) next
-      family = kernel; gsub(/_[0-9]+(x[0-9]+)*/, "", family)
-      family = suite body "/" SUBSEP family
-      kernels[family, count[family]++] = kernel
-    }
-    END {
-      for (family in count) {
-        last = count[family] - 1
-        split(family, parts, SUBSEP)
-        for (i = 0; i <= last; ++i) {
-          if (i == 0 || i == last || i == int(last / 2)) {
-            filter = filter ":" parts[1] kernels[family, i]
-          }
-        }
-      }
-      print substr(filter, 2)
-    }'
-}
-
-# The names of a program's tests that a filter takes, one in a line.
-test_names() {
-  "$build/bin/$1" --gtest_list_tests --gtest_filter="$2" 2>/dev/null |
-    awk '/^[^ ]/ { suite = $1; next } { print suite $1 }'
-}
-
-# sanitized TOOL PROGRAM TEST: a line, and what the sanitizer or the test said where it is not clean.
-sanitized() {
-  local said code begin=$SECONDS
-  said=$(OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 timeout "${TESSERA_SANITIZE_SECONDS:-100}" \
-    compute-sanitizer --tool "$1" --error-exitcode 99 --print-limit 5 \
-    "$2" --gtest_filter="$3" --gtest_brief=1 2>&1)
-  code=$?
-  if [ $code -eq 0 ] && grep -q 'SKIPPED' <<<"$said"; then
-    echo "skipped: $1 $3"
-  elif [ $code -eq 0 ] && grep -q 'PASSED' <<<"$said"; then
-    echo "clean: $1 $3, $((SECONDS - begin)) s"
-  elif grep -q 'terminated before first instrumented API call' <<<"$said" && grep -q 'PASSED' <<<"$said"; then
-    echo "no kernel: $1 $3"
-  elif [ $code -eq 124 ]; then
-    echo "OUT OF TIME: $1 $3"
-    return 1
-  else
-    echo "NOT CLEAN: $1 $3"
-    head -c 10000 <<<"$said"
-    return 1
-  fi
-}
-export -f sanitized
-
-# A process for each test: one that is slow takes no other with it.
 step_sanitize() {
-  local tool program filter names failed=0 any=0
   command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not installed"; return 1; }
-  for tool in ${TESSERA_SANITIZE_TOOLS:-memcheck racecheck}; do
-    for program in conformance_tests unit_tests; do
-      need_program $program || return 1
-      filter=${TESSERA_SANITIZE_FILTER:-$(small_filter $program)}
-      names=$(test_names $program "${filter:-none}")
-      if [ -z "$names" ]; then
-        echo "$program: no test touches the GPU here"
-        continue
-      fi
-      any=1
-      xargs -P "$jobs" -I{} bash -c 'sanitized "$@"' - $tool "$build/bin/$program" {} <<<"$names" || failed=1
-    done
-  done
-  [ $any -eq 1 ] || { echo "nothing was checked: is there a GPU? (tessera doctor)"; failed=1; }
-  return $failed
+  need_program conformance_tests && need_program unit_tests || return 1
+  python3 tools/sanitize.py --jobs "$jobs" --tools "${TESSERA_SANITIZE_TOOLS:-memcheck racecheck}" \
+    --filter "${TESSERA_SANITIZE_FILTER:-$gpu_filter}" --seconds "${TESSERA_SANITIZE_SECONDS:-100}" \
+    "$build/bin/conformance_tests" "$build/bin/unit_tests"
 }
 
 # The graphs of the published comparisons: real ones where TESSERA_DATA has them, and the generated
