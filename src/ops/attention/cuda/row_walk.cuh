@@ -46,8 +46,10 @@ __device__ inline unsigned num_items(const RowsAttentionLaunch& launch) {
   return num_items(launch, launch.shape.log_groups());
 }
 
+/// From one lane, so that the compiler knows that all lanes of a warp go the same way, and makes no
+/// second copy of every exchange between lanes for the case that they do not.
 __device__ inline unsigned warp_of_grid() {
-  return blockIdx.x * rows_attention_warps + threadIdx.x / 32;
+  return blockIdx.x * rows_attention_warps + __shfl_sync(~0u, threadIdx.x / 32, 0);
 }
 
 __device__ inline unsigned num_warps() { return gridDim.x * rows_attention_warps; }
