@@ -144,7 +144,9 @@ __device__ inline bool is_last_piece(const RowsAttentionLaunch& launch, const Ro
 ///   batch                      edges at once
 ///   wants_edges()              whether there is anything to do with them
 ///   begin(edges)               a row
-///   step<whole>(position of the first edge, edges that exist, vertices)
+///   draw(position of the first edge, edges that exist)
+///                              the random numbers of a batch
+///   step<whole>(edges that exist, vertices)
 ///                              a batch; unless `whole` some groups may have fewer edges than that,
 ///                              or none
 ///   finish(edges)              after the last one
@@ -223,10 +225,11 @@ class RowWalk {
         next_left = after.left;
       }
       next_ = BatchVertices<batch>::load(launch_.indices + next, next_left);
+      row.draw(position, left);
       if (__all_sync(~0u, left >= batch)) {
-        row.template step<true>(position, batch, vertices);
+        row.template step<true>(batch, vertices);
       } else {
-        row.template step<false>(position, left, vertices);
+        row.template step<false>(left, vertices);
       }
       position += turn;
       left -= turn;

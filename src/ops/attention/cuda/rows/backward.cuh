@@ -43,11 +43,13 @@ class BackwardRow {
     }
   }
 
+  __device__ void draw(EdgeOffset position, int num_edges) {
+    if (may_drop && launch_.drops) drawn_ = dropout_.draw(position, num_edges);
+  }
+
   template <bool whole>
-  __device__ void step(EdgeOffset position, int num_edges, const BatchVertices<batch>& vertices) {
+  __device__ void step(int num_edges, const BatchVertices<batch>& vertices) {
     constexpr int size = batch;
-    const bool drops = may_drop && launch_.drops;
-    const unsigned drawn = drops ? dropout_.draw(position, num_edges) : 0;
     typename Form::Gathered gathered[size];
     typename Lanes::Loaded values[size];
     AttentionRowState states[size];
@@ -78,7 +80,7 @@ class BackwardRow {
       weights[u] = exponential(form_.value(raw[u]) - states[u].log_sum);
       kept[u] = 1;
     }
-    if (drops) dropout_.multiply(drawn, kept);
+    if (may_drop && launch_.drops) dropout_.multiply(drawn_, kept);
 #pragma unroll
     for (int u = 0; u < size; ++u) {
       if (!whole && u >= num_edges) continue;
@@ -231,6 +233,7 @@ class BackwardRow {
   const Form& form_;
   typename Lanes::Reader others_;
   BatchDropout<batch> dropout_;
+  unsigned drawn_ = 0;
   typename Form::Own own_;
   float own_values_[Lanes::held];
   AttentionRowState state_;  ///< by rows

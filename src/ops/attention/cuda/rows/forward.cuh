@@ -117,11 +117,13 @@ class ForwardRow {
     own_ = form_.own(edges.row, edges.has_edges());
   }
 
+  __device__ void draw(EdgeOffset position, int num_edges) {
+    if (may_drop && launch_.drops) drawn_ = dropout_.draw(position, num_edges);
+  }
+
   template <bool whole>
-  __device__ void step(EdgeOffset position, int num_edges, const BatchVertices<batch>& vertices) {
+  __device__ void step(int num_edges, const BatchVertices<batch>& vertices) {
     constexpr int size = batch;
-    const bool drops = may_drop && launch_.drops;
-    const unsigned drawn = drops ? dropout_.draw(position, num_edges) : 0;
     typename Form::Gathered gathered[size];
     typename Lanes::Loaded values[size];
 #pragma unroll
@@ -151,7 +153,7 @@ class ForwardRow {
       sums_.sums[0].weights += weights[u];
       if (keeps && above[u]) sums_.sums[kinds - 1].weights += weights[u];
     }
-    if (drops) dropout_.multiply(drawn, weights);
+    if (may_drop && launch_.drops) dropout_.multiply(drawn_, weights);
 #pragma unroll
     for (int u = 0; u < size; ++u) {
       if (!whole && u >= num_edges) continue;
@@ -224,6 +226,7 @@ class ForwardRow {
   const Form& form_;
   typename Lanes::Reader values_;
   BatchDropout<batch> dropout_;
+  unsigned drawn_ = 0;
   typename Form::Own own_;
   WeightedFeatures<Lanes, kinds> sums_;
 };

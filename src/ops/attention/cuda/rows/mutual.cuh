@@ -120,8 +120,10 @@ class MutualRow {
     }
   }
 
+  __device__ static void draw(EdgeOffset, int) {}
+
   template <bool whole>
-  __device__ void step(EdgeOffset, int num_edges, const BatchVertices<batch>& vertices) {
+  __device__ void step(int num_edges, const BatchVertices<batch>& vertices) {
     constexpr int size = batch;
     typename Lanes::Loaded values[size], gradients[size];
     float products[3][size];
