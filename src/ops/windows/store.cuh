@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cuda/divide.cuh"
 #include "cuda/offsets.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/dense/cuda/epilogue.cuh"
@@ -71,8 +72,9 @@ class TallStore {
       // The unit is a power of two: nothing is rounded twice.
       multiply(sums, half, launch_.epilogue.unit * scale);
     }
-    if (launch_.epilogue.row_divisor != nullptr)
-      divide(sums, half, __ldg(launch_.epilogue.row_divisor + target));
+    if (launch_.epilogue.row_divisor != nullptr) {
+      divide(sums, half, cuda::DivideBy(__ldg(launch_.epilogue.row_divisor + target)));
+    }
     to_y(sums, half, target, exists);
   }
 
@@ -87,11 +89,14 @@ class TallStore {
     }
   }
   /// A product with the reciprocal would round once more.
-  __device__ static void divide(float (&sums)[width / 2], int half, float divisor) {
+  __device__ static void divide(float (&sums)[width / 2], int half,
+                                const cuda::DivideBy& divided) {
 #pragma unroll
     for (int block = 0; block < width / 8; ++block) {
-      sums[place(half, block)] /= divisor;
-      sums[place(half, block) + 1] /= divisor;
+      float& first = sums[place(half, block)];
+      float& second = sums[place(half, block) + 1];
+      first = divided(first);
+      second = divided(second);
     }
   }
 

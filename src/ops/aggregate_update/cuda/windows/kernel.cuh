@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cuda/divide.cuh"
 #include "cuda/precision.cuh"
 #include "ops/aggregate_update/cuda/fused/kernel.cuh"
 #include "ops/aggregate_update/cuda/windows/launch.hpp"
@@ -103,8 +104,8 @@ class WindowUpdate {
       }
       change(sums, half, [&](float sum, int block) { return exists(block) ? sum * scale : 0; });
       if (row < 0 || launch_.epilogue.row_divisor == nullptr) continue;
-      const float divisor = __ldg(launch_.epilogue.row_divisor + row);
-      change(sums, half, [&](float sum, int) { return sum / divisor; });
+      const cuda::DivideBy divided(__ldg(launch_.epilogue.row_divisor + row));
+      change(sums, half, [&](float sum, int) { return divided(sum); });
     }
   }
 
