@@ -4,7 +4,7 @@
 #include "cuda/mma.cuh"
 #include "cuda/softmax.cuh"
 #include "cuda/vectors.cuh"
-#include "ops/windows/exponentials.cuh"
+#include "ops/cuda/exponentials.cuh"
 #include "ops/windows/number_pairs.cuh"
 #include "ops/windows/tile_rows.cuh"
 

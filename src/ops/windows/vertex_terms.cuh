@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cuda/softmax.cuh"
-#include "ops/windows/exponentials.cuh"
+#include "ops/cuda/exponentials.cuh"
 #include "ops/windows/number_pairs.cuh"
 
 /// What the backward pass of GAT knows of a vertex, on windows of any height. All terms are in

@@ -2,9 +2,21 @@
 #pragma once
 
 #include "ops/cuda/dropout.cuh"
+#include "ops/cuda/exponentials.cuh"
 #include "ops/dense/activation_formula.hpp"
 
 namespace tessera::ops {
+
+/// exp(z) - 1 of z <= 0, right to 2^-20, in a third of the instructions of expm1f. Near 0, where
+/// the difference would have few bits, it is a polynomial.
+__device__ inline float exponential_less_1(float z) {
+  float series = 0.0011646067f;
+  series = fmaf(series, z, 0.008238542f);
+  series = fmaf(series, z, 0.04165003f);
+  series = fmaf(series, z, 0.16666564f);
+  series = fmaf(series, z, 0.5f);
+  return z > -0.5f ? fmaf(z * z, series, z) : exponential(z) - 1;
+}
 
 /// `ActivationFormula` in fp32. The comparisons are such that a not-a-number passes.
 struct DeviceFormula {
@@ -23,7 +35,7 @@ struct DeviceFormula {
     switch (activation) {
       case Activation::relu: return z <= 0 ? 0 : z;
       case Activation::leaky_relu: return z > 0 ? z : constant * z;
-      case Activation::elu: return z > 0 ? z : constant * expm1f(z);
+      case Activation::elu: return z > 0 ? z : constant * exponential_less_1(z);
       default: return z;
     }
   }
@@ -31,11 +43,15 @@ struct DeviceFormula {
   /// The same of several, with one look at what it is: `each(change)` calls `change(z)` for all.
   template <class Each>
   __device__ void activate(Each&& each) const {
-    switch (activation) {
+    // A loop around it would be compiled once for each activation.
+    auto kind = static_cast<int>(activation);
+    asm volatile("" : "+r"(kind));
+    switch (static_cast<Activation>(kind)) {
       case Activation::none: return;
       case Activation::relu: return each([](float& z) { z = z <= 0 ? 0 : z; });
       case Activation::leaky_relu: return each([&](float& z) { z = z > 0 ? z : constant * z; });
-      case Activation::elu: return each([&](float& z) { z = z > 0 ? z : constant * expm1f(z); });
+      case Activation::elu:
+        return each([&](float& z) { z = z > 0 ? z : constant * exponential_less_1(z); });
     }
   }
 

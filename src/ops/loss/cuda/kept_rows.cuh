@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cuda/vectors.cuh"
+#include "ops/cuda/exponentials.cuh"
 #include "ops/loss/cuda/rows.cuh"
-#include "ops/windows/exponentials.cuh"
 
 /// Cross-entropies of rows that a few lanes keep among them. What is done once for a row every lane
 /// of it does, so there are as few as there can be, and numbers are looked at as seldom as there

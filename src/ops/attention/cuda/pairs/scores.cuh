@@ -5,7 +5,7 @@
 
 #include "cuda/mma.cuh"
 #include "ops/attention/cuda/pairs/edges.cuh"
-#include "ops/windows/exponentials.cuh"
+#include "ops/cuda/exponentials.cuh"
 
 /// Scores a . leaky_relu(x + y) of edges, x of the own row and y of the vertex at the other end. As
 /// over windows (short/gatv2_scores.cuh),

@@ -6,7 +6,7 @@
 #include "ops/attention/cuda/rows/dropped.cuh"
 #include "ops/attention/cuda/rows/functions.hpp"
 #include "ops/attention/cuda/rows/scores.cuh"
-#include "ops/windows/exponentials.cuh"
+#include "ops/cuda/exponentials.cuh"
 
 /// The backward pass: one sweep over rows, one over columns. Scores and weights are computed again;
 /// with weight P = exp(S - log_sum), f what dropout multiplied it by, and dP = dO[i] . V[j]:

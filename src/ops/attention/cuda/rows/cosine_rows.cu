@@ -4,8 +4,8 @@
 #include "cuda/row_teams.cuh"
 #include "ops/attention/cuda/rows/cosine.hpp"
 #include "ops/attention/shortest_row.hpp"
+#include "ops/cuda/exponentials.cuh"
 #include "ops/cuda/operands.cuh"
-#include "ops/windows/exponentials.cuh"
 
 namespace tessera::ops {
 namespace {

@@ -7,7 +7,7 @@
 #include "ops/attention/cuda/rows/dropped.cuh"
 #include "ops/attention/cuda/rows/functions.hpp"
 #include "ops/attention/cuda/rows/scores.cuh"
-#include "ops/windows/exponentials.cuh"
+#include "ops/cuda/exponentials.cuh"
 
 /// The forward pass: one sweep over the edges of a row.
 namespace tessera::ops {

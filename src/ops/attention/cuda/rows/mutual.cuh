@@ -7,7 +7,7 @@
 #include "ops/attention/cuda/row_walk.cuh"
 #include "ops/attention/cuda/rows/cosine.hpp"
 #include "ops/attention/cuda/rows/scores.cuh"
-#include "ops/windows/exponentials.cuh"
+#include "ops/cuda/exponentials.cuh"
 
 /// Where every edge (i, j) has a twin (j, i), one sweep is the whole backward pass of attention by
 /// cosines: both edges have the same score, and what they need of j are the same two rows, V and

@@ -3,8 +3,8 @@
 
 #include "ops/attention/cuda/short/fragments.cuh"
 #include "ops/attention/cuda/short/piece_feed.cuh"
+#include "ops/cuda/exponentials.cuh"
 #include "ops/windows/edge_weights.cuh"
-#include "ops/windows/exponentials.cuh"
 
 /// What the passes of GAT over windows of 16 rows share: a warp takes a window by itself, 16
 /// columns at a time. Rows come to shared memory, 16 bytes of four columns for each lane. What

@@ -6,7 +6,7 @@
 
 #include "ops/attention/cuda/short/fragments.cuh"
 #include "ops/attention/cuda/short/step_tile.cuh"
-#include "ops/windows/exponentials.cuh"
+#include "ops/cuda/exponentials.cuh"
 
 /// Scores a . leaky_relu(x + y) of the rows of a window, x, with the columns of a step, y.
 /// leaky_relu(z) is s z + (1 - s) max(0, z), and max(0, x + y) is x + max(-x, y), so that

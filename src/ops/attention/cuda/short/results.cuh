@@ -5,7 +5,7 @@
 #include "cuda/softmax.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/attention/cuda/short/launch.hpp"
-#include "ops/windows/exponentials.cuh"
+#include "ops/cuda/exponentials.cuh"
 #include "ops/windows/number_pairs.cuh"
 #include "ops/windows/quad_rows.cuh"
 #include "ops/windows/warp_rows.cuh"

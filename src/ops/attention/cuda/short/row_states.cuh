@@ -3,7 +3,7 @@
 
 #include "cuda/vectors.cuh"
 #include "ops/attention/cuda/short/fragments.cuh"
-#include "ops/windows/exponentials.cuh"
+#include "ops/cuda/exponentials.cuh"
 
 /// What the backward passes over windows of 16 rows share. With P the weights, which come again
 /// from the scores and `log_sum`, and D = dO . O of a target,

@@ -6,8 +6,8 @@
 #include "cuda/mma.cuh"
 #include "cuda/vectors.cuh"
 #include "ops/attention/cuda/tall/tile_walk.cuh"
+#include "ops/cuda/exponentials.cuh"
 #include "ops/windows/edge_weights.cuh"
-#include "ops/windows/exponentials.cuh"
 #include "ops/windows/number_pairs.cuh"
 #include "tessera/tiles/tiled_graph.hpp"
 
