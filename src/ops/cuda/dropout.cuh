@@ -39,6 +39,14 @@ __device__ inline std::uint32_t present_step(const DropoutConstants& constants) 
                                     : static_cast<std::uint32_t>(constants.clock->step);
 }
 
+/// Which of a counter's four elements are kept, a bit for each.
+__device__ inline std::uint32_t kept_bits(const DropoutConstants& constants, std::uint32_t step,
+                                          std::uint64_t counter) {
+  const uint4 words = philox_words(constants, step, counter);
+  const auto bit = [&](std::uint32_t word) { return word >= constants.threshold ? 1u : 0u; };
+  return bit(words.x) | bit(words.y) << 1 | bit(words.z) << 2 | bit(words.w) << 3;
+}
+
 /// What one element is multiplied by.
 __device__ inline float dropout_factor(const DropoutConstants& constants, std::uint64_t element) {
   const uint4 words = philox_words(constants, present_step(constants), element / 4);

@@ -89,8 +89,7 @@ class TallStore {
     }
   }
   /// A product with the reciprocal would round once more.
-  __device__ static void divide(float (&sums)[width / 2], int half,
-                                const cuda::DivideBy& divided) {
+  __device__ static void divide(float (&sums)[width / 2], int half, const cuda::DivideBy& divided) {
 #pragma unroll
     for (int block = 0; block < width / 8; ++block) {
       float& first = sums[place(half, block)];
@@ -143,20 +142,54 @@ class TallStore {
         change(sums[place(half, block) + 1]);
       }
     });
-    if (!formula.drops) return;
+    if (formula.drops) drop(formula.dropout, sums, half, row);
+  }
+
+  /// Random numbers are drawn in a loop, a bit for each feature: they are long.
+  __device__ void drop(const DropoutConstants& dropout, float (&sums)[width / 2], int half,
+                       VertexId row) const {
+    const std::int64_t first = row * launch_.features.count + feature();
+    const std::uint32_t kept =
+        aligned ? kept_in_quads(dropout, first) : kept_anywhere(dropout, first);
+    const auto kept_factor = static_cast<float>(dropout.kept_factor);
 #pragma unroll
-    for (int block = 0; block < width / 8; ++block) {
-      const int at = place(half, block);
-      float pair[2] = {sums[at], sums[at + 1]};
-      const EpiloguePlace place_of_pair = {row, feature() + 8 * block, launch_.features.count};
-      if constexpr (aligned) {
-        drop_features(formula.dropout, place_of_pair, pair);
-      } else {
-        drop_features_anywhere(formula.dropout, place_of_pair, pair);
-      }
-      sums[at] = pair[0];
-      sums[at + 1] = pair[1];
+    for (int i = 0; i < width / 4; ++i) {
+      sums[place(half, i / 2) + i % 2] *= (kept >> i & 1) != 0 ? kept_factor : 0.0f;
     }
+  }
+
+  /// Bits 2 * block and 2 * block + 1 say whether this lane's features of a block are kept, of
+  /// which the first is element `first`.
+  __device__ static std::uint32_t kept_anywhere(const DropoutConstants& dropout,
+                                                std::int64_t first) {
+    const std::uint32_t step = present_step(dropout);
+    std::uint32_t kept = 0;
+#pragma unroll 1
+    for (int block = 0; block < width / 8; ++block) {
+      const auto element = static_cast<std::uint64_t>(first + 8 * block);
+      const std::uint32_t bits =
+          kept_bits(dropout, step, element / 4) | kept_bits(dropout, step, element / 4 + 1) << 4;
+      kept |= (bits >> element % 4 & 3) << 2 * block;
+    }
+    return kept;
+  }
+
+  /// The same where rows have whole counters: two neighbouring lanes have the features of one, and
+  /// draw for every second block each.
+  __device__ std::uint32_t kept_in_quads(const DropoutConstants& dropout,
+                                         std::int64_t first) const {
+    const std::uint32_t step = present_step(dropout);
+    const int parity = lane_ % 2;
+    std::uint32_t own = 0;
+#pragma unroll 2
+    for (int pair = 0; pair < width / 16; ++pair) {
+      const auto element = static_cast<std::uint64_t>(first + 8 * (2 * pair + parity));
+      own |= kept_bits(dropout, step, element / 4) << 4 * pair;
+    }
+    const std::uint32_t others = __shfl_xor_sync(~0u, own, 1);
+    const std::uint32_t even = (parity == 0 ? own : others) >> 2 * parity & 0x33333333u;
+    const std::uint32_t odd = (parity == 0 ? others : own) >> 2 * parity & 0x33333333u;
+    return even | odd << 2;
   }
 
   /// Four pairs are loaded before the first is added.

@@ -72,9 +72,7 @@ class BatchDropout {
     DropoutConstants constants = launch_.dropout;
     // Keys of ten rounds that were kept from one batch to the next would take twenty registers.
     asm volatile("" : "+r"(constants.key[0]), "+r"(constants.key[1]));
-    const uint4 words = philox_words(constants, step_, counter);
-    const auto bit = [&](std::uint32_t word) { return word >= constants.threshold ? 1u : 0u; };
-    return bit(words.x) | bit(words.y) << 1 | bit(words.z) << 2 | bit(words.w) << 3;
+    return kept_bits(constants, step_, counter);
   }
 
   const RowsAttentionLaunch& launch_;
