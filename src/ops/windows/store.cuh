@@ -32,7 +32,7 @@ class TallStore {
         end_feature_(min(first_feature_ + launch.features.panel_features, launch.features.end)) {}
 
   __device__ void operator()(float (&sums)[width / 2]) const {
-    if constexpr (epilogue && !has_rows_ahead) {
+    if constexpr (epilogue) {
       // It is long: there is code for one half alone, and the sums of the other move up.
 #pragma unroll 1
       for (int half = 0; half < 2; ++half) {
@@ -50,9 +50,6 @@ class TallStore {
   }
 
  private:
-  /// Wide rows of fp32 are in registers ahead of the next stage, and leave none for moving sums.
-  static constexpr bool has_rows_ahead = sizeof(T) == 4 && width == 128;
-
   /// The first or second of a thread's rows, whose sums stand as those of a half.
   __device__ void store_row(int number, float (&sums)[width / 2], int half) const {
     const int row = static_cast<int>(threadIdx.x) / 32 * 16 + number * 8 + lane_ / 4;
