@@ -29,6 +29,7 @@ __device__ inline void add_across_block(double (&values)[count], int lanes) {
   constexpr int warps = sum_threads / 32;
   __shared__ double shared[count][warps][32];
   const int thread = static_cast<int>(threadIdx.x);
+#pragma unroll 1
   for (int distance = 16; distance >= lanes; distance /= 2) {
 #pragma unroll
     for (int i = 0; i < count; ++i) values[i] += __shfl_xor_sync(~0u, values[i], distance);
