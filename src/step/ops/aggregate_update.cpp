@@ -49,11 +49,11 @@ void AggregateUpdate::shape(Shapes& shapes) const {
   Topology& graph = shapes.graph(aggregation_.graph);
   require_rows(features, graph);
   shapes.set(0, graph.num_rows(), weights.rows);
-  const bool keeps =
-      has_gradient_ || plan(graph, shapes.placement().precision, features.cols, weights.rows,
-                            shapes.has(root), shapes.has(bias))
-                           .empty();
-  shapes.set(aggregated, keeps ? Shape{graph.num_rows(), features.cols, features.precision} : Shape{});
+  const bool keeps = has_gradient_ || plan(graph, shapes.placement().precision, features.cols,
+                                           weights.rows, shapes.has(root), shapes.has(bias))
+                                          .empty();
+  shapes.set(aggregated,
+             keeps ? Shape{graph.num_rows(), features.cols, features.precision} : Shape{});
 }
 
 void AggregateUpdate::run(const Pass& pass) const {
@@ -94,8 +94,7 @@ void AggregateUpdate::differentiate(Adjoint& adjoint) const {
   both_ways->to_input_ = adjoint.wants(x);
   // The sum over the rows is found with the other gradients, where nothing else follows.
   const bool sums = finishing_.is_linear() && adjoint.wants(bias);
-  const Value gradient =
-      sums ? adjoint.gradient() : gradient_before(adjoint, finishing_, {}, bias);
+  const Value gradient = sums ? adjoint.gradient() : gradient_before(adjoint, finishing_, {}, bias);
   std::vector<Value> in;
   for (const std::size_t i : {x, weight, root, bias}) in.push_back(adjoint.in(i));
   in.push_back(adjoint.out(aggregated));
@@ -137,9 +136,8 @@ void AggregateUpdateGradient::run(const Pass& pass) const {
   const bool is_staged = !grad_x.absent() && fused.empty();
   const ops::Operand grad_sums = is_staged ? pass.out(grad_aggregated) : ops::Operand();
   ops::linear_backward(pass.in(4), is_staged ? weights : ops::ConstOperand(), grad_y,
-                       pass.out(Forward::weight),
-                       sums_ ? pass.out(Forward::bias) : ops::Operand(), grad_sums, pass.device,
-                       pass.stream, pass.context.workspace, arithmetic);
+                       pass.out(Forward::weight), sums_ ? pass.out(Forward::bias) : ops::Operand(),
+                       grad_sums, pass.device, pass.stream, pass.context.workspace, arithmetic);
   if (is_staged) {
     sum_neighbours_backward(pass, forward_.aggregation_, grad_sums, grad_x);
   } else if (!grad_x.absent()) {

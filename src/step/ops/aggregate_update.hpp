@@ -50,7 +50,8 @@ class AggregateUpdate final : public Op {
 /// and, where nothing but it is added, the bias; scratch: that of Z.
 class AggregateUpdateGradient final : public Op {
  public:
-  AggregateUpdateGradient(const AggregateUpdate& forward, bool sums) : forward_(forward), sums_(sums) {}
+  AggregateUpdateGradient(const AggregateUpdate& forward, bool sums)
+      : forward_(forward), sums_(sums) {}
 
   std::string describe() const override { return "aggregate_update_gradient"; }
   std::size_t num_outputs() const override { return 4; }

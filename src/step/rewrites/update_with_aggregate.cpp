@@ -18,8 +18,8 @@ bool sums_neighbours(const Aggregate& op) {
   return !op.finishes() && (reduction == ops::Reduction::sum || reduction == ops::Reduction::mean);
 }
 
-/// The place of the node that computes a value and nothing but that, if it is a T that takes no part
-/// of its neighbours yet and has one reader.
+/// The place of the node that computes a value and nothing but that, if it is a T that takes no
+/// part of its neighbours yet and has one reader.
 template <class T>
 std::optional<std::size_t> own_producer(const Program& program, Value value,
                                         std::span<const Value> kept) {
