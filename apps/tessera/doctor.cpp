@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "device_profile_file.hpp"
 #include "machine.hpp"
 #include "numbers.hpp"
 #include "table.hpp"
@@ -193,7 +199,15 @@ std::string describe_checks(const std::vector<Check>& checks) {
   return table.text();
 }
 
-ExitCode run_doctor(Session& session) {
+/// The profile asked for, else that of the first GPU.
+std::optional<DeviceProfile> profile_to_show(const std::string& asked) {
+  if (!asked.empty()) return device_profile_of(asked);
+  if (num_gpus() > 0) return device_profile();
+  return std::nullopt;
+}
+
+ExitCode run_doctor(Session& session, const std::string& asked) {
+  const std::optional<DeviceProfile> profile = profile_to_show(asked);
   session.stage("looking around");
   const CpuInfo cpu = probe_cpu();
   const GpuInfo gpu = probe_gpu();
@@ -202,18 +216,34 @@ ExitCode run_doctor(Session& session) {
                             check_blas(),    check_gpu(gpu),  check_costs({})};
   if (num_gpus() > 0) checks.push_back(check_costs({DeviceKind::cuda, 0}));
 
-  const Json json{{"verb", "doctor"},         {"version", version()},     {"build", build_json()},
-                  {"cpu", to_json(cpu)},      {"threads", num_threads()}, {"gpu", to_json(gpu)},
-                  {"checks", to_json(checks)}};
-  session.deliver(fmt::format("tessera {}\n", version()) + describe_machine(cpu, gpu) + "\n" +
-                      describe_checks(checks),
-                  json);
+  Json json{{"verb", "doctor"},         {"version", version()},     {"build", build_json()},
+            {"cpu", to_json(cpu)},      {"threads", num_threads()}, {"gpu", to_json(gpu)},
+            {"checks", to_json(checks)}};
+  if (profile) json["device_profile"] = profile_json(*profile);
+  session.deliver(
+      fmt::format("tessera {}\n", version()) + describe_machine(cpu, gpu) + "\n" +
+          describe_checks(checks) +
+          (profile ? "\nprofile of the GPU, by which plans expect:\n" + profile_text(*profile)
+                   : ""),
+      json);
   const bool broken = std::any_of(checks.begin(), checks.end(),
                                   [](const Check& check) { return check.status == "broken"; });
   return broken ? ExitCode::check_failed : ExitCode::ok;
 }
 
-Action setup(Arguments&) { return {run_doctor}; }
+Action setup(Arguments& app) {
+  auto profile = std::make_shared<std::string>();
+  app.add_option("--device-profile", *profile,
+                 "show the profile of another GPU than the one here: a file, or a built-in one "
+                 "(h200, h100, a100, l40s, 4090, b200)")
+      ->type_name("FILE|NAME");
+  return {
+      [profile](Session& session) { return run_doctor(session, *profile); },
+      [profile] {
+        return std::vector<FileUse>{
+            {"--device-profile", names_profile_file(*profile) ? *profile : "", FileRole::input}};
+      }};
+}
 
 }  // namespace
 
@@ -221,7 +251,7 @@ const Verb doctor_verb{"doctor", "report what this build and machine can do and 
                        "[options]",
                        "tessera doctor\n"
                        "tessera doctor --json -\n"
-                       "tessera doctor --threads 4",
+                       "tessera doctor --device-profile a100",
                        setup};
 
 }  // namespace tessera::app

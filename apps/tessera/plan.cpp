@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "describe.hpp"
+#include "device_profile_file.hpp"
 #include "numbers.hpp"
 #include "options.hpp"
 #include "table.hpp"
@@ -15,6 +17,7 @@
 #include "tessera/ops/aggregate_update.hpp"
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/edge_softmax.hpp"
+#include "tessera/ops/expected.hpp"
 #include "tessera/ops/plan_store.hpp"
 #include "tessera/ops/sddmm.hpp"
 #include "tessera/ops/spmm.hpp"
@@ -33,6 +36,7 @@ struct PlanArguments {
   std::string form = "gat";
   std::int64_t heads = 1;
   std::string device = "cpu";
+  std::string device_profile;
   std::string tune = "predicted";
   std::int64_t epochs = ops::PlanOptions{}.epochs;
   std::string kernel;
@@ -72,6 +76,26 @@ ops::AttentionForm parse_form(const std::string& text) {
               "use gat, gatv2, dot or cosine");
 }
 
+/// By planning, or as expected on a GPU that need not be there.
+template <class Options>
+ops::Explanation explained(const PlanArguments& arguments, const Graph& graph,
+                           const Options& options) {
+  if (!arguments.device_profile.empty()) {
+    return ops::expected(graph, options, device_profile_of(arguments.device_profile));
+  }
+  if constexpr (std::is_same_v<Options, ops::SpmmOptions>) {
+    return ops::plan_spmm(graph, options).explain();
+  } else if constexpr (std::is_same_v<Options, ops::SddmmOptions>) {
+    return ops::plan_sddmm(graph, options).explain();
+  } else if constexpr (std::is_same_v<Options, ops::EdgeSoftmaxOptions>) {
+    return ops::plan_edge_softmax(graph, options).explain();
+  } else if constexpr (std::is_same_v<Options, ops::AggregateUpdateOptions>) {
+    return ops::plan_aggregate_update(graph, options).explain();
+  } else {
+    return ops::plan_attention(graph, options).explain();
+  }
+}
+
 ops::Explanation explanation_of(const PlanArguments& arguments, const Graph& graph,
                                 const std::shared_ptr<ops::PlanStore>& store) {
   const std::string& op = arguments.op;
@@ -79,33 +103,33 @@ ops::Explanation explanation_of(const PlanArguments& arguments, const Graph& gra
     auto options = common_options<ops::SpmmOptions>(arguments, store);
     options.reduction = ops::parse_reduction(arguments.reduction);
     options.features = arguments.features;
-    if (op == "spmm") return ops::plan_spmm(graph, options).explain();
+    if (op == "spmm") return explained(arguments, graph, options);
     std::swap(options.kernel, options.backward_kernel);
     options.backward = true;
-    return *find_child(ops::plan_spmm(graph, options).explain(), "backward");
+    return *find_child(explained(arguments, graph, options), "backward");
   }
   if (op == "sddmm") {
     auto options = common_options<ops::SddmmOptions>(arguments, store);
     options.features = arguments.features;
     options.heads = arguments.heads;
-    return ops::plan_sddmm(graph, options).explain();
+    return explained(arguments, graph, options);
   }
   if (op == "edge_softmax") {
     auto options = common_options<ops::EdgeSoftmaxOptions>(arguments, store);
     options.heads = arguments.heads;
-    return ops::plan_edge_softmax(graph, options).explain();
+    return explained(arguments, graph, options);
   }
   if (op == "aggregate_update") {
     auto options = common_options<ops::AggregateUpdateOptions>(arguments, store);
     options.in = options.out = arguments.features;
     options.backward = options.keep_aggregated = true;
-    return ops::plan_aggregate_update(graph, options).explain();
+    return explained(arguments, graph, options);
   }
   auto options = common_options<ops::AttentionOptions>(arguments, store);
   options.features = arguments.features;
   options.heads = arguments.heads;
   options.form = parse_form(arguments.form);
-  return ops::plan_attention(graph, options).explain();
+  return explained(arguments, graph, options);
 }
 
 std::string time_text(double us) { return us > 0 ? human_microseconds(us) : ""; }
@@ -169,13 +193,20 @@ Json to_json(const PlanArguments& arguments, const Dataset& dataset,
   json["op"] = arguments.op;
   json["width"] = arguments.features;
   json["precision"] = arguments.precision;
-  json["device"] = device_name(parse_device(arguments.device));
+  json["device"] = arguments.device_profile.empty()
+                       ? device_name(parse_device(arguments.device))
+                       : device_profile_of(arguments.device_profile).name;
   json["tune"] = arguments.tune;
   add_choice(json, explanation);
   return json;
 }
 
-void reject_useless_options(const Arguments& app, const std::string& op) {
+FileUse profile_file(const std::string& profile) {
+  return {"--device-profile", names_profile_file(profile) ? profile : "", FileRole::input};
+}
+
+void reject_useless_options(const Arguments& app, const PlanArguments& arguments) {
+  const std::string& op = arguments.op;
   const bool spmm = op == "spmm" || op == "spmm_backward";
   const std::string here = "for " + op;
   reject_useless(app, {{"--heads", spmm || op == "aggregate_update", here,
@@ -183,6 +214,14 @@ void reject_useless_options(const Arguments& app, const std::string& op) {
                        {"--reduction", !spmm, here, "use --op spmm"},
                        {"--form", op != "attention", here, "use --op attention"},
                        {"--features", op == "edge_softmax", here, "use --heads"}});
+  const bool absent = !arguments.device_profile.empty();
+  const std::string there = "with --device-profile";
+  const std::string fix = "plan without --device-profile";
+  reject_useless(app, {{"--device", absent, there, fix},
+                       {"--tune", absent, there, fix},
+                       {"--epochs", absent, there, fix},
+                       {"--save", absent, there, fix},
+                       {"--load", absent, there, fix}});
 }
 
 ExitCode run_plan(Session& session, const PlanArguments& arguments) {
@@ -231,6 +270,10 @@ Action setup(Arguments& app) {
   app.add_option("--device", arguments->device, "cpu, cuda or cuda:N (default cpu)")
       ->type_name("DEVICE")
       ->check(offers({"cpu", "cuda"}));
+  app.add_option("--device-profile", arguments->device_profile,
+                 "plan for a GPU that need not be here, and prepare nothing: a file, or a "
+                 "built-in one (h200, h100, a100, l40s, 4090, b200)")
+      ->type_name("FILE|NAME");
   app.add_option("--tune", arguments->tune,
                  "how kernels are chosen: predicted (by the cost model, the default) or measured "
                  "(by timing)")
@@ -256,13 +299,14 @@ Action setup(Arguments& app) {
       ->type_name("FILE")
       ->excludes(save);
   return {[&app, arguments](Session& session) {
-            reject_useless_options(app, arguments->op);
+            reject_useless_options(app, *arguments);
             return run_plan(session, *arguments);
           },
           [arguments] {
             return std::vector<FileUse>{source_file(arguments->data.source),
                                         {"--load", arguments->load, FileRole::input},
-                                        {"--save", arguments->save, FileRole::output}};
+                                        {"--save", arguments->save, FileRole::output},
+                                        profile_file(arguments->device_profile)};
           }};
 }
 
@@ -274,7 +318,8 @@ const Verb plan_verb{"plan", "explain which kernel would run on your graph, and 
                      "tessera plan --data graph.npz --device cuda --precision bf16 --tune measured "
                      "--save graph.plans\n"
                      "tessera plan --data graph.npz --device cuda --precision bf16 "
-                     "--load graph.plans",
+                     "--load graph.plans\n"
+                     "tessera plan --data graph.npz --precision bf16 --device-profile a100",
                      setup};
 
 }  // namespace tessera::app

@@ -4,6 +4,7 @@
 /// Every public header, for those who do not mind the compile time.
 #include "tessera/core/catalogue.hpp"
 #include "tessera/core/device.hpp"
+#include "tessera/core/device_profile.hpp"
 #include "tessera/core/dtype.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/matrix.hpp"
@@ -96,6 +97,7 @@
 #include "tessera/ops/edge_softmax.hpp"
 #include "tessera/ops/elementwise.hpp"
 #include "tessera/ops/evaluation.hpp"
+#include "tessera/ops/expected.hpp"
 #include "tessera/ops/gather.hpp"
 #include "tessera/ops/gemm.hpp"
 #include "tessera/ops/gradient_factors.hpp"

@@ -6,6 +6,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 
+#include "core/absent_gpu.hpp"
 #include "core/cuda_backend.hpp"
 #include "core/cuda_timing.hpp"
 
@@ -48,6 +49,7 @@ void require_available(Device device) {
     throw Error(ErrorCode::backend_unavailable, cuda_backend::absent_message, to_string(device),
                 "use the device cpu, or build with the preset cuda");
   }
+  if (AbsentGpu::current() != nullptr) return;
   if (device.index >= num_gpus()) {
     throw Error(ErrorCode::backend_unavailable,
                 num_gpus() == 0 ? "no GPU that this process can use"

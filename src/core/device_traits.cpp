@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/absent_gpu.hpp"
 #include "core/cuda_backend.hpp"
 
 namespace tessera {
@@ -43,6 +44,7 @@ double stated_memory_bytes_per_us(const std::string& name, int compute_capabilit
 }
 
 const DeviceTraits& device_traits(Device device) {
+  if (const AbsentGpu* const absent = AbsentGpu::current()) return absent->traits();
   static std::mutex mutex;
   static std::map<int, DeviceTraits> known;  // never loses an entry, so that references stay valid
   const std::scoped_lock lock(mutex);

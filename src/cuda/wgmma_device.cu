@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/absent_gpu.hpp"
 #include "core/cuda_handles.hpp"
 #include "core/gpu_limits.hpp"
 #include "cuda/wgmma.cuh"
@@ -36,6 +37,9 @@ bool ask(Device device) {
 }  // namespace
 
 bool has_wgmma(Device device) {
+  if (const AbsentGpu* const absent = AbsentGpu::current()) {
+    return absent->profile().wgmma_bf16_per_us > 0;
+  }
   static std::mutex mutex;
   static std::map<int, bool> answers;
   const std::lock_guard lock(mutex);

@@ -89,6 +89,7 @@ class Keys(cli.CliTest):
         yield "calibrate", ["calibrate", "--quick", "--windows", "2", "--features", "4", "--precision", "fp32",
                             "-o", at("costs.tsv")]
         yield "doctor", ["doctor"]
+        yield "doctor", ["doctor", "--device-profile", "a100"]
         yield "completion", ["completion", "fish"]
         yield "man", ["man"]
         self.succeed("bench", "spmm", "--data", KARATE, "--features", "4", "--quick", "--json", at("bench.json"))

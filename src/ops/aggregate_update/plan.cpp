@@ -7,8 +7,10 @@
 #include "core/on_device.hpp"
 #include "ops/aggregate_update/trial.hpp"
 #include "ops/plan/check.hpp"
+#include "ops/plan/expected.hpp"
 #include "ops/plan/planning_scope.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/ops/expected.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -72,6 +74,23 @@ AggregateUpdatePlan plan_aggregate_update(const Graph& graph,
     need.cover(record->backward->workspace());
   }
   return PlanAccess::finish(std::move(record), need);
+}
+
+Explanation expected(const Graph& graph, const AggregateUpdateOptions& options,
+                     const DeviceProfile& gpu) {
+  const ExpectedOn there(gpu);
+  auto on_gpu = on_a_gpu(options);
+  check_options(graph, on_gpu);
+  const PlanningScope planning(graph, on_gpu, on_gpu.backward, true);
+  const auto pass = [&](SpmmPass which) {
+    return there.choice(aggregate_update_kernels(), AggregateUpdateProblem{graph, on_gpu, which},
+                        on_gpu);
+  };
+  Explanation explanation = pass(SpmmPass::forward);
+  if (!options.backward) return explanation;
+  std::swap(on_gpu.kernel, on_gpu.backward_kernel);
+  add_child(explanation, "backward", pass(SpmmPass::backward));
+  return explanation;
 }
 
 bool fusing_pays(const Graph& graph, const AggregateUpdateOptions& options) {

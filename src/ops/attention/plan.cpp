@@ -9,9 +9,11 @@
 #include "ops/attention/kernel.hpp"
 #include "ops/attention/trial.hpp"
 #include "ops/plan/check.hpp"
+#include "ops/plan/expected.hpp"
 #include "ops/plan/plan_record.hpp"
 #include "ops/plan/planning_scope.hpp"
 #include "tessera/detail/ops/plan_only.hpp"
+#include "tessera/ops/expected.hpp"
 
 namespace tessera::ops {
 
@@ -158,6 +160,10 @@ void check_gradients(const Checker& check, const Shapes& shapes,
   }
 }
 
+std::span<const AttentionKernel> kernels_for(const AttentionOptions& options) {
+  return options.edge_terms ? staged_attention_kernels() : attention_kernels();
+}
+
 }  // namespace
 
 AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options) {
@@ -169,9 +175,8 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
       (options.form == AttentionForm::dot || options.form == AttentionForm::gatv2) &&
       bytes_per_element(options.precision) == 2;
   const PlanningScope planning(graph, options, options.backward, short_windows);
-  auto choice = make_choice<AttentionTrial>(
-      options.edge_terms ? staged_attention_kernels() : attention_kernels(),
-      AttentionProblem{graph, options}, options);
+  auto choice =
+      make_choice<AttentionTrial>(kernels_for(options), AttentionProblem{graph, options}, options);
   record->forward = record->take(choice);
   record->has_backward = options.backward;
   for (auto& [name, decision] : record->forward->stages()) {
@@ -180,6 +185,15 @@ AttentionPlan plan_attention(const Graph& graph, const AttentionOptions& options
   if (options.backward) record->decision.add_child("backward", backward_of(*record));
   const WorkspaceNeed need = record->forward->workspace();
   return PlanAccess::finish(std::move(record), need);
+}
+
+Explanation expected(const Graph& graph, const AttentionOptions& options,
+                     const DeviceProfile& gpu) {
+  const ExpectedOn there(gpu);
+  const auto on_gpu = on_a_gpu(options);
+  check_options(graph, on_gpu);
+  const PlanningScope planning(graph, on_gpu, on_gpu.backward, true);
+  return there.choice(kernels_for(on_gpu), AttentionProblem{graph, on_gpu}, on_gpu);
 }
 
 std::int64_t kept_numbers(const AttentionPlan& plan) {

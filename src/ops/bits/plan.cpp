@@ -13,9 +13,11 @@
 #include "ops/bits/kernel.hpp"
 #include "ops/bits/trial.hpp"
 #include "ops/plan/check.hpp"
+#include "ops/plan/expected.hpp"
 #include "ops/plan/plan_record.hpp"
 #include "ops/plan/planning_scope.hpp"
 #include "tessera/detail/ops/plan_only.hpp"
+#include "tessera/ops/expected.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -139,12 +141,47 @@ void check_overflow(const BitProblem& problem) {
   }
 }
 
-BitPlan make_plan(BitProblem problem, std::span<const BitKernel> kernels) {
+void check_problem(const BitProblem& problem) {
   check_options(problem.options);
   check_own(problem);
   check_blocks(problem);
   check_operands(problem);
   check_overflow(problem);
+}
+
+BitProblem checked_aggregation(const Graph& graph, const BitOptions& options) {
+  detail::require_whole(graph);
+  if (graph.has_values()) {
+    throw Error(ErrorCode::unsupported, "edges with values of their own in a product of bits",
+                "bit_aggregate",
+                "use a pattern; factors of rows belong into the epilogue, those of columns into "
+                "the numbers before they are quantised");
+  }
+  if (graph.has_repeated_edges()) {
+    throw Error(ErrorCode::unsupported, "repeated edges in a product of bits", "bit_aggregate",
+                "build the graph with duplicates 'first'");
+  }
+  if (options.block != 0) {
+    refuse("blocks of a graph", "block", "give 0, or lists with every run (plan_bit_lists)");
+  }
+  BitProblem problem{graph, options, nullptr, true};
+  problem.options.rows = graph.num_rows();
+  problem.options.depth = graph.num_cols();
+  problem.options.a_bits = 1;
+  return problem;
+}
+
+Explanation expected_of(BitProblem problem, std::span<const BitKernel> kernels,
+                        const DeviceProfile& gpu) {
+  const ExpectedOn there(gpu);
+  problem.options = on_a_gpu(problem.options);
+  check_problem(problem);
+  const PlanningScope planning(problem.graph, problem.options, false);
+  return there.choice(kernels, problem, problem.options);
+}
+
+BitPlan make_plan(BitProblem problem, std::span<const BitKernel> kernels) {
+  check_problem(problem);
   auto record = std::make_shared<BitRecord>();
   record->graph = problem.graph;
   record->options = problem.options;
@@ -199,6 +236,15 @@ int BitProblem::sum_bits() const {
   return product_bits + log_2;
 }
 
+Explanation expected_bit_gemm(const BitOptions& options, const DeviceProfile& gpu) {
+  return expected_of({Graph(), options, nullptr, false}, bit_gemm_kernels(), gpu);
+}
+
+Explanation expected_bit_aggregate(const Graph& graph, const BitOptions& options,
+                                   const DeviceProfile& gpu) {
+  return expected_of(checked_aggregation(graph, options), bit_aggregate_kernels(), gpu);
+}
+
 BitPlan plan_bit_gemm(const BitOptions& options) {
   return make_plan({Graph(), options, nullptr, false}, bit_gemm_kernels());
 }
@@ -213,25 +259,7 @@ BitPlan plan_bit_gemm(const quant::BitTensor& a, const BitOptions& options) {
 }
 
 BitPlan plan_bit_aggregate(const Graph& graph, const BitOptions& options) {
-  detail::require_whole(graph);
-  if (graph.has_values()) {
-    throw Error(ErrorCode::unsupported, "edges with values of their own in a product of bits",
-                "bit_aggregate",
-                "use a pattern; factors of rows belong into the epilogue, those of columns into "
-                "the numbers before they are quantised");
-  }
-  if (graph.has_repeated_edges()) {
-    throw Error(ErrorCode::unsupported, "repeated edges in a product of bits", "bit_aggregate",
-                "build the graph with duplicates 'first'");
-  }
-  if (options.block != 0) {
-    refuse("blocks of a graph", "block", "give 0, or lists with every run (plan_bit_lists)");
-  }
-  BitProblem problem{graph, options, nullptr, true};
-  problem.options.rows = graph.num_rows();
-  problem.options.depth = graph.num_cols();
-  problem.options.a_bits = 1;
-  return make_plan(std::move(problem), bit_aggregate_kernels());
+  return make_plan(checked_aggregation(graph, options), bit_aggregate_kernels());
 }
 
 BitPlan plan_bit_lists(const BitOptions& options) {

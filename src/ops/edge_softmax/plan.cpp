@@ -6,9 +6,11 @@
 #include "ops/edge_softmax/kernel.hpp"
 #include "ops/edge_softmax/trial.hpp"
 #include "ops/plan/check.hpp"
+#include "ops/plan/expected.hpp"
 #include "ops/plan/plan_record.hpp"
 #include "ops/plan/planning_scope.hpp"
 #include "tessera/detail/ops/plan_only.hpp"
+#include "tessera/ops/expected.hpp"
 
 namespace tessera::ops {
 
@@ -21,11 +23,15 @@ Expected edge_numbers(const EdgeSoftmaxPlan& plan) {
   return {storage_of(plan.options().precision), plan.graph().num_edges(), plan.options().heads};
 }
 
+void check_options(const EdgeSoftmaxOptions& options) {
+  check_plan_options(options, options.precision);
+  if (options.heads < 1) refuse(fmt::format("{} heads", options.heads), "heads");
+}
+
 }  // namespace
 
 EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& options) {
-  check_plan_options(options, options.precision);
-  if (options.heads < 1) refuse(fmt::format("{} heads", options.heads), "heads");
+  check_options(options);
   auto record = std::make_shared<EdgeSoftmaxRecord>();
   record->graph = graph;
   record->options = options;
@@ -36,6 +42,15 @@ EdgeSoftmaxPlan plan_edge_softmax(const Graph& graph, const EdgeSoftmaxOptions& 
   if (options.backward) record->decision.add_child("backward", by_same_kernel(*record));
   const WorkspaceNeed need = record->forward->workspace();
   return PlanAccess::finish(std::move(record), need);
+}
+
+Explanation expected(const Graph& graph, const EdgeSoftmaxOptions& options,
+                     const DeviceProfile& gpu) {
+  const ExpectedOn there(gpu);
+  const auto on_gpu = on_a_gpu(options);
+  check_options(on_gpu);
+  const PlanningScope planning(graph, on_gpu, false);
+  return there.choice(edge_softmax_kernels(), EdgeSoftmaxProblem{graph, on_gpu}, on_gpu);
 }
 
 void run(const EdgeSoftmaxPlan& plan, ConstOperand scores, Operand weights, Stream stream,

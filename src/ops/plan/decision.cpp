@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "core/absent_gpu.hpp"
 #include "ops/plan/calibration.hpp"
 #include "ops/plan/tuning.hpp"
 
@@ -33,7 +34,12 @@ std::string source_of_costs(Device device, const Offer& winner, bool predicted) 
   if (const std::string unused = note_on_unused_calibration(device); !unused.empty()) {
     text = "; " + unused;
   }
-  if (device.kind != DeviceKind::cuda || device.index >= num_gpus()) return text;
+  if (device.kind != DeviceKind::cuda) return text;
+  if (const AbsentGpu* const absent = AbsentGpu::current()) {
+    return fmt::format("{}; on {}, which need not be here ({})", text, absent->profile().name,
+                       absent->profile().source);
+  }
+  if (device.index >= num_gpus()) return text;
   const std::string note = note_on_costs(device_traits(device));
   return note.empty() ? text : text + "; " + note;
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "ops/plan/check.hpp"
+#include "ops/plan/expected.hpp"
 #include "ops/plan/plan_record.hpp"
 #include "ops/plan/planning_scope.hpp"
 #include "ops/sddmm/kernel.hpp"
@@ -14,6 +15,7 @@
 #include "ops/spmm/trial.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/detail/ops/plan_only.hpp"
+#include "tessera/ops/expected.hpp"
 
 namespace tessera::ops {
 
@@ -73,9 +75,7 @@ void plan_gradients(SddmmRecord& record) {
   record.grad_v = std::move(of_columns.prepared);
 }
 
-}  // namespace
-
-SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
+SddmmProblem checked_problem(const Graph& graph, const SddmmOptions& options) {
   check_plan_options(options, options.precision);
   check_enum("function", options.function, EdgeFunction::add);
   check_features(options.features);
@@ -88,11 +88,18 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
                        options.features, options.heads),
            "heads", "set heads to the number of features");
   }
+  SddmmProblem problem{graph, options.function, options.precision, options.features, options.heads};
+  problem.set_place(options.place());
+  return problem;
+}
+
+}  // namespace
+
+SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
+  const SddmmProblem problem = checked_problem(graph, options);
   auto record = std::make_shared<SddmmRecord>();
   record->graph = graph;
   record->options = options;
-  SddmmProblem problem{graph, options.function, options.precision, options.features, options.heads};
-  problem.set_place(options.place());
   const PlanningScope planning(graph, options, options.backward, true);
   auto choice = make_choice<SddmmTrial>(sddmm_kernels(), problem, options);
   record->forward = record->take(choice);
@@ -103,6 +110,14 @@ SddmmPlan plan_sddmm(const Graph& graph, const SddmmOptions& options) {
     need.cover(record->grad_v->workspace());
   }
   return PlanAccess::finish(std::move(record), need);
+}
+
+Explanation expected(const Graph& graph, const SddmmOptions& options, const DeviceProfile& gpu) {
+  const ExpectedOn there(gpu);
+  const auto on_gpu = on_a_gpu(options);
+  const SddmmProblem problem = checked_problem(graph, on_gpu);
+  const PlanningScope planning(graph, on_gpu, false, true);
+  return there.choice(sddmm_kernels(), problem, on_gpu);
 }
 
 void run(const SddmmPlan& plan, ConstOperand u, ConstOperand v, Operand edges, Stream stream,

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ops/plan/check.hpp"
+#include "ops/plan/expected.hpp"
 #include "ops/plan/planning_scope.hpp"
 #include "ops/spmm/record.hpp"
 #include "ops/spmm/row_order.hpp"
@@ -11,6 +12,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/detail/ops/plan_only.hpp"
 #include "tessera/detail/ops/predicted_spmm.hpp"
+#include "tessera/ops/expected.hpp"
 
 namespace tessera::ops {
 
@@ -126,15 +128,24 @@ void check_options(const SpmmOptions& options) {
   }
 }
 
-std::shared_ptr<SpmmRecord> planned_on(const Graph& graph, const SpmmOptions& options) {
+namespace {
+
+void check_on(const Graph& graph, const SpmmOptions& options) {
   check_options(options);
   check_heads(graph, options);
+  check_epilogue(options);
   if (has_winners(options.reduction) && graph.has_repeated_edges()) {
     throw Error(
         ErrorCode::unsupported,
         fmt::format("{} over repeated edges has no single winner", to_string(options.reduction)),
         "reduction", "build the graph with duplicates 'first'");
   }
+}
+
+}  // namespace
+
+std::shared_ptr<SpmmRecord> planned_on(const Graph& graph, const SpmmOptions& options) {
+  check_on(graph, options);
   auto record = std::make_shared<SpmmRecord>();
   record->graph = graph;
   record->num_rows = graph.num_rows();
@@ -142,7 +153,6 @@ std::shared_ptr<SpmmRecord> planned_on(const Graph& graph, const SpmmOptions& op
   record->num_edges = graph.num_edges();
   record->options = options;
   SpmmProblem problem = spmm_problem(graph, options, SpmmPass::forward);
-  check_epilogue(options);
   const bool is_16_bit = bytes_per_element(options.precision) == 2;
   const PlanningScope planning(graph, options, options.backward, is_16_bit);
   check_weights_fit(problem);
@@ -164,6 +174,21 @@ SpmmPlan finished(std::shared_ptr<SpmmRecord> record) {
 
 SpmmPlan plan_spmm(const Graph& graph, const SpmmOptions& options) {
   return finished(planned_on(graph, options));
+}
+
+Explanation expected(const Graph& graph, const SpmmOptions& options, const DeviceProfile& gpu) {
+  const ExpectedOn there(gpu);
+  auto on_gpu = on_a_gpu(options);
+  check_on(graph, on_gpu);
+  const PlanningScope planning(graph, on_gpu, on_gpu.backward, true);
+  const auto pass = [&](SpmmPass which) {
+    return there.choice(spmm_kernels(), spmm_problem(graph, on_gpu, which), on_gpu);
+  };
+  Explanation explanation = pass(SpmmPass::forward);
+  if (!options.backward) return explanation;
+  std::swap(on_gpu.kernel, on_gpu.backward_kernel);
+  add_child(explanation, "backward", pass(SpmmPass::backward));
+  return explanation;
 }
 
 double predicted_spmm_us(const Graph& graph, const SpmmOptions& options) {
