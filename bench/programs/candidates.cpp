@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times every kernel that could run each of many cases, as records that say which kernels are
 // needed (tools/report.py candidates) and what their costs are.
-//   bench_candidates [--default] FILE SECONDS SOURCE...
+//   bench_candidates [--default | --expected PROFILE] FILE SECONDS SOURCE...
 // appends a line of JSON per case to FILE and leaves out what the file has already: interrupted,
-// it goes on where it stopped. With --default the kernels of default plans alone are timed. After
-// SECONDS no further graph is begun. Graphs are data sets as `tessera` takes them.
-// TESSERA_GPU_LIMITS makes the GPU a smaller one (docs/design/measuring.md).
+// it goes on where it stopped. With --default the kernels of default plans alone are timed; with
+// --expected nothing is, and needs no GPU: times are those that are expected on a built-in profile
+// (tools/judge_costs.py). After SECONDS no further graph is begun. Graphs are data sets as
+// `tessera` takes them. TESSERA_GPU_LIMITS makes the GPU a smaller one (docs/design/measuring.md).
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -20,6 +22,7 @@
 
 #include <fmt/format.h>
 
+#include "core/device_rates.hpp"
 #include "core/gpu_limits.hpp"
 #include "core/side_stream.hpp"
 #include "ops/plan/tune.hpp"
@@ -32,6 +35,7 @@
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/bits.hpp"
 #include "tessera/ops/edge_softmax.hpp"
+#include "tessera/ops/expected.hpp"
 #include "tessera/ops/sddmm.hpp"
 #include "tessera/ops/spmm.hpp"
 #include "tessera/quant/bit_tensor.hpp"
@@ -46,6 +50,36 @@ struct Case {
   std::string op, details;
   std::function<ops::Explanation()> plan;
 };
+
+/// The GPU whose times are expected; null where they are taken.
+const DeviceProfile* expected_on = nullptr;
+
+ops::Explanation explained(const Graph& graph, const ops::SpmmOptions& options) {
+  return expected_on ? expected(graph, options, *expected_on) : plan_spmm(graph, options).explain();
+}
+ops::Explanation explained(const Graph& graph, const ops::SddmmOptions& options) {
+  return expected_on ? expected(graph, options, *expected_on)
+                     : plan_sddmm(graph, options).explain();
+}
+ops::Explanation explained(const Graph& graph, const ops::AttentionOptions& options) {
+  return expected_on ? expected(graph, options, *expected_on)
+                     : plan_attention(graph, options).explain();
+}
+ops::Explanation explained(const Graph& graph, const ops::AggregateUpdateOptions& options) {
+  return expected_on ? expected(graph, options, *expected_on)
+                     : plan_aggregate_update(graph, options).explain();
+}
+ops::Explanation explained(const Graph& graph, const ops::EdgeSoftmaxOptions& options) {
+  return expected_on ? expected(graph, options, *expected_on)
+                     : plan_edge_softmax(graph, options).explain();
+}
+ops::Explanation explained(const Graph& graph, const ops::BitOptions& options) {
+  return expected_on ? expected_bit_aggregate(graph, options, *expected_on)
+                     : plan_bit_aggregate(graph, options).explain();
+}
+ops::Explanation explained(const ops::BitOptions& options) {
+  return expected_on ? expected_bit_gemm(options, *expected_on) : plan_bit_gemm(options).explain();
+}
 
 /// The graph in the forms that cases are about.
 struct Input {
@@ -111,7 +145,7 @@ class Cases {
     options.features = width;
     options.edge_values_at_run = false;
     add("spmm", fmt::format("{}, {}, {}", width, to_string(precision), kind),
-        [=] { return plan_spmm(graph, options).explain(); });
+        [=] { return explained(graph, options); });
   }
   void add_spmm_of_runs(Precision precision, std::int64_t width) {
     auto options = common<ops::SpmmOptions>();
@@ -120,11 +154,11 @@ class Cases {
     options.edge_values_expected = true;
     const Graph graph = input_.pattern;
     add("spmm", fmt::format("{}, {}, values of runs", width, to_string(precision)),
-        [=] { return plan_spmm(graph, options).explain(); });
+        [=] { return explained(graph, options); });
     if (width % 8 == 0) {
       options.heads = 8;
       add("spmm", fmt::format("{}, {}, values of runs, heads 8", width, to_string(precision)),
-          [=] { return plan_spmm(graph, options).explain(); });
+          [=] { return explained(graph, options); });
     }
   }
   void add_best(Precision precision) {
@@ -134,7 +168,7 @@ class Cases {
     options.reduction = ops::Reduction::max;
     const Graph graph = input_.pattern;
     add("spmm", fmt::format("64, {}, max", to_string(precision)),
-        [=] { return plan_spmm(graph, options).explain(); });
+        [=] { return explained(graph, options); });
   }
   void add_sddmm(Precision precision, std::int64_t width, std::int64_t heads) {
     auto options = common<ops::SddmmOptions>();
@@ -143,7 +177,7 @@ class Cases {
     options.heads = heads;
     const Graph graph = input_.pattern;
     add("sddmm", fmt::format("{}, {}, heads {}", width, to_string(precision), heads),
-        [=] { return plan_sddmm(graph, options).explain(); });
+        [=] { return explained(graph, options); });
   }
   void add_attention(ops::AttentionForm form, Precision precision, std::int64_t heads,
                      std::int64_t width, bool backward) {
@@ -157,7 +191,7 @@ class Cases {
     add("attention",
         fmt::format("{}, {}, heads {}, {}{}", options.features, to_string(precision), heads,
                     to_string(form), backward ? ", step" : ""),
-        [=] { return plan_attention(graph, options).explain(); });
+        [=] { return explained(graph, options); });
   }
   void add_attentions(Precision precision, bool small) {
     using enum ops::AttentionForm;
@@ -184,7 +218,7 @@ class Cases {
     for (const auto& [kind, graph] :
          {std::pair{"pattern", input_.pattern}, std::pair{"scales", input_.scaled}}) {
       add("aggregate_update", fmt::format("{}, {}, {}", width, to_string(precision), kind),
-          [=, graph = graph] { return plan_aggregate_update(graph, options).explain(); });
+          [=, graph = graph] { return explained(graph, options); });
     }
   }
   void add_softmax() {
@@ -193,7 +227,7 @@ class Cases {
       options.heads = heads;
       const Graph graph = input_.pattern;
       add("edge_softmax", fmt::format("fp32, heads {}", heads),
-          [=] { return plan_edge_softmax(graph, options).explain(); });
+          [=] { return explained(graph, options); });
     }
   }
   void add_bits() {
@@ -207,16 +241,23 @@ class Cases {
         options.output = ops::BitOutput::bytes;
         options.requantise = quant::Affine{.bits = bits, .lower = {0}, .scale = {64}};
         add("bit_aggregate", fmt::format("{}, {} bits, bytes", width, bits),
-            [=] { return plan_bit_aggregate(graph, options).explain(); });
+            [=] { return explained(graph, options); });
         options.b_bytes = false;
         options.output = ops::BitOutput::sums32;
         options.requantise.reset();
         add("bit_aggregate", fmt::format("{}, {} bits, planes", width, bits),
-            [=] { return plan_bit_aggregate(graph, options).explain(); });
+            [=] { return explained(graph, options); });
         constexpr std::int64_t most_dense_bits = std::int64_t{1} << 31;
         if (std::int64_t{graph.num_rows()} * graph.num_cols() > most_dense_bits) continue;
-        add("bit_gemm", fmt::format("{}, {} bits, adjacency", width, bits),
-            [=] { return plan_bit_gemm(quant::pack_pattern(graph), options).explain(); });
+        add("bit_gemm", fmt::format("{}, {} bits, adjacency", width, bits), [=] {
+          if (expected_on == nullptr) {
+            return plan_bit_gemm(quant::pack_pattern(graph), options).explain();
+          }
+          ops::BitOptions product = options;
+          product.rows = graph.num_rows();
+          product.depth = graph.num_cols();
+          return explained(product);
+        });
       }
     }
   }
@@ -247,7 +288,7 @@ std::vector<Case> products_of_bits(Stream stream) {
           cases.push_back(
               {"bit_gemm",
                fmt::format("{} x {} x {}, {} by {} bits", rows, cols, depth, a_bits, b_bits),
-               [=] { return plan_bit_gemm(options).explain(); }});
+               [=] { return explained(options); }});
         }
       }
     }
@@ -295,9 +336,10 @@ std::set<std::string> keys_of(const std::string& path) {
 std::string candidates_of(const ops::Explanation& explanation) {
   std::string text;
   for (const ops::Candidate& one : explanation.candidates) {
-    if (one.predicted_us <= 0 || one.measured_us <= 0) continue;
+    const double us = expected_on ? one.predicted_us : one.measured_us;
+    if (one.predicted_us <= 0 || us <= 0) continue;
     text += fmt::format("{}[\"{}\", {:.4g}, {:.4g}]", text.empty() ? "" : ", ", one.kernel,
-                        one.predicted_us, one.measured_us);
+                        one.predicted_us, us);
   }
   return text;
 }
@@ -345,7 +387,9 @@ int record_all(int count, char** arguments, bool defaults) {
   if (defaults) effort.hopeless = 0;
   // A captured chain need not keep to the processors of its stream.
   if (gpu_limits().processors > 0) effort.chain_below_us = 0;
-  const SideStream stream(gpu);
+  std::optional<SideStream> side;
+  if (expected_on == nullptr) side.emplace(gpu);
+  const Stream stream = side ? Stream(*side) : Stream();
   Recorder recorder(arguments[1]);
   const double seconds = std::atof(arguments[2]);
   const Stopwatch watch;
@@ -368,17 +412,32 @@ int record_all(int count, char** arguments, bool defaults) {
 
 }  // namespace
 
+/// A built-in profile, within the limits of TESSERA_GPU_LIMITS.
+DeviceProfile limited_profile(const std::string& name) {
+  const DeviceProfile& known = built_in_profile(name);
+  DeviceTraits traits = traits_of(known);
+  if (gpu_limits().processors > 0) traits.processors = gpu_limits().processors;
+  DeviceProfile profile = scaled_profile(known, traits);
+  if (gpu_limits().no_wgmma) profile.wgmma_tf32_per_us = profile.wgmma_bf16_per_us = 0;
+  return profile;
+}
+
 int main(int count, char** arguments) {
   const bool defaults = count > 1 && std::string(arguments[1]) == "--default";
-  if (defaults) {
-    --count;
-    ++arguments;
-  }
+  const bool expects = count > 2 && std::string(arguments[1]) == "--expected";
+  const std::string name = expects ? arguments[2] : "";
+  const int options = defaults ? 1 : expects ? 2 : 0;
+  count -= options;
+  arguments += options;
   if (count < 4) {
-    std::fprintf(stderr, "usage: bench_candidates [--default] FILE SECONDS SOURCE...\n");
+    std::fprintf(
+        stderr,
+        "usage: bench_candidates [--default | --expected PROFILE] FILE SECONDS SOURCE...\n");
     return 2;
   }
   try {
+    std::optional<DeviceProfile> profile;
+    if (expects) expected_on = &profile.emplace(limited_profile(name));
     return record_all(count, arguments, defaults);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench_candidates: error: %s\n", error.what());
