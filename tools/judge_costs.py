@@ -28,6 +28,7 @@ from reports.candidates import LONG_US, NEED_WGMMA  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CHAIN_BELOW_US = 30  # as bench_candidates times them
+EVENTS_US = 7.0
 LIMITS = {"whole": "", "processors_64": "processors=64"}
 GPUS = {"whole": ("whole", False), "no wgmma": ("whole", True), "64 processors": ("processors_64", False)}
 
@@ -122,48 +123,67 @@ def worst(cases, count):
         yield [f"{case['graph']}, {case['case']}", chosen, fastest, f"{best:.1f}", f"{ratio:.2f}"]
 
 
-def options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=pathlib.Path, required=True, metavar="GRAPHS", help="folder of the graphs of the record")
-    parser.add_argument("--record", type=pathlib.Path, default=ROOT / "docs/results/candidates.json.gz")
-    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/bin/bench_candidates")
-    parser.add_argument("--profile", default="h200", help="built-in profile of the GPU of the record (default h200)")
-    parser.add_argument("--events-us", type=float, default=0, metavar="US",
-                        help="what a time between two events has more than one in a chain of launches (default 0)")
-    parser.add_argument("--op", help="judge this op alone")
-    parser.add_argument("--strategies", action="store_true", help="also print how far each strategy's times are off")
-    parser.add_argument("--worst", type=int, default=0, metavar="N", help="also print the N cases that lose most")
-    parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="keep the expected times here, and go on with those of before")
-    return parser.parse_args()
+def summaries(gpus, op=None):
+    """A line for each op and GPU."""
+    for name in sorted({case["op"] for case in gpus["whole"] if op in (None, case["op"])}):
+        for gpu, cases in gpus.items():
+            of_op = [case for case in cases if case["op"] == name]
+            if of_op:
+                yield [name, gpu, *summary(of_op)]
 
 
-def judge(chosen, folder):
+def parser(about):
+    options = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--data", type=pathlib.Path, required=True, metavar="GRAPHS", help="folder of the graphs of the record")
+    options.add_argument("--record", type=pathlib.Path, default=ROOT / "docs/results/candidates.json.gz")
+    options.add_argument("--program", type=pathlib.Path, default=ROOT / "build/bin/bench_candidates")
+    options.add_argument("--profile", default="h200", help="built-in profile of the GPU of the record (default h200)")
+    options.add_argument("--events-us", type=float, default=EVENTS_US, metavar="US",
+                         help=f"what a time between two events has more than one in a chain of launches (default {EVENTS_US})")
+    options.add_argument("--op", help="judge this op alone")
+    options.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="keep the expected times here, and go on with those of before")
+    return options
+
+
+def kept(chosen, folder):
+    """Where expected times go."""
+    if chosen.keep is None:
+        return pathlib.Path(folder)
+    chosen.keep.mkdir(parents=True, exist_ok=True)
+    return chosen.keep
+
+
+def read(chosen, folder):
+    """(the record, {part: what this build expects})."""
     opener = gzip.open if chosen.record.suffix == ".gz" else open
     with opener(chosen.record, "rt", encoding="utf-8") as file:
         record = json.load(file)
     sources = sources_of(record, chosen.data)
-    expectations = {part: expected(chosen.program, chosen.profile, part, sources, folder) for part in LIMITS}
+    return record, {part: expected(chosen.program, chosen.profile, part, sources, folder) for part in LIMITS}
+
+
+def judged(chosen, folder):
+    record, expectations = read(chosen, folder)
     gpus = joined(record, expectations, chosen.events_us)
-    ops = sorted({case["op"] for case in gpus["whole"] if chosen.op in (None, case["op"])})
-    of = {(op, gpu): [case for case in cases if case["op"] == op] for op in ops for gpu, cases in gpus.items()}
     yield from common.table(["op", "GPU", "cases", "mean loss", f"from {LONG_US} us on", "worst", "chosen within 25 %", "all within 25 %"],
-                            [[*place, *summary(cases)] for place, cases in of.items() if cases], 2)
-    for (op, gpu), cases in of.items():
-        if chosen.strategies:
-            yield f"{op}, {gpu}\n"
-            yield from common.table(["strategy", "times", "expected over measured", "spread", "within 25 %"], list(strategies(cases)), 1)
-        if chosen.worst:
-            yield from common.table(["case", "chosen", "fastest", "us", "loss"], list(worst(cases, chosen.worst)), 3)
+                            list(summaries(gpus, chosen.op)), 2)
+    for op in sorted({case["op"] for case in gpus["whole"] if chosen.op in (None, case["op"])}):
+        for gpu, all_cases in gpus.items():
+            cases = [case for case in all_cases if case["op"] == op]
+            if chosen.strategies and cases:
+                yield f"{op}, {gpu}\n"
+                yield from common.table(["strategy", "times", "expected over measured", "spread", "within 25 %"], list(strategies(cases)), 1)
+            if chosen.worst and cases:
+                yield from common.table(["case", "chosen", "fastest", "us", "loss"], list(worst(cases, chosen.worst)), 3)
 
 
 def main():
-    chosen = options()
-    if chosen.keep:
-        chosen.keep.mkdir(parents=True, exist_ok=True)
-        print(common.joined(judge(chosen, chosen.keep)))
-        return
+    options = parser(__doc__)
+    options.add_argument("--strategies", action="store_true", help="also print how far each strategy's times are off")
+    options.add_argument("--worst", type=int, default=0, metavar="N", help="also print the N cases that lose most")
+    chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        print(common.joined(judge(chosen, pathlib.Path(folder))))
+        print(common.joined(judged(chosen, kept(chosen, folder))))
 
 
 if __name__ == "__main__":

@@ -20,8 +20,9 @@ constexpr int format_number = 1;
 constexpr const char* title = "tessera_device_profile";
 
 [[noreturn]] void reject(const std::string& what, const std::string& where,
-                         const char* fix = "'tessera doctor --device-profile h200 --json -' shows "
-                                           "a profile that is complete") {
+                         const char* fix =
+                             "'tessera doctor --device-profile h200 --json -' shows "
+                             "a profile that is complete") {
   throw Error(ErrorCode::bad_data, what, where, fix);
 }
 
@@ -92,15 +93,14 @@ DeviceProfile profile_in(const Json& json, const std::string& where) {
   for (const ProfileField& field : profile_fields()) {
     const Json* const value = value_of(field.name);
     if (value == nullptr) reject(fmt::format("{} is missing", field.name), where);
-    const bool taken = std::visit([&](auto member) { return Take{*value}(profile.*member); },
-                                  field.member);
+    const bool taken =
+        std::visit([&](auto member) { return Take{*value}(profile.*member); }, field.member);
     if (!taken) reject(fmt::format("{} is not {}", field.name, type_of(field)), where);
   }
   for (const std::string& key : json.keys()) {
     const auto fields = profile_fields();
-    const bool known = key == title || std::any_of(fields.begin(), fields.end(), [&](const auto& f) {
-                         return key == f.name;
-                       });
+    const bool known = key == title || std::any_of(fields.begin(), fields.end(),
+                                                   [&](const auto& f) { return key == f.name; });
     if (!known) reject(fmt::format("a profile has no field '{}'", printable(key)), where);
   }
   profile.validate(where);
@@ -155,10 +155,10 @@ std::string profile_text(const DeviceProfile& profile) {
     }
   };
   for (const ProfileField& field : profile_fields()) {
-    table.add({field.name,
-               printable(std::visit([&](auto member) { return text_of(profile.*member); },
-                                    field.member)),
-               field.unit});
+    table.add(
+        {field.name,
+         printable(std::visit([&](auto member) { return text_of(profile.*member); }, field.member)),
+         field.unit});
   }
   return table.text();
 }

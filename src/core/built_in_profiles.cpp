@@ -72,8 +72,8 @@ DeviceProfile from_sheet(const Sheet& sheet) {
 /// The matrix units of the B200 reach their stated rate by instructions that no kernel here has;
 /// what `mma.sync` reaches there is taken to be what Hopper's reach in a cycle of a processor.
 DeviceProfile b200() {
-  DeviceProfile gpu = scaled_profile(
-      h200(), {"NVIDIA B200", 100, 148, 1965, 8.0e6, 126 * mib, 228 * kib});
+  DeviceProfile gpu =
+      scaled_profile(h200(), {"NVIDIA B200", 100, 148, 1965, 8.0e6, 126 * mib, 228 * kib});
   gpu.source = "data sheet, the rest scaled from the H200; not measured";
   gpu.wgmma_tf32_per_us = gpu.wgmma_bf16_per_us = 0;
   return gpu;
@@ -85,13 +85,29 @@ std::span<const DeviceProfile> built_in_profiles() {
   static const std::vector<DeviceProfile> profiles = {
       h200(),
       from_sheet({{"NVIDIA H100 80GB HBM3", 90, 132, 1980, 3.35e6, 50 * mib, 228 * kib},
-                  256 * kib, 495e6, 989e6, 1979e6, 15830e6}),
+                  256 * kib,
+                  495e6,
+                  989e6,
+                  1979e6,
+                  15830e6}),
       from_sheet({{"NVIDIA A100-SXM4-80GB", 80, 108, 1410, 2.039e6, 40 * mib, 164 * kib},
-                  192 * kib, 156e6, 312e6, 624e6, 4992e6}),
+                  192 * kib,
+                  156e6,
+                  312e6,
+                  624e6,
+                  4992e6}),
       from_sheet({{"NVIDIA L40S", 89, 142, 2520, 0.864e6, 96 * mib, 100 * kib},
-                  128 * kib, 183e6, 362e6, 733e6, 5864e6}),
+                  128 * kib,
+                  183e6,
+                  362e6,
+                  733e6,
+                  5864e6}),
       from_sheet({{"NVIDIA GeForce RTX 4090", 89, 128, 2520, 1.008e6, 72 * mib, 100 * kib},
-                  128 * kib, 82.6e6, 165e6, 660e6, 5284e6}),
+                  128 * kib,
+                  82.6e6,
+                  165e6,
+                  660e6,
+                  5284e6}),
       b200()};
   return profiles;
 }

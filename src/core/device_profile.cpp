@@ -56,7 +56,8 @@ struct Problem {
     double before = 0;
     for (const GatherRate& each : rates) {
       const bool rises = std::isfinite(each.row_bytes) && each.row_bytes > before;
-      if (!rises) return fmt::format("has a row of {} bytes after one of {}", each.row_bytes, before);
+      if (!rises)
+        return fmt::format("has a row of {} bytes after one of {}", each.row_bytes, before);
       if (!(std::isfinite(each.bytes_per_us) && each.bytes_per_us > 0)) {
         return fmt::format("has a rate of {} for rows of {} bytes", each.bytes_per_us,
                            each.row_bytes);
@@ -79,8 +80,8 @@ std::span<const ProfileField> profile_fields() { return fields; }
 
 void DeviceProfile::validate(const std::string& where) const {
   for (const ProfileField& field : fields) {
-    const std::string problem = std::visit(
-        [&](auto member) { return Problem{field}(this->*member); }, field.member);
+    const std::string problem =
+        std::visit([&](auto member) { return Problem{field}(this->*member); }, field.member);
     if (problem.empty()) continue;
     throw Error(ErrorCode::bad_data, fmt::format("{} {}", field.name, problem), where,
                 field.may_be_zero ? "give a number that is not negative"
@@ -132,9 +133,9 @@ DeviceProfile scaled_profile(const DeviceProfile& known, const DeviceTraits& tra
   for (GatherRate& each : scaled.memory_gather) each.bytes_per_us *= memory;
   scaled.copy_bytes_per_us *= memory;
   scaled.atomics_per_us *= processors;
-  for (double* per_us : {&scaled.mma_tf32_per_us, &scaled.mma_bf16_per_us, &scaled.mma_s8_per_us,
-                         &scaled.mma_b1_per_us, &scaled.wgmma_tf32_per_us,
-                         &scaled.wgmma_bf16_per_us}) {
+  for (double* per_us :
+       {&scaled.mma_tf32_per_us, &scaled.mma_bf16_per_us, &scaled.mma_s8_per_us,
+        &scaled.mma_b1_per_us, &scaled.wgmma_tf32_per_us, &scaled.wgmma_bf16_per_us}) {
     *per_us *= processors;
   }
   return scaled;
@@ -144,8 +145,8 @@ const DeviceProfile& nearest_profile(const DeviceTraits& traits) {
   const std::span<const DeviceProfile> all = built_in_profiles();
   const DeviceProfile* nearest = nullptr;
   for (const DeviceProfile& each : all) {
-    const bool named = each.compute_capability == traits.compute_capability &&
-                       traits.name.starts_with(each.name);
+    const bool named =
+        each.compute_capability == traits.compute_capability && traits.name.starts_with(each.name);
     if (named) return each;
     if (each.compute_capability > traits.compute_capability) continue;
     if (nearest == nullptr || each.compute_capability > nearest->compute_capability) {

@@ -21,11 +21,11 @@ struct GatherRate {
 using GatherRates = std::vector<GatherRate>;
 
 struct DeviceProfile {
-  std::string name;             ///< "NVIDIA H200"
-  std::string source;           ///< where the numbers come from
-  int compute_capability = 0;   ///< 90 for 9.0
-  int processors = 0;           ///< streaming multiprocessors
-  double clock_mhz = 0;         ///< the highest that processors reach
+  std::string name;                ///< "NVIDIA H200"
+  std::string source;              ///< where the numbers come from
+  int compute_capability = 0;      ///< 90 for 9.0
+  int processors = 0;              ///< streaming multiprocessors
+  double clock_mhz = 0;            ///< the highest that processors reach
   double memory_bytes_per_us = 0;  ///< as the maker states it
   double copy_bytes_per_us = 0;    ///< what a copy reads and writes
   std::int64_t l2_bytes = 0;

@@ -3,6 +3,7 @@
 #include "ops/aggregate_update/kernel.hpp"
 #include "ops/dense/dense_ops.hpp"
 #include "ops/plan/check.hpp"
+#include "ops/plan/cost_fits.hpp"
 #include "ops/spmm/trial.hpp"
 #ifdef TESSERA_WITH_CUDA
 #include "ops/aggregate_update/cuda/kernels.hpp"
@@ -141,8 +142,11 @@ std::string why_not_cuda(const AggregateUpdateProblem& problem) {
 }
 
 double predicted_us(const AggregateUpdateProblem& problem) {
-  return fastest_us(spmm_kernels(), staged_sums(problem), stage_options(problem)) +
-         predicted_products_us(problem);
+  const double counted_us =
+      fastest_us(spmm_kernels(), staged_sums(problem), stage_options(problem)) +
+      predicted_products_us(problem);
+  if (problem.options.device.kind == DeviceKind::cpu) return counted_us;
+  return fitted_us(cost_fits::aggregate_update_staged, counted_us);
 }
 
 /// Sums by the fastest kernel of spmm, then a product of dense matrices.

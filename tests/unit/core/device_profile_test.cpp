@@ -73,7 +73,9 @@ TEST(DeviceProfileTest, NumbersThatCannotBeAreNamed) {
               p.l2_gather = {{512, 1e6}, {128, 1e6}};
             }).find("l2_gather has a row of 128 bytes after one of 512"),
             std::string::npos);
-  EXPECT_NE(problem([](DeviceProfile& p) { p.memory_gather = {{128, 0}}; }).find("a rate of 0"),
+  EXPECT_NE(problem([](DeviceProfile& p) {
+              p.memory_gather = {{128, 0}};
+            }).find("a rate of 0"),
             std::string::npos);
 }
 

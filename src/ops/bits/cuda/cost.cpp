@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/plan/cost_fits.hpp"
 #include "ops/plan/tuning.hpp"
 #include "ops/spmm/parts.hpp"
 
@@ -173,8 +174,11 @@ double predict_bit_rows_us(const BitProblem& problem, const RowsPolicy& policy,
   const double as_numbers =
       spread_us(problem, fit) +
       fit.rows_share * predicted_rows_us(as_features(problem), policy, traits);
-  if (policy.bytes == 8) return as_numbers + fit.narrow_edge_us * edges;
-  return as_numbers + fit.rows_us + fit.edge_us * edges + finished_us(problem, fit);
+  if (policy.bytes == 8) {
+    return fitted_us(cost_fits::bit_aggregate_rows_narrow, as_numbers + fit.narrow_edge_us * edges);
+  }
+  return fitted_us(cost_fits::bit_aggregate_rows,
+                   as_numbers + fit.rows_us + fit.edge_us * edges + finished_us(problem, fit));
 }
 
 double predict_bit_lists_us(const BitProblem& problem, const DeviceTraits& traits) {
@@ -206,7 +210,8 @@ double windows_us(const BitProblem& problem, double share, std::int64_t cols,
 
 double predict_bit_windows_us(const BitProblem& problem, const DeviceTraits& traits) {
   const BitCoefficients fit = coefficients.on(traits);
-  return windows_us(problem, fit.window_share, problem.options.cols, fit, traits);
+  return fitted_us(cost_fits::bit_aggregate_windows,
+                   windows_us(problem, fit.window_share, problem.options.cols, fit, traits));
 }
 
 double predict_bit_tall_us(const BitProblem& problem, const DeviceTraits& traits) {
@@ -218,7 +223,8 @@ double predict_bit_tall_us(const BitProblem& problem, const DeviceTraits& traits
                                      : fit.tall_wide_share;
   // Of more than 64 columns whole blocks are computed.
   const std::int64_t computed = cols <= 64 ? cols : (cols + 127) / 128 * 128;
-  return fit.tall_start_us + windows_us(problem, share, computed, fit, traits);
+  return fitted_us(cost_fits::bit_aggregate_tall,
+                   fit.tall_start_us + windows_us(problem, share, computed, fit, traits));
 }
 
 }  // namespace tessera::ops

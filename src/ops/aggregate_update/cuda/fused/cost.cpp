@@ -7,6 +7,7 @@
 #include "graph/degrees.hpp"
 #include "ops/aggregate_update/cuda/fused/schedule.hpp"
 #include "ops/cuda/whole_units.hpp"
+#include "ops/plan/cost_fits.hpp"
 #include "ops/plan/gathers.hpp"
 #include "ops/plan/tuning.hpp"
 #include "ops/spmm/kernel.hpp"
@@ -123,7 +124,9 @@ double predicted_fused_update_us(const AggregateUpdateProblem& problem,
   };
   const double single_us =
       single(problem.written()) + (problem.keeps_sums() ? single(problem.gathered()) : 0);
-  return fit.launch_us + long_us + single_us + std::max(waiting, moved / fit.moved_bytes_per_us);
+  return fitted_us(
+      cost_fits::aggregate_update_fused,
+      fit.launch_us + long_us + single_us + std::max(waiting, moved / fit.moved_bytes_per_us));
 }
 
 }  // namespace tessera::ops

@@ -5,6 +5,7 @@
 
 #include "ops/aggregate_update/cost.hpp"
 #include "ops/aggregate_update/cuda/windows/launch.hpp"
+#include "ops/plan/cost_fits.hpp"
 #include "ops/plan/tuning.hpp"
 #include "ops/spmm/parts.hpp"
 #include "tiles/sample.hpp"
@@ -68,9 +69,13 @@ double predicted_window_update_us(const AggregateUpdateProblem& problem, const T
   SpmmProblem sums = window_sums(problem);
   sums.epilogue.residual = options.self && !rows_may_be_columns(problem);
   const double sums_us = predict_tall_us(sums, policy, traits);
-  return (policy.warps ? fit.sums_on_warps : 1) * sums_us + fit.weight_us_per_byte * weights +
-         2 * products * summed * static_cast<double>(problem.written()) / per_us +
-         (problem.keeps_sums() ? 2 * summed / fit.kept_bytes_per_us : 0);
+  const double counted_us =
+      (policy.warps ? fit.sums_on_warps : 1) * sums_us + fit.weight_us_per_byte * weights +
+      2 * products * summed * static_cast<double>(problem.written()) / per_us +
+      (problem.keeps_sums() ? 2 * summed / fit.kept_bytes_per_us : 0);
+  return fitted_us(
+      policy.warps ? cost_fits::aggregate_update_windows_mma : cost_fits::aggregate_update_windows,
+      counted_us);
 }
 
 }  // namespace tessera::ops

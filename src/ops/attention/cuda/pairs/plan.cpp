@@ -10,6 +10,7 @@
 #include "ops/attention/cuda/row_side.hpp"
 #include "ops/attention/cuda/total_sums.hpp"
 #include "ops/cuda/boundaries.hpp"
+#include "ops/plan/cost_fits.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -214,9 +215,11 @@ std::string why_not(const AttentionProblem& problem) {
 double predicted_us(const AttentionProblem& problem) {
   const DeviceTraits& traits = device_traits(problem.options.device);
   const double forward = predict_pairs_attention_us(problem, traits);
-  if (!problem.options.backward) return forward;
-  return forward + (has_gradient(problem.options) ? predict_pairs_backward_us(problem, traits)
-                                                  : predict_rows_backward_us(problem, traits));
+  const double backward = !problem.options.backward ? 0
+                          : has_gradient(problem.options)
+                              ? predict_pairs_backward_us(problem, traits)
+                              : predict_rows_backward_us(problem, traits);
+  return fitted_us(cost_fits::attention_pairs, forward + backward);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "ops/attention/cuda/weights.hpp"
 #include "ops/cuda/boundaries.hpp"
 #include "ops/cuda/kernel_table.hpp"
+#include "ops/plan/cost_fits.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -334,7 +335,8 @@ std::string why_not(const AttentionProblem& problem) {
 
 double predicted_us(const AttentionProblem& problem) {
   const DeviceTraits& traits = device_traits(problem.options.device);
-  return predict_rows_attention_us(problem, traits) + predict_rows_backward_us(problem, traits);
+  return fitted_us(cost_fits::attention_rows, predict_rows_attention_us(problem, traits) +
+                                                  predict_rows_backward_us(problem, traits));
 }
 
 }  // namespace

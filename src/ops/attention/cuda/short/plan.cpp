@@ -6,6 +6,7 @@
 #include "ops/attention/cuda/short/launch.hpp"
 #include "ops/attention/cuda/windows.hpp"
 #include "ops/cuda/cuda_kernel.hpp"
+#include "ops/plan/cost_fits.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -73,9 +74,11 @@ WindowKernel window_kernel(const AttentionOptions& options) {
 double predicted_us(const AttentionProblem& problem) {
   const DeviceTraits& traits = device_traits(problem.options.device);
   const double forward = predict_short_attention_us(problem, traits);
-  if (!problem.options.backward) return forward;
-  return forward + (has_gradient(problem.options) ? predict_short_backward_us(problem, traits)
-                                                  : predict_rows_backward_us(problem, traits));
+  const double backward = !problem.options.backward ? 0
+                          : has_gradient(problem.options)
+                              ? predict_short_backward_us(problem, traits)
+                              : predict_rows_backward_us(problem, traits);
+  return fitted_us(cost_fits::attention_short, forward + backward);
 }
 
 }  // namespace

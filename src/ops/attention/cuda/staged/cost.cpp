@@ -4,6 +4,7 @@
 #include "ops/attention/cuda/cost.hpp"
 #include "ops/attention/cuda/widened.hpp"
 #include "ops/edge_softmax/kernel.hpp"
+#include "ops/plan/cost_fits.hpp"
 #include "ops/plan/tuning.hpp"
 #include "ops/sddmm/kernel.hpp"
 #include "ops/spmm/kernel.hpp"
@@ -127,8 +128,10 @@ std::string why_not_staged(const AttentionProblem& problem) {
 
 double predict_staged_us(const AttentionProblem& problem) {
   const bool copies = bytes_per_element(problem.options.precision) == 2;
-  return predict_fp32_us(in_fp32(problem)) +
-         (copies ? predict_widening_us(problem, device_traits(problem.options.device)) : 0);
+  return fitted_us(
+      cost_fits::attention_staged,
+      predict_fp32_us(in_fp32(problem)) +
+          (copies ? predict_widening_us(problem, device_traits(problem.options.device)) : 0));
 }
 
 }  // namespace tessera::ops

@@ -4,6 +4,7 @@
 #include "ops/attention/cuda/tall/launch.hpp"
 #include "ops/attention/cuda/windows.hpp"
 #include "ops/cuda/cuda_kernel.hpp"
+#include "ops/plan/cost_fits.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -119,11 +120,11 @@ double predicted_us(const AttentionProblem& problem) {
   const AttentionOptions& options = problem.options;
   const DeviceTraits& traits = device_traits(options.device);
   const double forward = predict_tall_attention_us(problem, traits);
-  if (!options.backward) return forward;
-  if (window_kernel(options).gradient.by_rows.launch == nullptr) {
-    return forward + predict_rows_backward_us(problem, traits);
-  }
-  return forward + predict_tall_backward_us(problem, traits);
+  const double backward = !options.backward ? 0
+                          : window_kernel(options).gradient.by_rows.launch == nullptr
+                              ? predict_rows_backward_us(problem, traits)
+                              : predict_tall_backward_us(problem, traits);
+  return fitted_us(cost_fits::attention_tall, forward + backward);
 }
 
 }  // namespace

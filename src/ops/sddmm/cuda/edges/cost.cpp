@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/plan/cost_fits.hpp"
 #include "ops/plan/gathers.hpp"
 #include "ops/plan/tuning.hpp"
 
@@ -38,7 +39,6 @@ struct EdgesCoefficients {
   double stream_edge, stream_feature;
   double stream_power;
   double full_stream, half_stream;  ///< how many times what comes of both
-  PolicyFactors<vector_policies.size()> factors;
 
   void scale(DeviceRatio ratio) {
     memory_bytes_per_us *= ratio.memory;
@@ -88,9 +88,7 @@ constexpr Fitted<EdgesCoefficients> coefficients = {
      .stream_feature = 1.266,
      .stream_power = 1.663,
      .full_stream = 0.949,
-     .half_stream = 1.134,
-     .factors = {{1, 1, 1.2, 0.968, 0.856, 0.7, 0.846, 1.088, 1.03, 0.96, 0.84, 0.833},
-                 {1, 1.14, 1.05, 0.816, 0.889, 0.856, 0.875, 1.14, 1.039, 1, 0.987, 0.888}}}};
+     .half_stream = 1.134}};
 
 /// Blocks that a processor holds at once, by the registers that nvcc 13.0 gives the kernels for
 /// sm_90 (plain ones: one head, no scales).
@@ -161,6 +159,14 @@ double issuing_us(const SddmmProblem& problem, const EdgesPolicy& policy, const 
          (shape.chunks * policy.edges * per_edge + fit.per_tile) / instructions_per_us;
 }
 
+/// Policies for single features have none of their own.
+CostFit fit_of(const EdgesPolicy& policy) {
+  static_assert(cost_fits::sddmm_vectors.size() == vector_policies.size());
+  const auto found = std::find(vector_policies.begin(), vector_policies.end(), policy);
+  if (found == vector_policies.end()) return {"sddmm/scalars", 6, 1};
+  return cost_fits::sddmm_vectors[static_cast<std::size_t>(found - vector_policies.begin())];
+}
+
 /// From and to memory: U, V and the results, a number per edge and head.
 double moved_us(const PassSizes& sizes, double heads, const EdgesCoefficients& fit) {
   const double moved = sizes.vertices * sizes.row_bytes + sizes.edges * heads * sizes.element_bytes;
@@ -192,7 +198,7 @@ double predict_edges_us(const SddmmProblem& problem, const EdgesPolicy& policy,
                                   gathering_us(problem, fit.gathers),
                                   moved_us(sizes, static_cast<double>(problem.heads), fit)},
                                  fit.power);
-  return fit.launch_us + fit.factors.of(vector_policies, policy, sizes.half()) * us;
+  return fitted_us(fit_of(policy), fit.launch_us + us);
 }
 
 int stream_steps(const Graph& graph, const DeviceTraits& traits) {
@@ -217,8 +223,8 @@ double predict_stream_us(const SddmmProblem& problem, const DeviceTraits& traits
   const double us =
       side_by_side({gathering_us(problem, fit.stream_gathers), issuing, moved_us(sizes, 1, fit)},
                    fit.stream_power);
-  return fit.launch_us + fit.stream_start_us +
-         (sizes.half() ? fit.half_stream : fit.full_stream) * us;
+  const double share = sizes.half() ? fit.half_stream : fit.full_stream;
+  return fitted_us(cost_fits::sddmm_stream, fit.launch_us + fit.stream_start_us + share * us);
 }
 
 double predict_edge_sums_us(const SddmmProblem& problem, const DeviceTraits& traits) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "ops/plan/cost_fits.hpp"
 #include "ops/plan/gathers.hpp"
 #include "ops/plan/tuning.hpp"
 #include "tiles/hub_windows.hpp"
@@ -33,7 +34,6 @@ struct ListCoefficients {
   double place_us;
   double power;         ///< the slowest of all counts, and some of the others
   double uneven_share;  ///< of what the longest share takes more than their mean
-  std::array<double, list_policies.size()> factors;  ///< in the order of `ListOrder`
 
   void scale(DeviceRatio ratio) {
     near_bytes_per_us *= ratio.processors;
@@ -60,8 +60,7 @@ constexpr Fitted<ListCoefficients> coefficients = {
      .widened_us = 4.9e-8,
      .place_us = 5.1e-6,
      .power = 1.77,
-     .uneven_share = 0.42,
-     .factors = {0.961, 0.945, 0.987}}};
+     .uneven_share = 0.42}};
 
 /// How many rows caches hold.
 struct CachedRows {
@@ -218,16 +217,25 @@ double unevenness(const Graph& graph, std::int64_t shares) {
   return std::max(1.0, static_cast<double>(most) / mean);
 }
 
+const CostFit& fit_of(ListOrder order) {
+  switch (order) {
+    case ListOrder::hubs: return cost_fits::sddmm_list_hubs;
+    case ListOrder::panels: return cost_fits::sddmm_list_panels;
+    default: return cost_fits::sddmm_list_rows;
+  }
+}
+
 }  // namespace
 
 double predict_list_us(const SddmmProblem& problem, const ListPolicy& policy,
                        const DeviceTraits& traits) {
   const ListCoefficients fit = coefficients.on(traits);
   const Graph& graph = problem.graph;
-  if (graph.num_edges() == 0 || problem.features == 0) return fit.start_us;
+  const bool by_hubs = policy.order == ListOrder::hubs;
+  const CostFit& of_order = fit_of(policy.order);
+  if (graph.num_edges() == 0 || problem.features == 0) return fitted_us(of_order, fit.start_us);
   const PassSizes sizes = sizes_of(problem);
   const double row = sizes.row_bytes;
-  const bool by_hubs = policy.order == ListOrder::hubs;
   const bool placed = policy.order != ListOrder::rows;
   const ListLoads loads = list_loads(
       graph, policy.order,
@@ -244,7 +252,7 @@ double predict_list_us(const SddmmProblem& problem, const ListPolicy& policy,
                    fit.power);
   const double uneven =
       by_hubs ? 1 : 1 + fit.uneven_share * (unevenness(graph, traits.processors) - 1);
-  return fit.start_us + fit.factors[static_cast<std::size_t>(policy.order)] * uneven * us;
+  return fitted_us(of_order, fit.start_us + uneven * us);
 }
 
 }  // namespace tessera::ops

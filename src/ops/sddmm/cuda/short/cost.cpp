@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ops/plan/cost_fits.hpp"
 #include "ops/plan/gathers.hpp"
 #include "ops/plan/tuning.hpp"
 #include "ops/sddmm/cuda/short/launch.hpp"
@@ -93,9 +94,10 @@ double predict_short_dots_us(const SddmmProblem& problem, bool direct, const Dev
     moved_rows += sizes.edges * missed_beside_targets(graph, cached_rows);
   }
   const double move_us = heads * moved_rows * bytes / fit.moved_bytes_per_us;
-  return rates.start_us + rates.start_us_per_byte * bytes +
-         side_by_side({work_us, gather_us, move_us}, rates.power) +
-         heads * sizes.edges * rates.edge_us;
+  return fitted_us(direct ? cost_fits::sddmm_short_16_direct : cost_fits::sddmm_short_16,
+                   rates.start_us + rates.start_us_per_byte * bytes +
+                       side_by_side({work_us, gather_us, move_us}, rates.power) +
+                       heads * sizes.edges * rates.edge_us);
 }
 
 }  // namespace tessera::ops

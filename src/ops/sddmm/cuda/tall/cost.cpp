@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/plan/cost_fits.hpp"
 #include "ops/plan/tuning.hpp"
 #include "ops/sddmm/cuda/tall/launch.hpp"
 
@@ -71,8 +72,10 @@ double predict_tall_dots_us(const SddmmProblem& problem, const DeviceTraits& tra
   const double window_us = rates.window_us + rates.window_us_per_byte * bytes;
   const double edges_us = static_cast<double>(problem.graph.num_edges()) * rates.edge_us;
   const double work_us = (tiles * tile_us + windows * window_us) / traits.processors;
-  return rates.launch_us + rates.launch_us_per_byte * bytes +
-         static_cast<double>(problem.heads) * side_by_side({work_us, edges_us}, rates.power);
+  const double heads_us =
+      static_cast<double>(problem.heads) * side_by_side({work_us, edges_us}, rates.power);
+  return fitted_us(cost_fits::sddmm_tiles_64,
+                   rates.launch_us + rates.launch_us_per_byte * bytes + heads_us);
 }
 
 }  // namespace tessera::ops

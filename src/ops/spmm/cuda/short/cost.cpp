@@ -52,7 +52,7 @@ constexpr Fitted<ShortCoefficients> coefficients_of_bits = {
     fitted_on_h200("2026-11-15",
                    "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 "
                    "features; residuals on 2026-11-18, amazon- and molecules-size at 64 and 96"),
-    {.start_us = 8.829,
+    {.start_us = 1.829,
      .moved_bytes_per_us = 3.135e6,
      .step_us = 0.0009891,
      .step_us_per_byte = 0.0003246,
@@ -70,7 +70,7 @@ constexpr Fitted<ShortCoefficients> coefficients_of_quads = {
         "59 matrices of 10 k to 115 k rows in bf16 and 16 of them in another order, bf16 and fp32, "
         "at 128 features; padding measured on 156 matrices; residuals, and rows that fill no "
         "loads, on 2026-11-18, amazon- and molecules-size at 64 to 96"),
-    {.start_us = 8.3,
+    {.start_us = 1.3,
      .moved_bytes_per_us = 3.5e6,
      .step_us = 0.0022,
      .step_us_per_byte = 0.00063,
@@ -83,7 +83,7 @@ constexpr Fitted<ShortCoefficients> coefficients_of_quads = {
 constexpr Fitted<ShortCoefficients> coefficients_of_valued_quads = {
     fitted_on_h200("2026-11-17",
                    "DD and NCI-balanced-union at 64 features in bf16, steps as of patterns"),
-    {.start_us = 9.0,
+    {.start_us = 2.0,
      .moved_bytes_per_us = 3.1e6,
      .step_us = 0.006,
      .step_us_per_byte = 0.00063,

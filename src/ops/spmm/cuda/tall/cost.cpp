@@ -117,7 +117,7 @@ constexpr Fitted<TallCoefficients> coefficients = {
         "16 to 320, and their results to DD and molecules-size on 2026-11-18; waves of even "
         "windows on 2026-11-18, 60 graphs at 64 and 128; cut windows of 16-bit features on "
         "2026-11-18, eight graphs in two orders at 128"),
-    {.start_us = 8.655,
+    {.start_us = 1.655,
      .start_us_per_byte = 0.001986,
      .moved_bytes_per_us = 3.6e6,
      .block_tile_share = 1.5,
