@@ -28,9 +28,9 @@ TEST(CostFits, OfDotProductsAreThoseOfTheirPolicies) {
   ASSERT_EQ(cost_fits::sddmm_vectors.size(), vector_policies.size());
   for (std::size_t i = 0; i < vector_policies.size(); ++i) {
     const EdgesPolicy& policy = vector_policies[i];
-    const std::string name =
-        "sddmm/vectors_" + std::to_string(policy.lanes) + "x" + std::to_string(policy.vectors) +
-        "x" + std::to_string(policy.edges) + (policy.keeps ? "" : "_both");
+    const std::string name = "sddmm/vectors_" + std::to_string(policy.lanes) + "x" +
+                             std::to_string(policy.vectors) + "x" + std::to_string(policy.edges) +
+                             (policy.keeps ? "" : "_both");
     EXPECT_EQ(cost_fits::sddmm_vectors[i].kernel, name);
   }
 }
