@@ -84,6 +84,9 @@ DatasetSummary summarise(const Dataset& dataset) {
   }
   for (const auto& [name, extra] : dataset.extras) summary.memory_bytes += bytes_of(extra.bytes);
   summary.graph_classes = std::ssize(class_values(dataset.graph_labels.span()));
+  if (dataset.edge_features.matrix != nullptr) {
+    summary.memory_bytes += bytes_of(*dataset.edge_features.matrix);
+  }
   add_features(dataset.features, summary);
   add_labels(dataset.labels, summary);
   return summary;

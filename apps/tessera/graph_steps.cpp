@@ -6,6 +6,7 @@
 #include "numbers.hpp"
 #include "options.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/data/change_edges.hpp"
 #include "tessera/graph/transform.hpp"
 
 namespace tessera::app {
@@ -56,8 +57,15 @@ std::vector<std::string> take_steps(Session& session, const GraphSteps& steps,
     session.stage(name);
     drop_edge_arrays(session, dataset);
     const Graph before = dataset.graph;
-    dataset.graph = change(before);
+    const NewEdges added = change_edges(dataset, change);
     session.add_notes({note_of(name, before, dataset.graph)});
+    if (added.reversed > 0) {
+      session.add_notes({fmt::format("new edges with the features of their reverse: {}",
+                                     grouped(added.reversed))});
+    }
+    if (added.zero > 0) {
+      session.add_notes({"new edges with features of 0: " + grouped(added.zero)});
+    }
     done.emplace_back(name);
   };
   if (steps.transpose) step("transposed", [](const Graph& g) { return transposed(g); });

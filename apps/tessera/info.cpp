@@ -59,6 +59,7 @@ Json to_json(const LoadedData& data, const GraphStats& stats, const DatasetSumma
       {"features", dataset.num_features()},
       {"feature_kind", summary.feature_kind},
       {"feature_nonzeros", summary.feature_nonzeros},
+      {"edge_features", dataset.edge_features.count()},
       {"classes", summary.classes},
       {"label_width", summary.classes},
       {"multi_label", dataset.is_multi_label()},
@@ -110,6 +111,9 @@ void add_vertex_data(const Dataset& dataset, const DatasetSummary& summary, Tabl
     const double share = cells > 0 ? static_cast<double>(summary.feature_nonzeros) / cells : 0;
     table.add({"features", fmt::format("{}, {}, {} nonzero", grouped(features),
                                        summary.feature_kind, human_share(share))});
+  }
+  if (const std::int64_t features = dataset.edge_features.count(); features > 0) {
+    table.add({"features of edges", grouped(features)});
   }
   if (summary.classes > 0) {
     table.add({"classes",

@@ -33,7 +33,7 @@ struct TableArguments {
   std::string separator, header = "auto", ids = "auto", source, target, weight;
   int base = 0;
   std::string nodes, nodes_separator, nodes_header, id, label, split, unknown_ids = "reject";
-  std::vector<std::string> features, drop;
+  std::vector<std::string> features, drop, edge_features;
   std::string time;
   std::vector<double> time_shares;
 

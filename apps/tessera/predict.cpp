@@ -84,6 +84,7 @@ Quantised compare_bits(const train::Checkpoint& checkpoint, const Dataset& datas
   Dataset same_edges = dataset;
   if (options.partition != nullptr) {
     same_edges.graph = train::within_parts(dataset.graph, *options.partition);
+    same_edges.edge_features = {};
     options.partition = nullptr;
     options.placement = {};
   }

@@ -8,6 +8,7 @@
 #include "options.hpp"
 #include "table.hpp"
 #include "tessera/core/printable.hpp"
+#include "tessera/data/change_edges.hpp"
 #include "tessera/reorder/nm.hpp"
 #include "useless.hpp"
 #include "verb.hpp"
@@ -30,19 +31,22 @@ ExitCode prune(Session& session, const PruneOptions& options) {
   const EdgeOffset edges_before = dataset.graph.num_edges();
   const reorder::NmViolations before = count_violations(dataset.graph, pattern);
   const Stopwatch watch;
-  const reorder::NmPruned pruned = prune_nm(dataset.graph, pattern);
-  const double seconds = watch.seconds();
   drop_edge_arrays(session, dataset);
-  dataset.graph = pruned.graph;
+  EdgeOffset dropped = 0;
+  change_edges(dataset, [&](const Graph& graph) {
+    reorder::NmPruned pruned = prune_nm(graph, pattern);
+    dropped = pruned.dropped;
+    return pruned.graph;
+  });
+  const double seconds = watch.seconds();
   save(session, options.output, dataset);
 
   const double share =
-      edges_before == 0 ? 0
-                        : static_cast<double>(pruned.dropped) / static_cast<double>(edges_before);
+      edges_before == 0 ? 0 : static_cast<double>(dropped) / static_cast<double>(edges_before);
   Table table("lr");
   table.add({"violating segment vectors", grouped(before.vectors)});
   table.add({"violating meta-blocks", grouped(before.meta_blocks)});
-  table.add({"edges dropped", fmt::format("{}, {}", grouped(pruned.dropped), human_share(share))});
+  table.add({"edges dropped", fmt::format("{}, {}", grouped(dropped), human_share(share))});
   std::string report = headline(dataset) + "\n" + table.text();
   report += fmt::format(
       "  fits {} now, without {} of its edges; 'tessera reorder --method nm' drops none\n",
@@ -51,7 +55,7 @@ ExitCode prune(Session& session, const PruneOptions& options) {
   json.update(brief_json(dataset));
   json["pattern"] = to_string(pattern);
   json["edges_before"] = edges_before;
-  json["dropped"] = pruned.dropped;
+  json["dropped"] = dropped;
   json["violating_vectors"] = before.vectors;
   json["violating_meta_blocks"] = before.meta_blocks;
   json["load_seconds"] = data.seconds;

@@ -70,6 +70,11 @@ void add_table_options(Arguments& app, TableArguments& tables) {
   app.add_option("--weight", tables.weight, "column of the weights, or none")
       ->type_name("COLUMN")
       ->group(edges);
+  app.add_option("--edge-features", tables.edge_features,
+                 "columns that are features of the edges, as those of --nodes are of vertices")
+      ->type_name("COLUMNS")
+      ->delimiter(',')
+      ->group(edges);
   const std::string nodes = "Table of the vertices of an edge list";
   app.add_option("--nodes", tables.nodes, "file with one line per vertex")
       ->type_name("FILE")
@@ -143,6 +148,7 @@ void TableArguments::apply_to(io::ReadOptions& options) const {
   options.edges.source = source;
   options.edges.target = target;
   options.edges.weight = weight;
+  options.edges.features = edge_features;
   options.nodes.path = nodes;
   options.nodes.id = id;
   options.nodes.label = label;

@@ -238,7 +238,7 @@ def from_many(attributes, slices):
 
 def from_pyg(data):
     """A torch_geometric.data.Data, or a list of them, which becomes a union of graphs: edge_index (or adj_t),
-    edge_weight, x, y and the masks. Other arrays, such as edge_attr, are kept as they are."""
+    edge_weight, edge_attr, x, y and the masks. Other arrays are kept as they are."""
     if isinstance(data, (list, tuple)):
         return from_many(*joined([attributes(graph) for graph in data]))
     return from_graph(attributes(data))

@@ -20,6 +20,7 @@
 #include "tessera/core/start.hpp"
 #include "tessera/core/types.hpp"
 #include "tessera/core/version.hpp"
+#include "tessera/data/change_edges.hpp"
 #include "tessera/data/classes.hpp"
 #include "tessera/data/dataset.hpp"
 #include "tessera/data/embedded.hpp"

@@ -2,6 +2,7 @@
 #include "tessera/data/dataset.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <ostream>
@@ -117,6 +118,35 @@ void validate_names(const Dataset& dataset) {
   require("feature names", dataset.feature_names, features,
           dataset.feature_names.size() == features);
   validate_feature_columns(dataset.feature_names, dataset.category_prefixes);
+}
+
+void validate_edge_features(const Dataset& dataset) {
+  const EdgeFeatures& features = dataset.edge_features;
+  const char* const part = "edge_attr";
+  if (features.matrix == nullptr) {
+    if (!features.names.empty())
+      reject(part, "names of features that edges do not have", "drop them");
+    return;
+  }
+  const Matrix<float>& matrix = *features.matrix;
+  if (matrix.rows() != dataset.graph.num_edges()) {
+    reject(part, fmt::format("{} rows for {} edges", matrix.rows(), dataset.graph.num_edges()),
+           "give one row for each edge");
+  }
+  parallel_ranges(matrix.size(), grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (std::isfinite(matrix.data()[i])) continue;
+      reject(part,
+             fmt::format("feature {} of edge {} is {}", i % matrix.cols(), i / matrix.cols(),
+                         matrix.data()[i]),
+             "give finite features");
+    }
+  });
+  if (!features.names.empty() && features.names.size() != matrix.cols()) {
+    reject(part, fmt::format("{} names for {} features", features.names.size(), matrix.cols()),
+           "give names to all of them, or to none");
+  }
+  validate_feature_columns(features.names, features.category_prefixes);
 }
 
 void validate_filled_cells(const Dataset& dataset) {
@@ -297,6 +327,12 @@ void Dataset::validate(Nonfinite weights) const {
   validate_union(*this, vertices);
   validate_names(*this);
   validate_filled_cells(*this);
+  validate_edge_features(*this);
+}
+
+bool operator==(const EdgeFeatures& a, const EdgeFeatures& b) {
+  return same_matrix(a.matrix, b.matrix) && a.names == b.names &&
+         a.category_prefixes == b.category_prefixes;
 }
 
 bool operator==(const Dataset& a, const Dataset& b) {
@@ -306,7 +342,7 @@ bool operator==(const Dataset& a, const Dataset& b) {
          a.graph_labels == b.graph_labels && a.vertex_names == b.vertex_names &&
          a.class_names == b.class_names && a.feature_names == b.feature_names &&
          a.category_prefixes == b.category_prefixes && a.filled_cells == b.filled_cells &&
-         a.extras == b.extras;
+         a.extras == b.extras && a.edge_features == b.edge_features;
 }
 
 std::ostream& operator<<(std::ostream& out, const Dataset& dataset) {
@@ -314,6 +350,9 @@ std::ostream& operator<<(std::ostream& out, const Dataset& dataset) {
   if (dataset.num_features() > 0) {
     const bool dense = std::holds_alternative<DenseFeatures>(dataset.features);
     out << ", " << dataset.num_features() << (dense ? " dense" : " sparse") << " features";
+  }
+  if (const std::int64_t features = dataset.edge_features.count(); features > 0) {
+    out << ", " << features << " features of edges";
   }
   const auto* const labels = std::get_if<ClassLabels>(&dataset.labels);
   const std::int64_t classes =

@@ -116,6 +116,19 @@ std::optional<ExtraArray> give_name_ends(const Dataset& dataset) {
   return unless_empty((dataset.*Member).ends());
 }
 
+/// A row for each edge, or one number.
+void take_edge_features(DatasetParts& parts, ArrayReader& array) {
+  DenseFeatures& place = parts.dataset.edge_features.matrix;
+  if (array.shape().size() != 1) {
+    place = read_matrix(array);
+    return;
+  }
+  const SharedArray<float> numbers = read_vector<float>(array);
+  auto column = std::make_shared<Matrix<float>>(numbers.size(), 1);
+  std::copy(numbers.begin(), numbers.end(), column->data());
+  place = std::move(column);
+}
+
 bool is_one_column(const ArrayReader& array) {
   return array.shape().size() == 2 && array.shape()[1] == 1;
 }
@@ -202,6 +215,23 @@ const ArrayKind kinds[] = {
      give_name_ends<&Dataset::feature_names>},
     {"category_prefix", take_dataset_vector<&Dataset::category_prefixes>,
      give_dataset_vector<&Dataset::category_prefixes>},
+    {"edge_attr", take_edge_features,
+     [](const Dataset& d) -> std::optional<ExtraArray> {
+       if (d.edge_features.matrix == nullptr) return {};
+       return stored(d.edge_features.matrix);
+     }},
+    {"edge_attr_name", take_name_bytes<&DatasetParts::edge_feature_names>,
+     [](const Dataset& d) -> std::optional<ExtraArray> {
+       if (d.edge_features.names.empty()) return {};
+       return stored(d.edge_features.names.bytes());
+     }},
+    {"edge_attr_name_end", take_name_ends<&DatasetParts::edge_feature_names>,
+     [](const Dataset& d) { return unless_empty(d.edge_features.names.ends()); }},
+    {"edge_attr_category_prefix",
+     [](DatasetParts& p, ArrayReader& a) {
+       p.dataset.edge_features.category_prefixes = read_vector<std::int32_t>(a);
+     },
+     [](const Dataset& d) { return unless_empty(d.edge_features.category_prefixes); }},
     {"filled_cell", take_dataset_vector<&Dataset::filled_cells>,
      give_dataset_vector<&Dataset::filled_cells>},
 };
@@ -310,6 +340,7 @@ Dataset assemble(DatasetParts&& parts, Graph graph, const std::string& path,
     dataset.vertex_names = names(parts.vertex_names);
     dataset.class_names = names(parts.class_names);
     dataset.feature_names = names(parts.feature_names);
+    dataset.edge_features.names = names(parts.edge_feature_names);
     report(options.progress, "checking");
     dataset.validate(options.nonfinite);
     return dataset;

@@ -37,7 +37,7 @@ struct DatasetParts {
     SharedArray<std::int64_t> ends;
     SharedArray<std::uint8_t> bytes;
   };
-  NameArrays vertex_names, class_names, feature_names;
+  NameArrays vertex_names, class_names, feature_names, edge_feature_names;
 
   /// Guards masks and extras: arrays of one file may be read by several threads.
   std::mutex mutex;

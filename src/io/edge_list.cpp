@@ -15,6 +15,7 @@
 
 #include "core/listing.hpp"
 #include "io/dataset_arrays.hpp"
+#include "io/edge_columns.hpp"
 #include "io/edge_lines.hpp"
 #include "io/node_table.hpp"
 #include "io/reading_notes.hpp"
@@ -28,7 +29,8 @@ struct EdgeList {
   TextSource source;
   TextBlock head;
   EdgeListLayout layout;
-  std::int64_t begin = 0;  ///< of the first edge
+  std::vector<std::int64_t> features;  ///< columns of features
+  std::int64_t begin = 0;              ///< of the first edge
 
   EdgeList(const std::string& path, const EdgeListOptions& options) : source(path) {
     const auto block = source.next();
@@ -38,6 +40,7 @@ struct EdgeList {
   }
   void find_layout(const EdgeListOptions& options) {
     layout = find_edge_list_layout(head.text, options, source.path());
+    features = edge_feature_columns(layout, options.features, source.path());
     begin = head.offset + layout.table.begin;
   }
 };
@@ -93,7 +96,9 @@ std::string note_on(const EdgeList& list, std::int64_t listed_edges, bool with_t
   std::vector<std::string> unused;
   for (std::int64_t column = 0; column < table.columns; ++column) {
     if (column == layout.source || column == layout.target || column == layout.weight) continue;
-    unused.push_back(table.named(column));
+    const bool is_feature =
+        std::find(list.features.begin(), list.features.end(), column) != list.features.end();
+    if (!is_feature) unused.push_back(table.named(column));
   }
   if (!unused.empty()) text += "; nothing uses " + listed(unused);
   return note_about(about::edge_list, text);
@@ -142,6 +147,9 @@ Dataset read_with_nodes(const std::string& path, const ReadOptions& options) {
   const std::int64_t dropped = read_edges(
       list, table.ids->size(), [&](const TextChunk&) { return vertices; },
       [&](VertexId vertex) { return in_quotes(dataset.vertex_names, vertex); }, options, dataset);
+  add_edge_features(
+      path, list.layout, list.features, [&](std::string_view id) { return table.ids->find(id); },
+      options, dataset);
   // Edges come first, whatever is read first.
   dataset.notes.insert(dataset.notes.begin(), note_on(list, dataset.edges_stored + dropped, true));
   if (dropped > 0) {
@@ -189,6 +197,9 @@ Dataset read_edge_list(const std::string& path, const ReadOptions& options) {
           return NamedVertices{*index, path, false};
         },
         [&](VertexId vertex) { return in_quotes(dataset.vertex_names, vertex); }, options, dataset);
+    add_edge_features(
+        path, list.layout, list.features, [&](std::string_view id) { return index->find(id); },
+        options, dataset);
   } else {
     const int base = options.edges.base;
     read_edges(
@@ -198,6 +209,14 @@ Dataset read_edge_list(const std::string& path, const ReadOptions& options) {
         },
         [&](VertexId vertex) { return std::to_string(std::int64_t{vertex} + base); }, options,
         dataset);
+    add_edge_features(
+        path, list.layout, list.features,
+        [&](std::string_view id) {
+          std::int64_t number = -1;
+          scan_integer(id.data(), id.data() + id.size(), number);
+          return static_cast<VertexId>(number - base);
+        },
+        options, dataset);
   }
   dataset.notes.push_back(note_on(list, dataset.edges_stored, false));
   if (!list.layout.names) note_unused_zero(options.edges, dataset);

@@ -51,6 +51,8 @@ std::int64_t weight_column(const EdgeListLayout& layout, const EdgeListOptions& 
   const TableLayout& table = layout.table;
   if (!options.weight.empty()) return table.require(options.weight, "--weight", path);
   if (table.has_header() || table.columns < 3) return column_called(table, weight_words);
+  // Who names the columns of features names that of the weights, too.
+  if (!options.features.empty()) return -1;
   if (table.columns > 3) {
     throw Error(ErrorCode::bad_data,
                 fmt::format("has {} columns and no header that says what they are", table.columns),
@@ -128,6 +130,7 @@ EdgeListLayout find_edge_list_layout(std::string_view head, const EdgeListOption
   for (const std::string& name : {options.source, options.target, options.weight}) {
     words.add_given(name);
   }
+  for (const std::string& name : options.features) words.add_given(name);
   layout.table = find_layout(head, options.separator, options.header, words, path);
   if (layout.table.columns < 2) {
     throw Error(ErrorCode::bad_data, "has one column where an edge list has two or three", path,

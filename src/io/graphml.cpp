@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "tessera/core/error.hpp"
 
 #include "io/dataset_arrays.hpp"
+#include "io/edge_arrays.hpp"
 #include "io/name_index.hpp"
 #include "io/reading_notes.hpp"
 #include "io/table_columns.hpp"
@@ -23,7 +25,7 @@
 namespace tessera::io {
 namespace {
 
-/// An attribute of vertices that a `<key>` declares: its value for each of them.
+/// An attribute that a `<key>` declares: its value for each vertex, or each edge.
 struct Attribute {
   std::string name;
   std::string type;                          ///< `attr.type`; empty: any
@@ -82,8 +84,8 @@ struct Contents {
   std::vector<bool> directed;
   std::vector<float> weights;
   bool weighted = false;
-  std::map<std::string, Attribute> attributes;  ///< of vertices, by key
-  std::vector<std::string> edge_unused;         ///< attributes of edges that are no weights
+  std::map<std::string, Attribute> attributes;       ///< of vertices, by key
+  std::map<std::string, Attribute> edge_attributes;  ///< but the weight
   bool has_edgedefault = true;
 };
 
@@ -173,8 +175,7 @@ class GraphmlParser {
     if (kind != "edge" && kind != "all") return;
     edge_keys_.insert(key_);
     if (attribute.name != "weight") {
-      // A key for everything is one of vertices first.
-      if (kind == "edge") contents.edge_unused.push_back(attribute.name);
+      contents.edge_attributes[key_] = attribute;
     } else if (!weight_key_.empty()) {
       fail("two attributes of edges are called weight", "rename one of them");
     } else {
@@ -197,10 +198,14 @@ class GraphmlParser {
     if (inside_ == Inside::node) {
       const auto found = contents.attributes.find(key_);
       if (found == contents.attributes.end()) wrong_kind("vertices");
-      if (!found->second.set_last(contents.vertices, vertex_value(found->second))) given_twice();
+      if (!found->second.set_last(contents.vertices, value_of(found->second))) given_twice();
     } else {
       if (!edge_keys_.contains(key_)) wrong_kind("edges");
-      if (key_ != weight_key_) return;
+      if (key_ != weight_key_) {
+        Attribute& attribute = contents.edge_attributes.at(key_);
+        if (!attribute.set_last(std::ssize(contents.sources), value_of(attribute))) given_twice();
+        return;
+      }
       if (has_weight_) given_twice();
       contents.weights.back() = read_weight();
       contents.weighted = has_weight_ = true;
@@ -208,9 +213,9 @@ class GraphmlParser {
   }
 
   void close_default(Contents& contents) {
-    const auto found = contents.attributes.find(key_);
-    if (found != contents.attributes.end()) {
-      found->second.default_value = vertex_value(found->second);
+    for (auto* const attributes : {&contents.attributes, &contents.edge_attributes}) {
+      const auto found = attributes->find(key_);
+      if (found != attributes->end()) found->second.default_value = value_of(found->second);
     }
     if (key_ == weight_key_) default_weight_ = read_weight();
   }
@@ -226,7 +231,7 @@ class GraphmlParser {
   }
 
   /// Numbers are finite, as in tables of vertices.
-  std::string vertex_value(const Attribute& attribute) const {
+  std::string value_of(const Attribute& attribute) const {
     const auto value = value_of_type(xml_.text(), attribute.type);
     const bool is_real = attribute.type == "float" || attribute.type == "double";
     const bool infinite =
@@ -290,16 +295,35 @@ void note_contents_of(const Contents& contents, Dataset& dataset) {
   } else if (directed > 0) {
     dataset.notes.emplace_back("edges are directed");
   }
-  if (!contents.edge_unused.empty()) {
-    dataset.notes.push_back(fmt::format("nothing uses the attribute{} {} of edges",
-                                        contents.edge_unused.size() == 1 ? "" : "s",
-                                        fmt::join(contents.edge_unused, ", ")));
-  }
 }
 
-void build_graph(const Contents& contents, const std::string& path, const ReadOptions& options,
+/// The features of all edges, one that is read as two with its row twice.
+EdgeFeatures features_of(Contents& contents, const std::vector<std::int64_t>& edge_of,
+                         Dataset& dataset) {
+  if (edge_of.empty()) return {};
+  std::vector<TextColumn> columns;
+  for (auto& [key, attribute] : contents.edge_attributes) {
+    // A key for everything is one of vertices first, and one without a value says nothing.
+    const bool may_speak = attribute.default_value && !contents.attributes.contains(key);
+    if (attribute.values.empty() && !may_speak) continue;
+    columns.push_back({attribute.name, attribute.filled(std::ssize(contents.sources))});
+    attribute.values.clear();
+  }
+  EdgeFeatures features = edge_features_of(columns, dataset);
+  if (features.matrix == nullptr) return {};
+  auto rows = std::make_shared<Matrix<float>>(std::ssize(edge_of), features.matrix->cols());
+  for (std::int64_t row = 0; row < rows->rows(); ++row) {
+    std::copy_n(features.matrix->row(edge_of[static_cast<std::size_t>(row)]), rows->cols(),
+                rows->row(row));
+  }
+  features.matrix = std::move(rows);
+  return features;
+}
+
+void build_graph(Contents& contents, const std::string& path, const ReadOptions& options,
                  Dataset& dataset) {
   std::vector<VertexId> sources, targets;
+  std::vector<std::int64_t> edge_of;
   std::vector<float> weights;
   const auto number_of = [&](const std::string& id) {
     const VertexId vertex = contents.ids.find(id);
@@ -313,14 +337,19 @@ void build_graph(const Contents& contents, const std::string& path, const ReadOp
     for (int side = 0; side < (both_ways ? 2 : 1); ++side) {
       sources.push_back(side == 0 ? source : target);
       targets.push_back(side == 0 ? target : source);
+      edge_of.push_back(static_cast<std::int64_t>(k));
       if (contents.weighted) weights.push_back(contents.weights[k]);
     }
   }
-  BuildOptions build{options.duplicates, false, options.progress};
+  BuildOptions build{options.duplicates, true, options.progress};
   build.nonfinite = options.nonfinite;
-  dataset.graph = naming_file(path, [&] {
+  const Graph graph = naming_file(path, [&] {
     return from_edges(static_cast<VertexId>(contents.vertices), sources, targets, weights, build);
   });
+  dataset.edge_features =
+      naming_file(path, [&] { return features_of(contents, edge_of, dataset); });
+  sort_arrays_of_edges(graph, std::ssize(sources), options.duplicates, path, dataset);
+  dataset.graph = graph.with_edge_ids({});
   note_merged_edges(std::ssize(sources), options.duplicates, dataset);
 }
 

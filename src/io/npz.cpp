@@ -165,7 +165,8 @@ Dataset read_npz(const std::string& path, const ReadOptions& options) {
   Graph graph = build_graph(edges, parts.values, npz, sorts, options);
   edges = {};
   if (sorts) {
-    sort_arrays_of_edges(graph, listed, parts.dataset);
+    sort_arrays_of_edges(graph, listed, options.duplicates, path + ": 'edge_attr.npy'",
+                         parts.dataset);
     graph = graph.with_edge_ids({});
   }
   Dataset dataset = assemble(std::move(parts), std::move(graph), path, options);

@@ -14,6 +14,7 @@
 #include "tessera/io/index_file.hpp"
 
 #include "io/dataset_arrays.hpp"
+#include "io/edge_arrays.hpp"
 #include "io/edge_list.hpp"
 #include "io/number_table.hpp"
 
@@ -72,6 +73,24 @@ void read_features(const std::string& folder, VertexId vertices, const ReadOptio
     damaged(path, "holds a feature that is no finite number");
   }
   dataset.features = std::shared_ptr<const Matrix<float>>(std::move(matrix));
+}
+
+/// A line for each line of the edges.
+void read_edge_features(const std::string& folder, const std::string& edges,
+                        const ReadOptions& options, Dataset& dataset) {
+  const std::string path = find_file(folder, "edge-feat");
+  if (path.empty()) return;
+  NumberTable ends(edges, options.progress), table(path, options.progress);
+  table.require_rows(ends.num_rows(), "edges");
+  std::vector<VertexId> sources, targets;
+  const std::vector<std::int64_t> numbers = ends.integers();
+  for (std::size_t i = 0; i + 1 < numbers.size(); i += 2) {
+    sources.push_back(static_cast<VertexId>(numbers[i]));
+    targets.push_back(static_cast<VertexId>(numbers[i + 1]));
+  }
+  dataset.edge_features.matrix = table.reals();
+  sort_edge_features(dataset.graph, sources, targets, options.duplicates, path,
+                     dataset.edge_features);
 }
 
 Labels labels_of(std::shared_ptr<const Matrix<float>> matrix, const std::string& path) {
@@ -137,6 +156,7 @@ Dataset read_ogb(const std::string& folder, const ReadOptions& options) {
     dataset.name = fs::path(folder).lexically_normal().parent_path().filename().string();
   }
   read_features(folder, vertices, options, dataset);
+  read_edge_features(folder, edges, options, dataset);
   if (const std::string path = find_file(folder, "node-label"); !path.empty()) {
     NumberTable table(path, options.progress);
     table.require_rows(vertices, "vertices");

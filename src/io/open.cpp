@@ -133,7 +133,8 @@ bool is_graph_alone(const Dataset& dataset) {
          std::holds_alternative<std::monostate>(dataset.labels) && dataset.train.empty() &&
          dataset.validation.empty() && dataset.test.empty() && dataset.graph_ids.empty() &&
          dataset.graph_labels.empty() && dataset.vertex_names.empty() &&
-         dataset.class_names.empty() && dataset.feature_names.empty() && dataset.extras.empty();
+         dataset.class_names.empty() && dataset.feature_names.empty() && dataset.extras.empty() &&
+         dataset.edge_features.matrix == nullptr;
 }
 
 }  // namespace

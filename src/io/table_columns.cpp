@@ -385,11 +385,14 @@ void add_labels(TableRows& rows, const Column& column, const Progress& progress,
   give_labels(std::move(labels), column, dataset);
 }
 
-void add_columns(const std::vector<TextColumn>& texts, Dataset& dataset) {
+namespace {
+
+/// `labelled`: no column is taken for the labels.
+void add_text_columns(const std::vector<TextColumn>& texts, bool labelled, Dataset& dataset) {
   std::vector<Column> columns;
   std::vector<const TextColumn*> taken;
   std::vector<std::string> left_out, leaks;
-  bool labelled = false;
+  const bool may_leak = !labelled;
   for (const TextColumn& text : texts) {
     Column column = examined(text);
     if (!labelled && take_labels(text, column, dataset)) {
@@ -400,7 +403,7 @@ void add_columns(const std::vector<TextColumn>& texts, Dataset& dataset) {
       left_out.push_back(in_quotes(column.name));
       continue;
     }
-    if (labelled && is_label_word(column.name)) leaks.push_back(in_quotes(column.name));
+    if (labelled && may_leak && is_label_word(column.name)) leaks.push_back(in_quotes(column.name));
     columns.push_back(std::move(column));
     taken.push_back(&text);
   }
@@ -425,6 +428,33 @@ void add_columns(const std::vector<TextColumn>& texts, Dataset& dataset) {
   }
   give_features(
       std::move(matrix), columns, plan, [](const Column&) { return std::int64_t{0}; }, dataset);
+}
+
+/// What a table of edges holds, as if they were vertices, becomes features of edges.
+EdgeFeatures as_edge_features(Dataset&& table, Dataset& dataset) {
+  for (const std::string& note : table.notes) dataset.notes.push_back("of edges, " + note);
+  const auto* const matrix = std::get_if<DenseFeatures>(&table.features);
+  if (matrix == nullptr) return {};
+  return {*matrix, std::move(table.feature_names), std::move(table.category_prefixes)};
+}
+
+}  // namespace
+
+void add_columns(const std::vector<TextColumn>& columns, Dataset& dataset) {
+  add_text_columns(columns, false, dataset);
+}
+
+EdgeFeatures edge_features_of(const std::vector<TextColumn>& columns, Dataset& dataset) {
+  Dataset table;
+  add_text_columns(columns, true, table);
+  return as_edge_features(std::move(table), dataset);
+}
+
+EdgeFeatures edge_features_of(TableRows& rows, const std::vector<Column>& columns,
+                              const Progress& progress, Dataset& dataset) {
+  Dataset table;
+  add_features(rows, columns, progress, table);
+  return as_edge_features(std::move(table), dataset);
 }
 
 }  // namespace tessera::io

@@ -56,6 +56,12 @@ struct TextColumn {
 /// different, are left out. Notes say what was decided.
 void add_columns(const std::vector<TextColumn>& columns, Dataset& dataset);
 
+/// Columns as features of edges, by the same rules but for labels: a row for each value. The notes
+/// go to the data set, and say that they are about edges.
+EdgeFeatures edge_features_of(const std::vector<TextColumn>& columns, Dataset& dataset);
+EdgeFeatures edge_features_of(TableRows& rows, const std::vector<Column>& columns,
+                              const Progress& progress, Dataset& dataset);
+
 /// More texts than this in one column are no categories but names, or prose.
 inline constexpr std::size_t max_categories = 256;
 

@@ -76,6 +76,8 @@ class TuFiles {
     std::error_code ignored;
     return fs::exists(path_of(part), ignored);
   }
+  /// Empty where there is no such file.
+  std::string path_if(const std::string& part) const { return has(part) ? path_of(part) : ""; }
   void require(const char* part) const {
     if (has(part)) return;
     throw Error(ErrorCode::bad_data, fmt::format("has no {}_{} beside its other files", name, part),
@@ -217,15 +219,28 @@ void keep_reals(const TuFiles& files, const char* part, std::int64_t rows, const
   dataset.extras[name] = stored(std::shared_ptr<const Matrix<float>>(table.reals()));
 }
 
-void keep_edge_labels(const TuFiles& files, std::int64_t edges, const ReadOptions& options,
-                      Dataset& dataset) {
-  if (!files.has("edge_labels.txt")) return;
-  NumberTable table(files.path_of("edge_labels.txt"), options.progress);
-  table.require_rows(edges, "edges");
-  if (edges == 0) return;
-  ExtraArray labels = stored(SharedArray<std::int64_t>(table.integers()));
-  labels.shape = {table.num_rows(), table.num_columns()};
-  dataset.extras["edge_label"] = std::move(labels);
+void add_vertex_features(const TuFiles& files, std::int64_t vertices, const ReadOptions& options,
+                         Dataset& dataset) {
+  TuFeatures features = read_tu_features(
+      {files.path_if("node_attributes.txt"), files.path_if("node_labels.txt"), true}, vertices,
+      "vertices", options);
+  dataset.features = std::move(features.matrix);
+  dataset.feature_names = std::move(features.names);
+  dataset.category_prefixes = std::move(features.category_prefixes);
+  if (!features.note.empty()) dataset.notes.push_back(std::move(features.note));
+}
+
+/// In the order of the file.
+void add_edge_features(const TuFiles& files, std::int64_t edges, const ReadOptions& options,
+                       Dataset& dataset) {
+  TuFeatures features =
+      read_tu_features({files.path_if("edge_attributes.txt"), files.path_if("edge_labels.txt")},
+                       edges, "edges", options);
+  if (const auto* matrix = std::get_if<DenseFeatures>(&features.matrix)) {
+    dataset.edge_features = {*matrix, std::move(features.names),
+                             std::move(features.category_prefixes)};
+    dataset.notes.push_back(std::move(features.note));
+  }
 }
 
 }  // namespace
@@ -245,14 +260,12 @@ Dataset read_tu(const std::string& folder, const ReadOptions& options) {
   TuEdges edges(files, graph_ids, options);
   dataset.edges_stored = edges.size();
   dataset.graph = edges.build();
-  keep_reals(files, "edge_attributes.txt", edges.size(), "edges", "edge_attr", options, dataset);
-  keep_edge_labels(files, edges.size(), options, dataset);
-  sort_arrays_of_edges(dataset.graph, edges.size(), dataset);
+  add_edge_features(files, edges.size(), options, dataset);
+  sort_arrays_of_edges(dataset.graph, edges.size(), options.duplicates, files.path_of(edges_file),
+                       dataset);
   dataset.graph = dataset.graph.with_edge_ids({});
   dataset.graph_ids = std::move(graph_ids);
-  add_tu_features(files.has(attributes_file) ? files.path_of(attributes_file) : "",
-                  files.has(labels_file) ? files.path_of(labels_file) : "", vertices, options,
-                  dataset);
+  add_vertex_features(files, vertices, options, dataset);
   if (files.has("graph_labels.txt")) {
     read_graph_labels(files.path_of("graph_labels.txt"), graphs, options, dataset);
   }

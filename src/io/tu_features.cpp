@@ -32,10 +32,10 @@ struct LabelColumn {
 };
 
 std::vector<LabelColumn> read_labels(const std::string& path, std::int64_t vertices,
-                                     const ReadOptions& options) {
+                                     const char* items, const ReadOptions& options) {
   if (path.empty()) return {};
   NumberTable table(path, options.progress);
-  table.require_rows(vertices, "vertices");
+  table.require_rows(vertices, items);
   const std::vector<std::int64_t> numbers = table.integers();
   const std::int64_t width = table.num_columns();
   std::vector<LabelColumn> columns;
@@ -113,45 +113,46 @@ DenseFeatures beside(const Matrix<float>& attributes, const std::vector<LabelCol
   return matrix;
 }
 
-void note_features(std::int64_t attributes, const std::vector<LabelColumn>& labels,
-                   Dataset& dataset) {
+std::string note_on(std::int64_t attributes, const std::vector<LabelColumn>& labels,
+                    const char* items) {
   std::vector<std::string> parts;
   if (attributes > 0) parts.push_back(counted(attributes, "attribute", "attributes"));
   for (const LabelColumn& column : labels) {
     parts.push_back(fmt::format(
         "{} of column '{}'", counted(std::ssize(column.values), "value", "values"), column.name));
   }
-  dataset.notes.push_back(fmt::format("features of vertices, one each: {}", listed(parts)));
+  return fmt::format("features of {}, one each: {}", items, listed(parts));
 }
 
 }  // namespace
 
-void add_tu_features(const std::string& attributes, const std::string& labels,
-                     std::int64_t vertices, const ReadOptions& options, Dataset& dataset) {
-  const std::vector<LabelColumn> columns = read_labels(labels, vertices, options);
+TuFeatures read_tu_features(const TuTables& tables, std::int64_t rows, const char* items,
+                            const ReadOptions& options) {
+  const std::vector<LabelColumn> columns = read_labels(tables.labels, rows, items, options);
   std::shared_ptr<Matrix<float>> numbers;
-  if (!attributes.empty()) {
-    NumberTable table(attributes, options.progress);
-    table.require_rows(vertices, "vertices");
+  if (!tables.attributes.empty()) {
+    NumberTable table(tables.attributes, options.progress);
+    table.require_rows(rows, items);
     numbers = table.reals();
   }
   const std::int64_t width = numbers == nullptr ? 0 : numbers->cols();
   const Layout layout(width, columns);
-  if (layout.width() == 0) return;
-  if (numbers != nullptr && layout.width() - width > most_dense_labels) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("holds {} different labels beside attributes, {} are possible",
-                            layout.width() - width, most_dense_labels),
-                labels, "take one of the two files out of the folder");
+  if (layout.width() == 0) return {};
+  if (numbers == nullptr && tables.may_be_sparse) {
+    return {sparse_labels(columns, layout, rows), Names(layout.names), layout.prefixes,
+            note_on(width, columns, items)};
   }
-  if (numbers == nullptr) {
-    dataset.features = sparse_labels(columns, layout, vertices);
-  } else {
-    dataset.features = beside(*numbers, columns, layout);
+  if (layout.width() - width > most_dense_labels) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("holds {} different labels of {}, {} are possible{}", layout.width() - width,
+                    items, most_dense_labels, tables.may_be_sparse ? " beside attributes" : ""),
+        tables.labels, "take the file out of the folder, or that of the attributes");
   }
-  dataset.feature_names = Names(layout.names);
-  if (!columns.empty()) dataset.category_prefixes = layout.prefixes;
-  note_features(width, columns, dataset);
+  if (numbers == nullptr) numbers = std::make_shared<Matrix<float>>(rows, 0);
+  return {beside(*numbers, columns, layout), Names(layout.names),
+          columns.empty() ? SharedArray<std::int32_t>() : layout.prefixes,
+          note_on(width, columns, items)};
 }
 
 }  // namespace tessera::io

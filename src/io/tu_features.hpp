@@ -8,13 +8,24 @@
 
 namespace tessera::io {
 
-inline constexpr const char* attributes_file = "node_attributes.txt";
-inline constexpr const char* labels_file = "node_labels.txt";
+/// Two files of a TU folder with a line for each vertex or edge; empty: the folder has no such
+/// file.
+struct TuTables {
+  std::string attributes, labels;
+  bool may_be_sparse = false;  ///< features of labels alone
+};
 
-/// Features from the attributes and the labels of vertices in a TU folder, in that order, as PyG's
-/// TUDataset has them with `use_node_attr`: attributes as they are, a label as one feature for each
-/// value in use. Labels alone are sparse. An empty path: the folder has no such file.
-void add_tu_features(const std::string& attributes, const std::string& labels,
-                     std::int64_t vertices, const ReadOptions& options, Dataset& dataset);
+struct TuFeatures {
+  Features matrix = {};  ///< none: the files hold nothing
+  Names names = {};
+  SharedArray<std::int32_t> category_prefixes = {};
+  std::string note = {};
+};
+
+/// Features from the attributes and the labels of `items`, in that order, as PyG's TUDataset has
+/// them with `use_node_attr` and `use_edge_attr`: attributes as they are, a label as one feature
+/// for each value in use.
+TuFeatures read_tu_features(const TuTables& tables, std::int64_t rows, const char* items,
+                            const ReadOptions& options);
 
 }  // namespace tessera::io

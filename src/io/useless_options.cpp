@@ -17,7 +17,8 @@ const char* given_for_edges(const EdgeListOptions& given) {
   if (given.ids != usual.ids) return "--ids";
   if (given.source != usual.source) return "--source";
   if (given.target != usual.target) return "--target";
-  return given.weight != usual.weight ? "--weight" : nullptr;
+  if (given.weight != usual.weight) return "--weight";
+  return given.features != usual.features ? "--edge-features" : nullptr;
 }
 
 }  // namespace

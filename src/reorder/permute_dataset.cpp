@@ -8,6 +8,7 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
+#include "tessera/data/change_edges.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tessera/reorder/permutation.hpp"
 
@@ -121,7 +122,7 @@ Dataset permuted(const Dataset& dataset, const Permutation& permutation) {
   dataset.validate(Nonfinite::allow);
   const SharedArray<VertexId>& new_to_old = permutation.new_to_old();
   Dataset result = dataset;
-  result.graph = permuted(dataset.graph, permutation);
+  change_edges(result, [&](const Graph& graph) { return permuted(graph, permutation); });
   result.features = moved_features(dataset.features, new_to_old);
   result.labels = moved_labels(dataset.labels, new_to_old);
   const Permutation inverse = permutation.inverse();

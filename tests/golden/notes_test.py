@@ -143,14 +143,25 @@ class Notes(cli.CliTest):
         self.assertFalse(any("directed" in note for note in notes), notes)
 
     def test_arrays_of_edges_are_kept_until_edges_change(self):
-        path = self.write("e.npz", edge_attr=cli.npy(range(10), "f", (10, 1)))
+        path = self.write("e.npz", edge_type=cli.npy(range(10), "f", (10, 1)))
         out = self.folder / "out.tsr"
         self.succeed("convert", path, "-o", out)
-        self.assertEqual(self.json("info", out)["extras"], ["edge_attr"])
+        self.assertEqual(self.json("info", out)["extras"], ["edge_type"])
         for verb, *options in [["convert", "--self-loops", "add"], ["reorder"], ["prune"]]:
             report = json.loads(self.succeed(verb, path, *options, "-o", out, "--force", "--json", "-").out)
-            self.assertIn("edge_attr left out: the edges are no longer those of the file", report["notes"])
+            self.assertIn("edge_type left out: the edges are no longer those of the file", report["notes"])
             self.assertEqual(self.json("info", out)["extras"], [])
+
+    def test_features_of_edges_stay_with_them(self):
+        path = self.write("e.npz", edge_attr=cli.npy(range(20), "f", (10, 2)))
+        out = self.folder / "out.tsr"
+        for verb, *options in [["convert"], ["convert", "--transpose"], ["reorder"], ["prune"]]:
+            self.succeed(verb, path, *options, "-o", out, "--force")
+            found = self.json("info", out)
+            self.assertEqual((found["edge_features"], found["extras"]), (2, []), verb)
+        report = json.loads(self.succeed("convert", path, "--self-loops", "add", "-o", out, "--force", "--json", "-").out)
+        self.assertIn("new edges with features of 0: 6", report["notes"])
+        self.succeed("partition", path, "--parts", "2")
 
 
 if __name__ == "__main__":

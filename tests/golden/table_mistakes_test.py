@@ -52,7 +52,7 @@ class Mistakes(cli.CliTest):
             error = self.said(cli.BAD_DATA, "train", *self.tables, option, "chrun")
             self.assertIn("users.csv: has no column 'chrun': there are id, age, kind, churn", error)
             self.assertIn(f"give {option}", error)
-        for option in ["--source", "--target", "--weight"]:
+        for option in ["--source", "--target", "--weight", "--edge-features"]:
             error = self.said(cli.BAD_DATA, "train", *self.tables, "--label", "churn", option, "form")
             self.assertIn("follows.csv: has no column 'form': there are source, target", error)
 

@@ -63,8 +63,7 @@ class ToNpz(cli.CliTest):
         with contextlib.redirect_stderr(said):
             info = self.info(to_npz.from_pyg(data))
         self.assertEqual(said.getvalue(), "to_npz.py: left out: names, which is no array of numbers\n")
-        self.assertEqual(info["extras"], ["edge_attr"])
-        self.assertIn("nothing uses the array edge_attr", info["notes"])
+        self.assertEqual((info["edge_features"], info["extras"]), (2, []))
         self.assertEqual((info["vertices"], info["edges"], info["features"], info["classes"]), (4, 3, 2, 2))
         self.assertEqual((info["train"], info["test"]), (2, 2))
 

@@ -118,7 +118,7 @@ def test_a_graph(tmp_path):
     assert np.array_equal(arrays["edge_attr"], data.edge_attr) and np.array_equal(arrays["edge_weight"], data.edge_weight)
     found = info(tmp_path)
     assert (found["vertices"], found["edges"], found["classes"], found["train"]) == (6, 6, 2, 2)
-    assert found["extras"] == ["edge_attr"] and found["weighted"]
+    assert found["edge_features"] == 2 and found["extras"] == [] and found["weighted"]
 
 
 @needs_program

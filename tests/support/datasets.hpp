@@ -97,6 +97,8 @@ inline Dataset with_everything() {
   dataset.extras["local_info"] = extra_array<std::int16_t>("<i2", {3}, {-5, 0, 7});
   dataset.extras["scalar"] = extra_array<double>("<f8", {}, {0.25});
   dataset.extras["nothing"] = extra_array<std::int64_t>("<i8", {0, 3}, {});
+  dataset.edge_features = {random_matrix(dataset.graph.num_edges(), 2, 10, false),
+                           Names({"length", "kind=x"}), std::vector<std::int32_t>{-1, 4}};
   dataset.edges_stored = 200;
   return dataset;
 }

@@ -62,6 +62,8 @@ def _data(arrays: dict[str, np.ndarray]) -> Any:
     data = Data(edge_index=torch.stack([sources, targets]), num_nodes=vertices)
     if "value" in arrays:
         data.edge_weight = torch.from_numpy(arrays["value"].copy())
+    if "edge_attr" in arrays:
+        data.edge_attr = torch.from_numpy(arrays["edge_attr"].copy())
     if "x" in arrays:
         data.x = torch.from_numpy(arrays["x"].copy())
     elif "x_indptr" in arrays:
@@ -155,9 +157,12 @@ def _arrays_of(data: Any) -> dict[str, np.ndarray]:
         "row_offsets": offsets.numpy().astype(np.int64),
         "col_indices": sources[order].numpy().astype(np.int32),
     }
-    if getattr(data, "edge_attr", None) is not None:
-        raise ValueError("data.edge_attr cannot be in the file, which has one number for each edge: use data.edge_weight, and "
-                         "data.edge_attr = None")
+    attr = _rows(data, "edge_attr", sources.numel(), "edges", (1, 2))
+    if attr is not None:
+        attr = attr.float().view(-1, 1) if attr.dim() == 1 else attr.float()
+        if not bool(attr.isfinite().all()):
+            raise ValueError("data.edge_attr holds numbers that are not finite")
+        arrays["edge_attr"] = attr[order].numpy()
     weight = _rows(data, "edge_weight", sources.numel(), "edges", (1,))
     if weight is not None:
         arrays["value"] = weight.float()[order].numpy()

@@ -35,6 +35,16 @@ using MultiLabels = std::shared_ptr<const Matrix<float>>;
 
 using Labels = std::variant<std::monostate, ClassLabels, MultiLabels>;
 
+/// What is known of edges: a row for each edge of the graph, in its order.
+struct EdgeFeatures {
+  DenseFeatures matrix;                              ///< null: nothing
+  Names names = {};                                  ///< empty: by number
+  SharedArray<std::int32_t> category_prefixes = {};  ///< as those of the data set, of these names
+
+  std::int64_t count() const { return matrix == nullptr ? 0 : matrix->cols(); }
+  friend bool operator==(const EdgeFeatures& a, const EdgeFeatures& b);
+};
+
 /// An array a file carries that Tessera has no use for: kept, so that converting loses nothing.
 struct ExtraArray {
   std::string type;  ///< NumPy's name, such as "<i4" or "|b1"
@@ -51,7 +61,8 @@ struct VertexSplit {
   friend bool operator==(const VertexSplit&, const VertexSplit&) = default;
 };
 
-/// A graph with what is known of its vertices.
+/// A graph with what is known of its vertices and edges. Who changes its edges calls `change_edges`
+/// (tessera/data/change_edges.hpp), so that features stay with theirs.
 struct Dataset {
   std::string name;
   Graph graph;
@@ -80,6 +91,7 @@ struct Dataset {
   std::vector<std::string> notes = {};
   /// Of data with several public splits all of them; the first is `train`, `validation` and `test`.
   std::vector<VertexSplit> splits = {};
+  EdgeFeatures edge_features = {};
 
   std::int64_t num_features() const;
   /// Highest class + 1, or the width of a multi-label matrix; 0 without labels. How many classes
@@ -92,9 +104,9 @@ struct Dataset {
   bool is_multi_label() const { return std::holds_alternative<MultiLabels>(labels); }
 
   /// Throws `bad_data` unless every part fits the graph, whose rows are the vertices: sizes, labels
-  /// >= -1, multi-labels 0 or 1, every vertex in one part of the split at most, graph ids in range
-  /// and no edge from one graph of a union to another. The graph's weights and scales must be
-  /// finite, too, unless they may be anything.
+  /// >= -1, multi-labels 0 or 1, every vertex in one part of the split at most, graph ids in range,
+  /// no edge from one graph of a union to another and features of edges finite. The graph's weights
+  /// and scales must be finite, too, unless they may be anything.
   void validate(Nonfinite weights = Nonfinite::reject) const;
 
   friend bool operator==(const Dataset& a, const Dataset& b);

@@ -26,6 +26,7 @@ struct EdgeListOptions {
   /// Columns by their name in the header or by their number, from 1. Empty: found out. The weight
   /// may be "none".
   std::string source = {}, target = {}, weight = {};
+  std::vector<std::string> features = {};  ///< columns that become features of the edges
 };
 
 /// What to do with an edge whose end is not in the table of vertices.

@@ -121,7 +121,6 @@ NmPruned prune_nm(const Graph& graph, const NmPattern& pattern) {
   });
   Graph pruned = std::move(writer)
                      .finish(graph.num_rows(), graph.num_cols())
-                     .with_edge_ids({})
                      .with_scales(graph.row_scale(), graph.col_scale());
   const EdgeOffset dropped = graph.num_edges() - pruned.num_edges();
   return {std::move(pruned), dropped};

@@ -41,7 +41,7 @@ def draw_keys(draw):
     if draw.random() < 0.5:
         keys.append({"id": "dw", "for": "edge", "attr.name": "weight", "attr.type": "double"})
     if draw.random() < 0.2:
-        keys.append({"id": "de", "for": "edge", "attr.name": "colour", "attr.type": "string"})
+        keys.append({"id": "de", "for": "edge", "attr.name": "colour", "attr.type": draw.choice(["string", "double"])})
     draw.shuffle(keys)
     for key in keys:
         if draw.random() < 0.4:
@@ -169,7 +169,7 @@ class Key:
         self.is_weight = self.of("edge") and self.name == "weight"
         defaults = children(item, "default")
         self.default = self.default_weight = None
-        if defaults and self.of("node"):
+        if defaults and (self.of("node") or not self.is_weight):
             self.default = value_of(defaults[0].text, self.kind)
         if defaults and self.is_weight:
             self.default_weight = read_weight(defaults[0].text)
@@ -185,12 +185,9 @@ def data_of(item, keys, domain):
         key = keys.get(data.get("key"))
         if key is None or not key.of(domain):
             raise Refused(f"key {data.get('key')}")
-        # Of edges nothing but weights is looked at.
-        if domain == "edge" and not key.is_weight:
-            continue
         if key.id in found:
             raise Refused(f"key {key.id} twice")
-        found[key.id] = value_of(data.text, key.kind) if domain == "node" else read_weight(data.text)
+        found[key.id] = read_weight(data.text) if domain == "edge" and key.is_weight else value_of(data.text, key.kind)
     return found
 
 
@@ -234,12 +231,10 @@ def take_labels(column, found):
     return True
 
 
-def add_columns(columns, found):
-    names, features, labelled = [], [], False
+def features_of(columns):
+    """Names and rows of features."""
+    names, features = [], []
     for name, column in columns:
-        if name.lower() in LABELS and not labelled and column and take_labels(column, found):
-            labelled = True
-            continue
         numbers = as_numbers(column)
         if numbers is not None:
             there = [value for value in numbers if value is not None]
@@ -250,9 +245,19 @@ def add_columns(columns, found):
         for category in categories_of(column):
             names.append(f"{name}={category}")
             features.append([float(not is_missing(text) and category_of(text) == category) for text in column])
-    if features:
-        found["x"] = [list(row) for row in zip(*features)]
-        found["feature_name"] = names
+    return names, [list(row) for row in zip(*features)]
+
+
+def add_columns(columns, found):
+    left, labelled = [], False
+    for name, column in columns:
+        if name.lower() in LABELS and not labelled and column and take_labels(column, found):
+            labelled = True
+        else:
+            left.append((name, column))
+    names, rows = features_of(left)
+    if names:
+        found["x"], found["feature_name"] = rows, names
 
 
 def read(text, options):
@@ -284,29 +289,38 @@ def read(text, options):
 
 def read_edges(graph, keys, number_of, options):
     weight_key = next((key for key in keys.values() if key.is_weight), None)
-    edges, weights = [], []
+    edges, weights, values = [], [], []
     for edge in children(graph, "edge"):
         directed = edge.get("directed", {"directed": "true", "undirected": "false"}[graph.get("edgedefault", "directed")])
         if directed not in ("true", "false") or edge.get("target") not in number_of:
             raise Refused("an edge")
-        weights.append(data_of(edge, keys, "edge").get(weight_key.id if weight_key else None))
+        values.append(data_of(edge, keys, "edge"))
+        weights.append(values[-1].get(weight_key.id if weight_key else None))
         ends = number_of[edge.get("source")], number_of[edge.get("target")]
         edges.append((ends, directed == "true"))
     default = weight_key.default_weight if weight_key else None
     weighted = default is not None or any(weight is not None for weight in weights)
     if weighted and default is None and None in weights:
         raise Refused("an edge without a weight")
-    entries, merged = {}, False
-    for ((source, target), directed), weight in zip(edges, weights):
+    names, rows = features_of(
+        [(key.name, [value.get(key.id, key.default) or "" for value in values]) for _, key in sorted(keys.items())
+         if key.of("edge") and not key.is_weight
+         and (any(key.id in value for value in values) or (key.domain == "edge" and key.default is not None))])
+    entries, row_of, merged = {}, {}, False
+    for k, (((source, target), directed), weight) in enumerate(zip(edges, weights)):
         value = (default if weight is None else weight) if weighted else 1.0
         for entry in [(target, source)] if directed or source == target else [(target, source), (source, target)]:
             if entry not in entries:
                 entries[entry] = value
+                row_of[entry] = k
                 continue
             merged = True
             if "duplicates" not in options:
                 raise Refused("an edge twice")
+            if options["duplicates"] == "sum" and names and rows[k] != rows[row_of[entry]]:
+                raise Refused("merged edges have different features")
             if options["duplicates"] == "sum":
                 entries[entry] = to_float(entries[entry] + value)
-    return {"edges": entries,
+    features = {"edge_attr_name": names, "edge_attr": [rows[row_of[entry]] for entry in sorted(entries)]} if names and rows else {}
+    return {**features, "edges": entries,
             "weighted": bool(entries) and (weighted or (merged and options["duplicates"] == "sum"))}

@@ -43,12 +43,12 @@ def read_npz(path):
     # Without edges nobody can say whether they have weights.
     found = {"vertices": arrays["num_nodes"][0][0], "edges": dict(zip(zip(row, col), weights)),
              "weighted": "value" in arrays and bool(row)}
-    for name in ("vertex_name", "feature_name", "class_name"):
+    for name in ("vertex_name", "feature_name", "class_name", "edge_attr_name"):
         if name in arrays:
             found[name] = texts(arrays[name][0], arrays[name + "_end"][0])
     if "x_indptr" in arrays:
         found["x"] = dense_rows(*(arrays[f"x_{part}"][0] for part in ("indptr", "indices", "data", "dim")))
-    for name in ("x", "edge_attr", "edge_label", "graph_attr"):
+    for name in ("x", "edge_attr", "graph_attr"):
         if name in arrays:
             values, (rows, columns) = arrays[name]
             found[name] = [values[i * columns:(i + 1) * columns] for i in range(rows)]

@@ -131,7 +131,7 @@ def read_indicator(files):
 
 
 def read_edges(files, graphs, options):
-    """{(target, source): (how often, the first place)}, from 0."""
+    """{(target, source): (how often, the first place)}, from 0, and the ends line by line."""
     rows, lines = table(files, "A", int)
     edges = {}
     for k, ends in enumerate(rows):
@@ -144,12 +144,13 @@ def read_edges(files, graphs, options):
         if count and "duplicates" not in options:
             raise Refused("an edge is there twice", [lines[k]])
         edges[target - 1, source - 1] = (count + 1, first)
-    return edges, len(rows)
+    return edges, [(target - 1, source - 1) for source, target in rows]
 
 
-def add_features(files, vertices, found):
-    attributes = of_length(table(files, "node_attributes", finite)[0], vertices, "attributes")
-    labels = of_length(table(files, "node_labels", int)[0], vertices, "labels")
+def add_features(files, of, rows):
+    """Names and rows of features from attributes and labels; nothing where there are none."""
+    attributes = of_length(table(files, f"{of}_attributes", finite)[0], rows, "attributes")
+    labels = of_length(table(files, f"{of}_labels", int)[0], rows, "labels")
     names, columns = [], []
     for j in range(len(attributes[0]) if attributes else 0):
         names.append(f"attribute {j + 1}")
@@ -159,24 +160,26 @@ def add_features(files, vertices, found):
         for value in sorted(set(column)):
             names.append(("label" if len(labels[0]) == 1 else f"label {j + 1}") + f"={value}")
             columns.append([1.0 if one == value else 0.0 for one in column])
-    if names:
-        found["feature_name"] = names
-        found["x"] = [list(row) for row in zip(*columns)]
+    return names, [list(row) for row in zip(*columns)]
 
 
 def read(files, options):
     files = {name.removeprefix(f"{NAME}_"): text for name, text in files.items()}
     graphs = read_indicator(files)
-    edges, listed = read_edges(files, graphs, options)
+    edges, ends = read_edges(files, graphs, options)
+    listed = len(ends)
     order = sorted(edges)
     sums = options.get("duplicates") == "sum" and any(count > 1 for count, _ in edges.values())
     found = {"vertices": len(graphs), "weighted": sums, "graph_id": [graph - 1 for graph in graphs],
              "edges": {edge: float(count) if sums else 1.0 for edge, (count, _) in edges.items()}}
-    for part, name, parse in (("edge_attributes", "edge_attr", finite), ("edge_labels", "edge_label", int)):
-        rows = of_length(table(files, part, parse)[0], listed, part)
-        if rows:
-            found[name] = [rows[edges[edge][1]] for edge in order]
-    add_features(files, len(graphs), found)
+    names, rows = add_features(files, "edge", listed)
+    if rows:
+        if options.get("duplicates") == "sum" and any(rows[k] != rows[edges[edge][1]] for k, edge in enumerate(ends)):
+            raise Refused("merged edges have different features")
+        found["edge_attr_name"], found["edge_attr"] = names, [rows[edges[edge][1]] for edge in order]
+    names, rows = add_features(files, "node", len(graphs))
+    if rows:
+        found["feature_name"], found["x"] = names, rows
     labels = of_length(table(files, "graph_labels", int)[0], graphs[-1], "graph labels")
     if labels is not None:
         if len(labels[0]) > 1:

@@ -134,6 +134,14 @@ TEST(Dataset, RejectsEachPartThatDoesNotFit) {
          d.graph_ids = std::vector<std::int32_t>{0, 1, 3};
        }},
       {"graph_labels", [](Dataset& d) { d.graph_ids = {}; }},
+      {"edge_attr", [](Dataset& d) { d.edge_features.matrix = matrix(1, 2, 1); }},
+      {"edge_attr",
+       [](Dataset& d) { d.edge_features.matrix = matrix(d.graph.num_edges(), 2, INFINITY); }},
+      {"edge_attr",
+       [](Dataset& d) {
+         d.edge_features = {matrix(d.graph.num_edges(), 2, 1), Names({"one"})};
+       }},
+      {"edge_attr", [](Dataset& d) { d.edge_features.names = Names({"one"}); }},
       {"",
        [](Dataset& d) {
          d.graph = Graph(3, 3, std::vector<EdgeOffset>{0, 1, 1, 1}, std::vector<VertexId>{9});
@@ -190,6 +198,8 @@ TEST(Dataset, EqualityLooksAtContentNotAtName) {
       [](Dataset& d) { d.test = {}; },
       [](Dataset& d) { d.graph_ids = {}; },
       [](Dataset& d) { d.graph_labels = {}; },
+      [](Dataset& d) { d.edge_features.matrix = matrix(d.graph.num_edges(), 1, 2); },
+      [](Dataset& d) { d.edge_features.names = Names({"one"}); },
       [](Dataset& d) {
         d.extras["note"] = {"|u1", {0}, {}};
       },

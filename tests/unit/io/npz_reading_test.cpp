@@ -176,11 +176,11 @@ TEST_F(NpzReading, EdgesMayBeNone) {
 TEST_F(NpzReading, ArraysOfEdgesFollowTheEdges) {
   // Edges 2 -> 3, 0 -> 1, 1 -> 2, which the graph has by target.
   const Dataset dataset =
-      read({{"edge_attr", array_of<float>("<f4", {3, 2}, {23, 1, 1, 2, 12, 3})}});
-  EXPECT_EQ(dataset.extras.at("edge_attr"),
+      read({{"edge_time", array_of<float>("<f4", {3, 2}, {23, 1, 1, 2, 12, 3})}});
+  EXPECT_EQ(dataset.extras.at("edge_time"),
             (test::extra_array<float>("<f4", {3, 2}, {1, 2, 12, 3, 23, 1})));
   EXPECT_FALSE(dataset.graph.has_edge_ids());
-  EXPECT_THAT(dataset.notes, ElementsAre("nothing uses the array edge_attr"));
+  EXPECT_THAT(dataset.notes, ElementsAre("nothing uses the array edge_time"));
   io::save(dataset, folder_ / "b.npz");
   EXPECT_EQ(io::open(folder_ / "b.npz"), dataset);
   // Of merged edges the first one's row stays.

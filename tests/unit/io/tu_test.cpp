@@ -12,6 +12,7 @@
 #include "tessera/io/npz.hpp"
 #include "tessera/io/tu.hpp"
 
+#include "support/datasets.hpp"
 #include "support/files.hpp"
 
 namespace tessera {
@@ -113,22 +114,11 @@ TEST_F(TuFolder, AttributesStandBeforeLabels) {
                                           "label 2=1", "label 2=2"}));
 }
 
-TEST_F(TuFolder, WhatNothingUsesIsKeptInTheOrderOfTheEdges) {
-  const Dataset dataset = opened({{"A", "2,1\n1,2\n3,1\n"},
-                                  {"edge_labels", "7\n8\n9\n"},
-                                  {"edge_attributes", "1, 2\n3, 4\n5, 6\n"},
-                                  {"graph_attributes", "0.5\n1.5\n2.5\n"}});
-  const auto numbers = [&](const char* name, auto type) {
-    const SharedArray<std::byte>& bytes = dataset.extras.at(name).bytes;
-    const auto* const first = reinterpret_cast<const decltype(type)*>(bytes.data());
-    const auto count = static_cast<std::size_t>(bytes.size()) / sizeof(type);
-    return std::vector<decltype(type)>(first, first + count);
-  };
-  EXPECT_THAT(numbers("edge_label", std::int64_t{}), ElementsAre(7, 9, 8));
-  EXPECT_THAT(numbers("edge_attr", 0.0f), ElementsAre(1, 2, 5, 6, 3, 4));
-  EXPECT_THAT(numbers("graph_attr", 0.0f), ElementsAre(0.5f, 1.5f, 2.5f));
-  EXPECT_THAT(dataset.notes,
-              testing::Contains("nothing uses the arrays edge_attr, edge_label, graph_attr"));
+TEST_F(TuFolder, WhatNothingUsesIsKept) {
+  const Dataset dataset = opened({{"graph_attributes", "0.5\n1.5\n2.5\n"}});
+  EXPECT_EQ(dataset.extras.at("graph_attr"),
+            test::extra_array<float>("<f4", {3, 1}, {0.5f, 1.5f, 2.5f}));
+  EXPECT_THAT(dataset.notes, testing::Contains("nothing uses the array graph_attr"));
 }
 
 TEST_F(TuFolder, MayHaveNoEdgesAtAll) {
@@ -136,7 +126,7 @@ TEST_F(TuFolder, MayHaveNoEdgesAtAll) {
     const Dataset dataset = opened({{"A", nothing}, {"edge_labels", nothing}});
     EXPECT_EQ(dataset.graph.num_edges(), 0);
     EXPECT_EQ(dataset.graph.num_rows(), 7);
-    EXPECT_TRUE(dataset.extras.empty());
+    EXPECT_EQ(dataset.edge_features.matrix, nullptr);
   }
 }
 
@@ -152,12 +142,11 @@ TEST_F(TuFolder, MayLieInRaw) {
 
 TEST_F(TuFolder, RepeatedEdgesAreMergedWhereThatIsAskedFor) {
   const std::map<std::string, std::string> twice = {{"A", "1,2\n2,1\n1,2\n"},
-                                                    {"edge_labels", "4\n5\n6\n"}};
+                                                    {"edge_labels", "4\n5\n4\n"}};
   EXPECT_THAT(error_of(twice), AllOf(HasSubstr("TOY_A.txt: line 3"), HasSubstr("1 to vertex 2")));
   EXPECT_EQ(opened(twice, Duplicates::first).graph.num_edges(), 2);
   const Dataset summed = opened(twice, Duplicates::sum);
   EXPECT_THAT(summed.graph.values().span(), ElementsAre(1, 2));
-  EXPECT_EQ(summed.extras.at("edge_label").shape[0], 2);
 }
 
 TEST_F(TuFolder, ErrorsNameFileAndLine) {
