@@ -18,6 +18,7 @@
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/edge_softmax.hpp"
 #include "tessera/ops/expected.hpp"
+#include "tessera/ops/messages.hpp"
 #include "tessera/ops/plan_store.hpp"
 #include "tessera/ops/sddmm.hpp"
 #include "tessera/ops/spmm.hpp"
@@ -114,6 +115,11 @@ ops::Explanation explanation_of(const PlanArguments& arguments, const Graph& gra
     options.heads = arguments.heads;
     return explained(arguments, graph, options);
   }
+  if (op == "messages") {
+    auto options = common_options<ops::MessagesOptions>(arguments, store);
+    options.features = arguments.features;
+    return ops::plan_messages(graph, options).explain();
+  }
   if (op == "edge_softmax") {
     auto options = common_options<ops::EdgeSoftmaxOptions>(arguments, store);
     options.heads = arguments.heads;
@@ -209,11 +215,12 @@ void reject_useless_options(const Arguments& app, const PlanArguments& arguments
   const std::string& op = arguments.op;
   const bool spmm = op == "spmm" || op == "spmm_backward";
   const std::string here = "for " + op;
-  reject_useless(app, {{"--heads", spmm || op == "aggregate_update", here,
+  reject_useless(app, {{"--heads", spmm || op == "messages" || op == "aggregate_update", here,
                         "use --op attention, sddmm or edge_softmax"},
                        {"--reduction", !spmm, here, "use --op spmm"},
                        {"--form", op != "attention", here, "use --op attention"},
-                       {"--features", op == "edge_softmax", here, "use --heads"}});
+                       {"--features", op == "edge_softmax", here, "use --heads"},
+                       {"--device-profile", op == "messages", here, "use another op"}});
   const bool absent = !arguments.device_profile.empty();
   const std::string there = "with --device-profile";
   const std::string fix = "plan without --device-profile";
@@ -244,12 +251,13 @@ Action setup(Arguments& app) {
   auto arguments = std::make_shared<PlanArguments>();
   add_data_options(app, arguments->data);
   add_nonfinite_option(app, arguments->data.nonfinite);
-  app.add_option("--op", arguments->op,
-                 "spmm, spmm_backward, sddmm, edge_softmax, attention or aggregate_update (default "
-                 "spmm)")
+  app.add_option(
+         "--op", arguments->op,
+         "spmm, spmm_backward, sddmm, messages, edge_softmax, attention or aggregate_update "
+         "(default spmm)")
       ->type_name("OP")
-      ->check(one_of(
-          {"spmm", "spmm_backward", "sddmm", "edge_softmax", "attention", "aggregate_update"}));
+      ->check(one_of({"spmm", "spmm_backward", "sddmm", "messages", "edge_softmax", "attention",
+                      "aggregate_update"}));
   app.add_option("--features", arguments->features, "width of the features (default 64)")
       ->type_name("N")
       ->check(between(std::int64_t{0}, std::int64_t{1} << 20));

@@ -106,6 +106,7 @@
 #include "tessera/ops/kernels.hpp"
 #include "tessera/ops/linear.hpp"
 #include "tessera/ops/loss.hpp"
+#include "tessera/ops/messages.hpp"
 #include "tessera/ops/norm_sums.hpp"
 #include "tessera/ops/operand.hpp"
 #include "tessera/ops/optimiser.hpp"

@@ -9,6 +9,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/edge_softmax.hpp"
+#include "tessera/ops/messages.hpp"
 #include "tessera/ops/sddmm.hpp"
 #include "tessera/ops/spmm.hpp"
 
@@ -105,6 +106,24 @@ TEST_F(GpuEdgeReplay, edge_softmax) {
     scene.expect_replays("edge_softmax", [&](Stream stream) {
       run(plan, scores, weights, stream);
       run_backward(plan, weights, scores, grad, stream);
+    });
+  }
+}
+
+TEST_F(GpuEdgeReplay, messages) {
+  for (const Graph& graph : graphs()) {
+    MessagesOptions options;
+    options.features = 32;
+    options.device = gpu;
+    options.backward = true;
+    const MessagesPlan plan = plan_messages(graph, options);
+    test::ReplayScene scene;
+    auto &x = scene.matrix(graph.num_cols(), 32), &edges = scene.matrix(graph.num_edges(), 32);
+    auto &y = scene.matrix(graph.num_rows(), 32), &grad_x = scene.matrix(graph.num_cols(), 32);
+    auto& grad_edges = scene.matrix(graph.num_edges(), 32);
+    scene.expect_replays("messages", [&](Stream stream) {
+      run(plan, {x, edges}, y, stream);
+      run_backward(plan, {x, edges}, y, {grad_x, grad_edges}, stream);
     });
   }
 }

@@ -16,6 +16,7 @@
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/bits.hpp"
 #include "tessera/ops/edge_softmax.hpp"
+#include "tessera/ops/messages.hpp"
 #include "tessera/ops/sddmm.hpp"
 #include "tessera/ops/spmm.hpp"
 
@@ -69,6 +70,10 @@ std::vector<PlannedOp> planned_ops() {
       {"sddmm",
        [](const Graph& graph, Device device) {
          plan_sddmm(graph, of_width<SddmmOptions>(device, Precision::fp32));
+       }},
+      {"messages",
+       [](const Graph& graph, Device device) {
+         plan_messages(graph, of_width<MessagesOptions>(device, Precision::fp32));
        }},
       {"edge_softmax",
        [](const Graph& graph, Device device) {

@@ -12,6 +12,7 @@
 #include "tessera/graph/generate.hpp"
 #include "tessera/ops/attention.hpp"
 #include "tessera/ops/edge_softmax.hpp"
+#include "tessera/ops/messages.hpp"
 #include "tessera/ops/sddmm.hpp"
 #include "tessera/ops/spmm.hpp"
 
@@ -41,6 +42,10 @@ std::vector<PlannedOp> planned_ops() {
       {"sddmm",
        [](const Graph& graph, Device device, std::int64_t features) {
          return plan_sddmm(graph, of_width<SddmmOptions>(device, features)).explain();
+       }},
+      {"messages",
+       [](const Graph& graph, Device device, std::int64_t features) {
+         return plan_messages(graph, of_width<MessagesOptions>(device, features)).explain();
        }},
       {"edge_softmax", [](const Graph& graph, Device device, std::int64_t features) {
          EdgeSoftmaxOptions options;

@@ -14,6 +14,7 @@
 #include "ops/attention/cuda/cost.hpp"
 #include "ops/edge_softmax/cuda/rows/cost.hpp"
 #include "ops/edge_softmax/cuda/rows/launch.hpp"
+#include "ops/messages/cuda/rows/cost.hpp"
 #include "ops/sddmm/cuda/cost.hpp"
 #include "ops/spmm/cuda/hybrid/cost.hpp"
 #include "ops/spmm/cuda/rows/cost.hpp"
@@ -61,6 +62,13 @@ inline ops::SddmmProblem sddmm_of(const Workload& work) {
 inline ops::EdgeSoftmaxProblem softmax_of(const Workload& work) {
   ops::EdgeSoftmaxProblem problem{work.graph, {}};
   problem.options.heads = work.features;
+  problem.options.precision = work.precision;
+  return problem;
+}
+
+inline ops::MessagesProblem messages_of(const Workload& work) {
+  ops::MessagesProblem problem{work.graph, {}};
+  problem.options.features = work.features;
   problem.options.precision = work.precision;
   return problem;
 }
@@ -157,6 +165,12 @@ inline void add_attention(std::vector<CostModel>& models) {
   }
 }
 
+inline void add_messages(std::vector<CostModel>& models) {
+  models.push_back({"messages", "rows", false, [](const Workload& work, const DeviceTraits& gpu) {
+                      return ops::predict_messages_us(messages_of(work), gpu);
+                    }});
+}
+
 inline void add_updates(std::vector<CostModel>& models) {
   models.push_back({"update", "fused", false, [](const Workload& work, const DeviceTraits& gpu) {
                       return ops::predicted_fused_update_us(update_of(work), gpu);
@@ -178,6 +192,7 @@ inline std::vector<CostModel> cost_models() {
   add_sums(models);
   add_dots(models);
   add_attention(models);
+  add_messages(models);
   add_updates(models);
   return models;
 }

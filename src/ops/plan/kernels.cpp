@@ -7,6 +7,7 @@
 #include "ops/attention/kernel.hpp"
 #include "ops/bits/kernel.hpp"
 #include "ops/edge_softmax/kernel.hpp"
+#include "ops/messages/kernel.hpp"
 #include "ops/plan/registry.hpp"
 #include "ops/sddmm/kernel.hpp"
 #include "ops/spmm/kernel.hpp"
@@ -21,6 +22,7 @@ std::vector<KernelInfo> kernels() {
   append_infos(all, bit_gemm_kernels());
   append_infos(all, bit_lists_kernels());
   append_infos(all, edge_softmax_kernels());
+  append_infos(all, messages_kernels());
   append_infos(all, sddmm_kernels());
   append_infos(all, spmm_kernels());
   std::sort(all.begin(), all.end(),
