@@ -184,7 +184,6 @@ def test_what_cannot_run_here_runs_on_pyg():
     cases = [
         (ours.SAGEConv(12, 5, aggr="median"), (x, index), "aggregation"),
         (ours.GATConv(12, 5, edge_dim=3, fill_value="max"), (x, index, torch.randn(60, 3)), "the max"),
-        (ours.TransformerConv(12, 5, edge_dim=3), (x, index, torch.randn(60, 3)), "features of edges"),
         (ours.GCNConv(12, 5), (torch.randn(2, 12, 12), index), "3 dimensions"),
         (ours.ChebConv(12, 5, 2, normalization="rw"), (x, index), "rw"),
     ]

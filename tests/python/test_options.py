@@ -21,6 +21,7 @@ OPTIONS = {
     "SAGEConv": {"aggr": ["mean", "sum", "max", "min", "add", "std"], "normalize": EITHER, "root_weight": EITHER,
                  "project": EITHER, "bias": EITHER},
     "GINConv": {"eps": [0.0, 0.3], "train_eps": EITHER, "aggr": ["add", "mean", "max"]},
+    "GINEConv": {"eps": [0.0, 0.3], "train_eps": EITHER, "edge_dim": [3], "aggr": ["add", "add", "mean"]},
     "GATConv": ATTENTION,
     "GATv2Conv": {**ATTENTION, "share_weights": EITHER},
     "AGNNConv": {"requires_grad": EITHER, "add_self_loops": EITHER, "aggr": ["add", "add", "max"]},
@@ -45,7 +46,7 @@ OPTIONS = {
     "FiLMConv": {"aggr": ["mean", "add", "max"], "act": [None, torch.nn.Tanh()]},
 }
 WEIGHTED = ("GCNConv", "SGConv", "APPNP", "ChebConv", "GraphConv", "LGConv", "TAGConv", "GCN2Conv", "ARMAConv", "GatedGraphConv")
-PAIRED = ("SAGEConv", "GINConv", "GATConv", "GATv2Conv", "TransformerConv", "GraphConv", "EdgeConv", "FiLMConv")
+PAIRED = ("SAGEConv", "GINConv", "GINEConv", "GATConv", "GATv2Conv", "TransformerConv", "GraphConv", "EdgeConv", "FiLMConv")
 NETWORKS = [lambda inputs, outputs: torch.nn.Linear(inputs, outputs),
             lambda inputs, outputs: torch.nn.Sequential(torch.nn.Linear(inputs, 4), torch.nn.ReLU(),
                                                         torch.nn.Linear(4, outputs)),
@@ -67,10 +68,11 @@ class Case:
         sources = draw.choice([1, 2, 5, 12, 30])
         targets = draw.choice([1, 3, 9]) if self.paired else sources
         inputs, outputs = draw.choice([1, 4, 7]), draw.choice([1, 3, 8])
-        of_targets = inputs if kind in ("GINConv", "EdgeConv") else inputs + draw.choice([0, 2])
+        of_targets = inputs if kind in ("GINConv", "GINEConv", "EdgeConv") else inputs + draw.choice([0, 2])
         self.text = f"{kind} {options}, seed {seed}"
         network = draw.choice(NETWORKS)
         first = {"AGNNConv": (), "APPNP": (), "LGConv": (), "GINConv": (network(inputs, outputs),),
+                 "GINEConv": (network(inputs, outputs),),
                  "EdgeConv": (network(2 * inputs, outputs),),
                  "GatedGraphConv": (inputs + outputs % 3, 2), "GCN2Conv": (inputs, 0.3, *((0.5, 2) if seed % 2 else ()))}.get(
             kind, ((inputs, of_targets) if self.paired else inputs, outputs))

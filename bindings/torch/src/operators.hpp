@@ -51,6 +51,7 @@ void register_spmm(torch::stable::detail::StableLibrary& library);
 void register_spmm_linear(torch::stable::detail::StableLibrary& library);
 void register_gin(torch::stable::detail::StableLibrary& library);
 void register_edges(torch::stable::detail::StableLibrary& library);
+void register_messages(torch::stable::detail::StableLibrary& library);
 void register_attention(torch::stable::detail::StableLibrary& library);
 void register_gat(torch::stable::detail::StableLibrary& library);
 void register_gatv2(torch::stable::detail::StableLibrary& library);
@@ -63,6 +64,7 @@ inline void register_operators(torch::stable::detail::StableLibrary& library) {
   register_spmm_linear(library);
   register_gin(library);
   register_edges(library);
+  register_messages(library);
   register_attention(library);
   register_gat(library);
   register_gatv2(library);

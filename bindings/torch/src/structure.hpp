@@ -98,6 +98,8 @@ class Structure {
   std::int64_t targets() const { return arguments_.targets; }
   std::int64_t sources() const { return arguments_.sources; }
 
+  /// Of each edge in rows, its position among the caller's; nothing: the same.
+  const std::optional<Tensor>& order() const { return order_; }
   /// Values of the caller's edges (one or more for each) in the order of rows.
   Tensor in_rows(const Tensor& values) const;
   /// Back again; edges that were dropped get 0.
@@ -142,7 +144,7 @@ class Structure {
   const Place built_at_ = place_of(arguments_.index);
   std::atomic<bool> shared_{false};  ///< by streams
   Graph graph_;
-  std::optional<Tensor> order_;  ///< of each edge in rows, its position among the caller's
+  std::optional<Tensor> order_;
   std::int64_t caller_edges_ = 0;
   std::atomic<bool> pinned_{false};
   std::recursive_mutex mutex_;  ///< making a plan asks for the graph

@@ -15,7 +15,7 @@ from __future__ import annotations
 from . import _layer_operators, _operators, bits, links
 from ._cache import cache_info, clear_cache, set_cache_limits
 from ._library import counters, has_cuda, kernels, trace
-from .functional import attention, attention_weights, edge_softmax, sddmm, spmm
+from .functional import attention, attention_weights, edge_softmax, messages, sddmm, spmm
 from .graph import Graph
 from .segments import gather, scatter, segment_reduce, softmax
 
@@ -37,6 +37,7 @@ __all__ = [
     "kernels",
     "links",
     "load",
+    "messages",
     "restore",
     "save",
     "scatter",

@@ -136,6 +136,12 @@ def check_edge_attr(attr: Tensor, graph: Graph) -> None:
         raise ValueError(f"edge_attr has shape {tuple(attr.shape)}: use ({expected}, features)")
 
 
+def check_edge_features(features: Tensor, graph: Graph, width: int) -> None:
+    expected = _edges_of("edge_features", features, graph, 0)
+    if expected is not None and tuple(features.shape) != (expected, width):
+        raise ValueError(f"edge_features has shape {tuple(features.shape)}: use ({expected}, {width})")
+
+
 def check_edge_term(term: Tensor, graph: Graph, loops: int, width: int) -> None:
     expected = _edges_of("edge_term", term, graph, loops)
     if expected is not None and tuple(term.shape) != (expected, width):

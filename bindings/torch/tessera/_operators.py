@@ -7,6 +7,7 @@ from . import _shapes  # noqa: F401
 from ._derivatives import autograd, autograd_of_gradients, differentiable, refuse_second_derivative
 
 _spmm = differentiable("spmm")
+_messages_gradient = differentiable("messages_backward")
 spmm_gradient, _sddmm_gradient, _attention_gradient = map(
     differentiable, ("spmm_backward", "sddmm_backward", "attention_backward"))
 _edge_softmax_gradient = differentiable("edge_softmax_backward", grad_at=1)
@@ -97,6 +98,22 @@ def _sddmm_backward(ctx, grad):
 
 sddmm = autograd("sddmm", _sddmm_setup, _sddmm_backward)
 autograd_of_gradients("sddmm_backward", None, refuse_second_derivative("sddmm"))
+
+
+def _messages_setup(ctx, inputs, output):
+    x, edge_features, index, offsets, *rest = inputs
+    ctx.rest = rest
+    ctx.save_for_backward(x, edge_features, index, offsets)
+
+
+def _messages_backward(ctx, grad):
+    needs = ctx.needs_input_grad[:2]
+    found = iter(_messages_gradient(grad, *ctx.saved_tensors, *ctx.rest, *needs) if any(needs) else ())
+    return tuple(next(found) if needed else None for needed in needs) + (None,) * 8
+
+
+messages = autograd("messages", _messages_setup, _messages_backward)
+autograd_of_gradients("messages_backward", None, refuse_second_derivative("messages"))
 
 
 def _edge_softmax_setup(ctx, inputs, output):

@@ -34,6 +34,10 @@ SCHEMAS = {
     "int function, int flags) -> Tensor",
     "sddmm_backward": "(Tensor grad, Tensor u, Tensor v, Tensor index, Tensor? offsets, "
     f"{GRAPH}, int heads, int function, int flags) -> (Tensor, Tensor)",
+    "messages": f"(Tensor x, Tensor edge_features, Tensor index, Tensor? offsets, {GRAPH}, int message, "
+    "int flags) -> Tensor",
+    "messages_backward": "(Tensor grad, Tensor x, Tensor edge_features, Tensor index, Tensor? offsets, "
+    f"{GRAPH}, int message, int flags, bool need_x, bool need_edges) -> Tensor[]",
     "edge_softmax": f"(Tensor scores, Tensor index, Tensor? offsets, {GRAPH}, int flags) -> Tensor",
     "edge_softmax_backward": "(Tensor weights, Tensor grad, Tensor index, Tensor? offsets, "
     f"{GRAPH}, int flags) -> Tensor",

@@ -121,6 +121,16 @@ def _(grad, u, v, index, offsets, targets, sources, layout, loops, heads, functi
     return u.new_empty(u.shape), u.new_empty(v.shape)
 
 
+@_fake("messages")
+def _(x, edge_features, index, offsets, targets, sources, layout, loops, message, flags):
+    return x.new_empty((targets, x.size(1)))
+
+
+@_fake("messages_backward")
+def _(grad, x, edge_features, index, offsets, targets, sources, layout, loops, message, flags, need_x, need_edges):
+    return [tensor.new_empty(tensor.shape) for tensor, needed in ((x, need_x), (edge_features, need_edges)) if needed]
+
+
 @_fake("edge_softmax")
 def _(scores, index, offsets, targets, sources, layout, loops, flags):
     return scores.new_empty(scores.shape)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from . import _operators, errors
-from ._checks import (FLOATS, check_bias, check_edge_term, check_features, check_heads, check_type,
+from ._checks import (FLOATS, check_bias, check_edge_features, check_edge_term, check_features, check_heads, check_type,
                       check_vector, check_weight, rows_of)
 from ._library import kernel_number
 from ._shapes import ADDED_LOOPS
@@ -17,6 +17,7 @@ from ._torch_names import fp32_precision
 from .graph import NORMS, Graph, loops_number
 
 REDUCTIONS = {"sum": 0, "add": 0, "mean": 1, "max": 2, "amax": 2, "min": 3, "amin": 3}
+MESSAGES = {"sum": 0, "relu": 1, "product": 2}
 FORMS = {"additive": 0, "v2": 1, "dot": 2, "cosine": 3}
 
 TUNE, TF32, STRICT = 1, 2, 4
@@ -214,6 +215,48 @@ def sddmm(
     return errors.run(
         _operators.sddmm, u, v, graph.index, graph.offsets, *_graph_numbers(graph, loops),
         heads, 0 if function == "dot" else 1, flags_of(tune, u, kernel),
+    )
+
+
+def messages(
+    graph: Any,
+    x: Tensor,
+    edge_features: Tensor,
+    *,
+    message: str = "relu",
+    tune: bool = False,
+    kernel: str | None = None,
+) -> Tensor:
+    """Every target sums what its sources and the edges from them say.
+
+    ``x`` has a row for each source, ``edge_features`` one for each edge, as wide. A message is their sum
+    (``"sum"``), what of it is above 0 (``"relu"``, as in GINE), or their product (``"product"``), in the wider type of
+    both. Nothing of the size of edges x features is made besides the gradient of ``edge_features``. ``kernel``: as of
+    :func:`spmm`.
+
+    Example:
+        >>> import torch, tessera
+        >>> edge_index = torch.tensor([[0, 1, 2], [2, 2, 0]])
+        >>> tessera.messages(edge_index, torch.ones(3, 1), torch.tensor([[1.0], [2.0], [-4.0]]))
+        tensor([[0.],
+                [0.],
+                [5.]])
+    """
+    if message not in MESSAGES:
+        raise ValueError(f"unknown message {message!r}: use sum, relu or product")
+    rows = rows_of("x", x)
+    graph = _graph_for(graph, rows, rows)
+    check_features("x", x, graph, graph.num_sources)
+    check_features("edge_features", edge_features, graph, None, shape="(edges, features)")
+    check_edge_features(edge_features, graph, x.size(1))
+    if graph.weight is not None:
+        raise ValueError("messages are not weighed: use graph.without_weight()")
+    if x.dtype != edge_features.dtype:
+        dtype = torch.promote_types(x.dtype, edge_features.dtype)
+        x, edge_features = x.to(dtype), edge_features.to(dtype)
+    return errors.run(
+        _operators.messages, x, edge_features, graph.index, graph.offsets, *_graph_numbers(graph, "given"),
+        MESSAGES[message], flags_of(tune, x, kernel),
     )
 
 
@@ -432,4 +475,4 @@ def _edge_scores(
     return (ends * vector.reshape(-1)).view(ends.size(0), heads, vector.numel() // heads).sum(-1)
 
 
-__all__ = ["FLOATS", "attention", "attention_weights", "edge_softmax", "sddmm", "spmm"]
+__all__ = ["FLOATS", "attention", "attention_weights", "edge_softmax", "messages", "sddmm", "spmm"]

@@ -12,6 +12,7 @@ from .attention import AGNNConv, GATConv, GATv2Conv, TransformerConv
 from .convolutions import APPNP, ChebConv, GraphConv, SGConv
 from .edge_networks import EdgeConv, FiLMConv
 from .few_bits import ClusterGCNConv, GCNConv, GINConv, SAGEConv
+from .gine import GINEConv
 from .pna import PNAConv
 from .pooling import global_add_pool, global_max_pool, global_mean_pool
 from .products import ARMAConv, GatedGraphConv, GCN2Conv, LabelPropagation, LGConv, TAGConv
@@ -29,6 +30,7 @@ __all__ = [
     "GCN2Conv",
     "GCNConv",
     "GINConv",
+    "GINEConv",
     "GatedGraphConv",
     "GraphConv",
     "LGConv",

@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 
-from . import _messages, attention, convolutions, edge_networks, few_bits, pna, products
+from . import _messages, attention, convolutions, edge_networks, few_bits, gine, pna, products
 from ._base import Accelerated, is_pygs, pyg_class
 
 _OURS = (few_bits.GCNConv, few_bits.SAGEConv, few_bits.GINConv, few_bits.ClusterGCNConv, convolutions.APPNP,
+         gine.GINEConv,
          convolutions.ChebConv, convolutions.SGConv, attention.AGNNConv, attention.GATConv, attention.GATv2Conv,
          attention.TransformerConv, convolutions.GraphConv, products.LGConv, products.TAGConv, products.GCN2Conv,
          products.ARMAConv, products.GatedGraphConv, products.LabelPropagation, edge_networks.EdgeConv,

@@ -12,8 +12,9 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 
 from .._checks import check_edge_attr
-from ..functional import attention, attention_weights, sum_of_other_edges
+from ..functional import attention, attention_weights, edge_softmax, sddmm, spmm, sum_of_other_edges
 from ..graph import LOOPS, Graph
+from ..segments import gather, scatter
 from ._base import Accelerated, for_pyg, sizes
 from ._fused import as_pyg_returns, gat, gatv2, linear_of
 from ._route import gat_call, gatv2_call
@@ -72,14 +73,16 @@ class _Attentive(Accelerated):
 
     def _obstacle_of_features(self, edge_index: Any) -> str | None:
         """Why features of edges cannot enter the scores."""
-        if not isinstance(self, (GATConv, GATv2Conv)):
+        if isinstance(self, AGNNConv):
             return "features of edges"
         if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
             return "features of edges with a sparse matrix"
         if self.flow != "source_to_target":
             return "features of edges with a reversed flow"
-        if self.lin_edge is None and isinstance(self, GATv2Conv):
+        if self.lin_edge is None and not isinstance(self, GATConv):
             return "features of edges without edge_dim"
+        if isinstance(self, TransformerConv):
+            return None
         fill = self.fill_value
         if self.add_self_loops and isinstance(fill, str) and fill not in ("mean", "add", "sum"):
             return f"loops whose features are the {fill} of others"
@@ -319,7 +322,7 @@ class AGNNConv(_Attentive, pyg.AGNNConv):
 
 
 class TransformerConv(_Attentive, pyg.TransformerConv):
-    """``torch_geometric.nn.TransformerConv`` on tessera's kernels; features of edges on PyG's code.
+    """``torch_geometric.nn.TransformerConv`` on tessera's kernels.
 
     Example:
         >>> import torch, tessera.nn
@@ -339,12 +342,21 @@ class TransformerConv(_Attentive, pyg.TransformerConv):
         sources, targets = (x, x) if isinstance(x, Tensor) else x
         if targets is None:
             raise ValueError(f"{type(self).__name__}: x[1] is None: use a pair of features")
+        if obstacle is None and edge_attr is None and self.lin_edge is not None:
+            obstacle = "no features of edges"
+        if obstacle is None and edge_attr is not None and edge_attr.dim() != 2:
+            obstacle = f"features of edges of {edge_attr.dim()} dimensions"
         if not self._notice(obstacle, x, edge_index):
             return super().forward(x, for_pyg(edge_index)[0], edge_attr, return_attention_weights)
         graph = self._graph(edge_index, sources.size(0), targets.size(0))
         tensors = self.lin_query(targets), self.lin_key(sources), self.lin_value(sources)
         score = {"form": "dot", "heads": self.heads, "scale": 1.0 / math.sqrt(max(self.out_channels, 1))}
-        attended = self._attend(graph, *tensors, dropout=self._dropout, **score)
+        weights = None
+        if edge_attr is None:
+            attended = self._attend(graph, *tensors, dropout=self._dropout, **score)
+        else:
+            check_edge_attr(edge_attr, graph)
+            attended, weights = self._attend_edges(graph, *tensors, edge_attr, score["scale"])
         # Autocast sums and exponentiates in fp32 on a GPU, and on a CPU it does not.
         out = self._joined(as_pyg_returns(attended) if attended.is_cuda else attended)
         if self.root_weight:
@@ -356,6 +368,35 @@ class TransformerConv(_Attentive, pyg.TransformerConv):
                 out = out + skipped
         else:
             out = _own(out, attended)
+        if return_attention_weights is not None and weights is not None:
+            return out, (edge_index, weights)
         if return_attention_weights is not None:
             return self._with_weights(out, graph, edge_index, "given", *tensors, **score)
         return out
+
+    def _attend_edges(self, graph: Any, query: Tensor, key: Tensor, value: Tensor, edge_attr: Tensor,
+                      scale: float) -> tuple[Tensor, Tensor]:
+        """Attention whose keys and values have a part of edges, and the weights before dropout. Where features of edges
+        are narrower than a head, its matrix is multiplied by vertices: q W a = (q W) a, and W sum(w a) = sum(w W a)."""
+        dtype = query.dtype
+        query, key, value = map(self._narrowed, (query, key, value))
+        heads, width = self.heads, self.out_channels
+        linear = linear_of(self.lin_edge)
+        to, _ = graph.targets_and_sources()
+        moves = linear is not None and linear[1] is None and edge_attr.size(1) < width
+        if moves:
+            matrix = linear[0].view(heads, width, -1).to(query.dtype)
+            asked = torch.einsum("nhc,hcd->nhd", query.view(-1, heads, width), matrix)
+            of_edges = self._narrowed(edge_attr).to(query.dtype).unsqueeze(1)
+        else:
+            asked = query.view(-1, heads, width)
+            of_edges = self._narrowed(self.lin_edge(edge_attr)).view(-1, heads, width)
+        terms = (gather(asked.flatten(1), to).view(-1, *asked.shape[1:]) * of_edges).sum(-1)
+        scores = scale * (sddmm(graph, query, key, heads=heads, tune=self._tessera_tune) + terms)
+        weights = edge_softmax(graph, scores)
+        dropped = F.dropout(weights, self.dropout, self.training)
+        out = spmm(graph, value, dropped, tune=self._tessera_tune)
+        summed = scatter((dropped.unsqueeze(-1) * of_edges).flatten(1), to, 0, out.size(0)).view(-1, heads, asked.size(-1))
+        if moves:
+            summed = torch.einsum("nhd,hcd->nhc", summed, matrix)
+        return self._widened(out + summed.flatten(1), dtype), self._widened(weights, dtype)
