@@ -45,6 +45,19 @@ def test_data_comes_back(tmp_path):
         assert torch.equal(back[name], data[name])
 
 
+def test_features_of_edges_come_back_with_their_edges(tmp_path):
+    data = example()
+    ends = data.edge_index.T.float()
+    for attr, expected in ((ends, ends), (ends[:, 0].double(), ends[:, :1])):
+        data.edge_attr = attr
+        tessera.save(data, tmp_path / "data.tsr")
+        back = tessera.load(tmp_path / "data.tsr")
+        assert torch.equal(back.edge_attr, back.edge_index.T.float()[:, :expected.size(1)])
+    data.edge_attr = torch.full_like(ends, float("inf"))
+    with pytest.raises(ValueError, match="data.edge_attr holds numbers that are not finite"):
+        tessera.save(data, tmp_path / "data.tsr")
+
+
 def test_several_splits_come_back(tmp_path):
     data = example()
     for part in ("train", "val", "test"):
@@ -94,7 +107,6 @@ NOT_HELD = {
     "a list of vertices": ({"val_mask": torch.arange(30)}, TypeError, "data.val_mask has type torch.int64: use torch.bool"),
     "a short mask": ({"test_mask": torch.ones(3, dtype=torch.bool)}, ValueError, "data.test_mask has shape"),
     "features of other edges": ({"edge_attr": torch.ones(149, 2)}, ValueError, "data.edge_attr has shape"),
-    "features that are not finite": ({"edge_attr": torch.full((150, 2), float("nan"))}, ValueError, "data.edge_attr holds"),
     "a column of weights": ({"edge_weight": torch.ones(150, 1)}, ValueError, "a number for each of"),
     "one feature": ({"x": torch.ones(30)}, ValueError, "data.x has shape"),
     "a vertex that is not there": ({"edge_index": torch.tensor([[0, 1], [1, 30]])}, IndexError, "index 30 is outside"),
