@@ -11,6 +11,7 @@ namespace tessera::bench {
 std::vector<Suite> spmm_suites();
 std::vector<Suite> sddmm_suites();
 std::vector<Suite> edge_softmax_suites();
+std::vector<Suite> messages_suites();
 std::vector<Suite> attention_suites();
 std::vector<Suite> aggregate_update_suites();
 std::vector<Suite> gemm_suites();

@@ -51,9 +51,9 @@ const std::vector<Suite>& suites() {
   static const std::vector<Suite> all = [] {
     std::vector<Suite> list;
     for (const auto& of_one_file :
-         {spmm_suites(), sddmm_suites(), edge_softmax_suites(), attention_suites(),
-          aggregate_update_suites(), gemm_suites(), bit_suites(), layer_suites(),
-          model_layer_suites(), model_suites(), batch_suites(), translate_suites(),
+         {spmm_suites(), sddmm_suites(), edge_softmax_suites(), messages_suites(),
+          attention_suites(), aggregate_update_suites(), gemm_suites(), bit_suites(),
+          layer_suites(), model_layer_suites(), model_suites(), batch_suites(), translate_suites(),
           processing_suites(), edges_suites(), planning_suites()}) {
       list.insert(list.end(), of_one_file.begin(), of_one_file.end());
     }
