@@ -272,11 +272,11 @@ __global__ __launch_bounds__(
 
 template <class T, int count, int vectors, LaneLoads loads, AttentionForm form, bool by_rows>
 void launch_differentiate_rows(const RowsAttentionLaunch& launch, Stream stream) {
-  constexpr bool always_may = may_be_dropped(form) && !has_undropped({count, vectors, loads});
-  auto kernel = differentiate_rows<T, count, vectors, loads, form, by_rows, always_may>;
-  if constexpr (may_be_dropped(form)) {
-    if (launch.drops) kernel = differentiate_rows<T, count, vectors, loads, form, by_rows, true>;
-  }
+  constexpr bool always_may = !has_undropped({count, vectors, loads});
+  const auto dropped = differentiate_rows<T, count, vectors, loads, form, by_rows, true>;
+  const auto kernel = launch.drops
+                          ? dropped
+                          : differentiate_rows<T, count, vectors, loads, form, by_rows, always_may>;
   cuda::launch_overlapped(kernel, dim3(launch.num_blocks, launch.shape.num_slices),
                           rows_attention_threads, stream, launch);
 }

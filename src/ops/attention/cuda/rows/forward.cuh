@@ -279,11 +279,11 @@ void launch_attend_rows(const RowsAttentionLaunch& launch, Stream stream) {
       return;
     }
   }
-  constexpr bool always_may = may_be_dropped(form) && !has_undropped(held) && !shares;
-  auto kernel = attend_rows<T, count, vectors, loads, form, shares, always_may, keeps>;
-  if constexpr (may_be_dropped(form)) {
-    if (launch.drops) kernel = attend_rows<T, count, vectors, loads, form, shares, true, keeps>;
-  }
+  constexpr bool always_may = !has_undropped(held) && !shares;
+  const auto dropped = attend_rows<T, count, vectors, loads, form, shares, true, keeps>;
+  const auto kernel = launch.drops
+                          ? dropped
+                          : attend_rows<T, count, vectors, loads, form, shares, always_may, keeps>;
   cuda::launch_overlapped(kernel, dim3(launch.num_blocks, launch.shape.num_slices),
                           rows_attention_threads, stream, launch);
 }

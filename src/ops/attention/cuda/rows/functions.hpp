@@ -19,9 +19,6 @@ struct RowsAttentionKey {
   friend constexpr bool operator==(const RowsAttentionKey&, const RowsAttentionKey&) = default;
 };
 
-/// Whether there are kernels with dropout: no layer drops weights that are made of cosines.
-constexpr bool may_be_dropped(AttentionForm form) { return form != AttentionForm::cosine; }
-
 /// Something for each of a type's list of `LaneVectors`.
 template <class Function>
 using ByLanes = std::array<Function, std::tuple_size_v<LaneVectorList>>;

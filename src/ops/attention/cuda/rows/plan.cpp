@@ -64,7 +64,7 @@ class CudaRowsAttention final : public PreparedAttention {
     slots_ = workspace_.add<float>(checked_area(row_side_.schedule.num_slots, slot_size(keeps())));
     std::int64_t cut_rows = row_side_.schedule.num_cut_rows;
     if (options_.backward) {
-      mutual_ = is_cosine() && cuda::is_symmetric(graph_, place);
+      mutual_ = is_cosine() && options_.dropout == 0 && cuda::is_symmetric(graph_, place);
       if (!mutual_) {
         column_side_ = AttentionSide(cuda::device_columns(graph_, place), *column_degrees(graph_),
                                      shape, options_);
@@ -325,9 +325,6 @@ std::string why_not(const AttentionProblem& problem) {
   const AttentionOptions& options = problem.options;
   if (options.precision == Precision::fp64) return "fp64 exists on the CPU only";
   if (options.features == 0) return "no features";
-  if (options.dropout != 0 && !may_be_dropped(options.form)) {
-    return "no dropout of weights that are made of cosines";
-  }
   // Wherever operands lie: whatever is on no boundary goes to the last kernel of the list.
   if (!taken_by_rows(options)) return "heads of more than 2048 bytes";
   return {};
