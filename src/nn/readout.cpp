@@ -8,8 +8,8 @@
 namespace tessera::nn {
 
 // A readout is a product with the pooling graph.
-std::vector<Topology*> Readout::graphs(const Context& context) const {
-  if (context.pooling != nullptr) return {context.pooling};
+Topology* Readout::graph(const Context& context) const {
+  if (context.pooling != nullptr) return context.pooling;
   throw Error(ErrorCode::invalid_argument, "the context has no pooling graph", "Readout",
               "set Context::pooling before the pass");
 }

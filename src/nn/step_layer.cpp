@@ -34,7 +34,7 @@ Value StepInputs::finish_without_bias(Value x, const Epilogue& epilogue) const {
 /// One way in which a layer is called, and the program for it.
 struct StepRunner::Form {
   struct Key {
-    bool training = false, needs_input_gradient = false;
+    bool training = false, with_gradient = false, needs_input_gradient = false;
     bool sparse_sources = false, sparse_targets = false;
     bool has_targets = false, one_input = false;
     std::uint32_t number = 0;
@@ -47,10 +47,11 @@ struct StepRunner::Form {
   std::size_t num_forward = 0;
   std::optional<step::Execution> execution;
 
-  void build(Layer& layer, Build build_nodes);
+  void build(Layer& layer, Build build_nodes, const std::shared_ptr<step::Arena>& arena);
 };
 
-void StepRunner::Form::build(Layer& layer, Build build_nodes) {
+void StepRunner::Form::build(Layer& layer, Build build_nodes,
+                             const std::shared_ptr<step::Arena>& arena) {
   step::Program program;
   // All of them: those that play no part in this form have a gradient of 0.
   for (const auto& [path, parameter] : layer.parameters()) program.parameter(*parameter);
@@ -66,7 +67,7 @@ void StepRunner::Form::build(Layer& layer, Build build_nodes) {
   step::rewrite(program, results, false);
   num_forward = program.nodes().size();
   std::vector<Value> kept = {output};
-  if (key.training) {
+  if (key.with_gradient) {
     grad_output = program.scratch_input("dy", output);
     const Value inputs[] = {sources, key.one_input || !key.has_targets ? sources : targets};
     const std::vector<Value> gradients = step::differentiate(program, output, grad_output, inputs);
@@ -80,22 +81,24 @@ void StepRunner::Form::build(Layer& layer, Build build_nodes) {
     program.remove_unused(kept);
     step::rewrite(program, kept, true);
   }
-  execution.emplace(std::move(program), layer.placement());
+  execution.emplace(std::move(program), layer.placement(), arena);
 }
 
 StepRunner::StepRunner(Layer& layer, Build build)
     : layer_(layer),
       build_(build),
+      arena_(std::make_shared<step::Arena>()),
       output_(layer.placement()),
       grad_sources_(layer.placement()),
       grad_targets_(layer.placement()) {}
 StepRunner::~StepRunner() = default;
 
 StepRunner::Form& StepRunner::form_for(const Input& sources, const Input& targets,
-                                       const Context& context) {
+                                       bool with_gradient, const Context& context) {
   Form::Key key;
   key.training = context.training;
-  key.needs_input_gradient = context.training && layer_.needs_input_gradient();
+  key.with_gradient = with_gradient;
+  key.needs_input_gradient = with_gradient && layer_.needs_input_gradient();
   key.sparse_sources = sources.is_sparse();
   key.sparse_targets = targets.is_sparse();
   key.has_targets = !targets.absent();
@@ -107,7 +110,7 @@ StepRunner::Form& StepRunner::form_for(const Input& sources, const Input& target
   forms_.push_back(std::make_unique<Form>());
   Form& form = *forms_.back();
   form.key = key;
-  form.build(layer_, build_);
+  form.build(layer_, build_, arena_);
   step::Execution& execution = *form.execution;
   execution.keep(form.output, output_);
   if (!form.grad_sources.absent()) execution.keep(form.grad_sources, grad_sources_);
@@ -115,22 +118,33 @@ StepRunner::Form& StepRunner::form_for(const Input& sources, const Input& target
   return form;
 }
 
-const Tensor& StepRunner::forward(const Input& sources, const Input& targets,
-                                  std::span<Topology* const> graphs, const Context& context) {
-  last_ = &form_for(sources, targets, context);
-  step::Execution& execution = *last_->execution;
-  execution.bind(last_->sources, sources);
-  if (!targets.absent()) execution.bind(last_->targets, targets);
+const Tensor& StepRunner::run_forward(Form& form, const Context& context) {
+  last_ = &form;
+  step::Execution& execution = *form.execution;
+  execution.bind(form.sources, sources_);
+  if (!targets_.absent()) execution.bind(form.targets, targets_);
+  Topology* const graphs[] = {graph_};
   execution.prepare(graphs);
-  execution.run(0, last_->num_forward, context);
+  execution.run(0, form.num_forward, context);
   return output_;
 }
 
+const Tensor& StepRunner::forward(const Input& sources, const Input& targets, Topology* graph,
+                                  const Context& context) {
+  sources_ = sources;
+  targets_ = targets;
+  graph_ = graph;
+  return run_forward(form_for(sources, targets, context.training, context), context);
+}
+
+// Passes outside of training keep nothing for their gradient: where it is asked for after all, they
+// are run again.
 Tensor* StepRunner::backward(Tensor& grad_output, const Context& context) {
-  if (last_ == nullptr || !last_->key.training) {
-    throw Error(ErrorCode::unsupported, "a backward pass without a forward pass in training",
-                layer_.describe(), "set Context::training");
+  if (last_ == nullptr) {
+    throw Error(ErrorCode::invalid_argument, "a backward pass before any forward pass",
+                layer_.describe(), "run forward first");
   }
+  if (!last_->key.with_gradient) run_forward(form_for(sources_, targets_, true, context), context);
   step::Execution& execution = *last_->execution;
   execution.bind_scratch(last_->grad_output, grad_output);
   execution.leave_out(std::exchange(left_out_, nullptr));
@@ -147,14 +161,14 @@ StepLayer::StepLayer(Placement placement)
         return static_cast<StepLayer&>(layer).build(inputs);
       }) {}
 
-std::vector<Topology*> StepLayer::graphs(const Context& context) const {
-  if (num_graphs() == 0) return {};
+Topology* StepLayer::graph(const Context& context) const {
+  if (num_graphs() == 0) return nullptr;
   const bool has_graph = context.graph != nullptr || !context.graphs.empty();
-  return {&context.required_graph(has_graph ? "" : describe().c_str())};
+  return &context.required_graph(has_graph ? "" : describe().c_str());
 }
 
 const Tensor& StepLayer::forward(const Input& input, const Context& context) {
-  return runner_.forward(input, input, graphs(context), context);
+  return runner_.forward(input, input, graph(context), context);
 }
 
 Tensor* StepLayer::backward(Tensor& grad_output, const Context& context) {
@@ -174,8 +188,7 @@ PairStepLayer::PairStepLayer(Placement placement)
 
 const Tensor& PairStepLayer::forward_pair(const Input& sources, const Input& targets,
                                           const Context& context) {
-  Topology* const graphs[] = {&context.required_graph("")};
-  return runner_.forward(sources, targets, graphs, context);
+  return runner_.forward(sources, targets, &context.required_graph(""), context);
 }
 
 Tensor* PairStepLayer::backward_pair(Tensor& grad_output, const Context& context) {

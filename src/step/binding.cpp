@@ -17,10 +17,12 @@ constexpr std::int64_t boundary = 256;  // of the values in the arena, in bytes
 
 }  // namespace
 
-Binding::Binding(Program program_to_run, Placement where)
+Binding::Binding(Program program_to_run, Placement where, std::shared_ptr<Arena> arena)
     : program(std::move(program_to_run)),
       placement(where),
-      slots(static_cast<std::size_t>(program.num_values())) {}
+      slots(static_cast<std::size_t>(program.num_values())),
+      arena_(arena ? std::move(arena) : std::make_shared<Arena>()),
+      placed_shapes_(slots.size()) {}
 
 Topology& Binding::graph(int index) const {
   if (index < static_cast<int>(graphs.size()) && graphs[static_cast<std::size_t>(index)]) {
@@ -44,13 +46,11 @@ Shape Binding::shape_of_given(Value value) const {
 void Binding::prepare(std::span<Topology* const> new_graphs) {
   graphs.assign(new_graphs.begin(), new_graphs.end());
   find_shapes();
-  std::vector<Shape> shapes;
-  for (const Slot& one : slots) shapes.push_back(one.shape);
-  if (has_places_ && shapes == placed_shapes_) return;
+  if (has_places_ && std::ranges::equal(slots, placed_shapes_, {}, &Slot::shape)) return;
   has_places_ = false;
   find_groups();
   find_offsets();
-  placed_shapes_ = std::move(shapes);
+  for (std::size_t i = 0; i < slots.size(); ++i) placed_shapes_[i] = slots[i].shape;
   has_places_ = true;
 }
 
@@ -166,13 +166,19 @@ void Binding::find_offsets() {
     arena_bytes = std::max(arena_bytes, group.offset + group.bytes);
     placed.push_back(&group);
   }
-  if (arena_bytes <= arena_.size()) return;
+  std::shared_ptr<Buffer<std::byte>>& newest = arena_->newest_;
+  if (newest != nullptr && arena_bytes <= newest->size()) {
+    memory_ = newest;
+    return;
+  }
   if (is_recording()) {
     throw Error(ErrorCode::invalid_argument, "the memory of a step cannot grow while recording",
                 "step", "make it before: Layer::prepare makes all plans and buffers of a model");
   }
-  arena_ = {};  // two at a time could be too many
-  arena_ = Buffer<std::byte>(arena_bytes, placement.place());
+  memory_ = nullptr;  // two at a time could be too many
+  newest = nullptr;
+  newest = std::make_shared<Buffer<std::byte>>(arena_bytes, placement.place());
+  memory_ = newest;
 }
 
 std::int64_t Binding::bytes_of(const Shape& shape) const {
@@ -199,7 +205,7 @@ ops::Operand Binding::place(Value value) {
   }
   Placement where = placement;
   where.precision = own.shape.precision;
-  return {arena_.data() + group.offset,
+  return {memory_->data() + group.offset,
           storage_of(own.shape.precision),
           placement.device(),
           own.shape.rows,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "tessera/step/execution.hpp"
 #include "tessera/step/op.hpp"
 
 namespace tessera::step {
@@ -10,7 +12,7 @@ namespace tessera::step {
 /// Where the values of a program are.
 class Binding {
  public:
-  Binding(Program program, Placement placement);
+  Binding(Program program, Placement placement, std::shared_ptr<Arena> arena);
 
   Program program;
   Placement placement;
@@ -52,7 +54,8 @@ class Binding {
   Shape shape_of_given(Value value) const;
   std::int64_t bytes_of(const Shape& shape) const;
 
-  Buffer<std::byte> arena_;
+  std::shared_ptr<Arena> arena_;
+  std::shared_ptr<Buffer<std::byte>> memory_;
   std::vector<Shape> placed_shapes_;
   bool has_places_ = false;
 };

@@ -53,8 +53,8 @@ Parameter* Pass::gradient_of(std::size_t output) const {
 Topology& Pass::graph(int index) const { return binding_.graph(index); }
 const Placement& Pass::placement() const { return binding_.placement; }
 
-Execution::Execution(Program program, Placement placement)
-    : binding_(std::make_unique<Binding>(std::move(program), placement)) {}
+Execution::Execution(Program program, Placement placement, std::shared_ptr<Arena> arena)
+    : binding_(std::make_unique<Binding>(std::move(program), placement, std::move(arena))) {}
 Execution::Execution(Execution&&) noexcept = default;
 Execution& Execution::operator=(Execution&&) noexcept = default;
 Execution::~Execution() = default;

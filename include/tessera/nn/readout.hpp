@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "tessera/nn/step_layer.hpp"
 #include "tessera/ops/spmm.hpp"
@@ -31,7 +30,7 @@ class Readout final : public StepLayer {
 
  private:
   step::Value build(const StepInputs& inputs) override;
-  std::vector<Topology*> graphs(const Context& context) const override;
+  Topology* graph(const Context& context) const override;
 
   ReadoutOptions options_;
 };

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "tessera/nn/epilogue.hpp"
 #include "tessera/nn/layer.hpp"
+#include "tessera/step/execution.hpp"
 #include "tessera/step/nodes.hpp"
 
 namespace tessera::nn {
@@ -36,8 +36,8 @@ class StepRunner {
   StepRunner(Layer& layer, Build build);
   ~StepRunner();
 
-  const Tensor& forward(const Input& sources, const Input& targets,
-                        std::span<Topology* const> graphs, const Context& context);
+  const Tensor& forward(const Input& sources, const Input& targets, Topology* graph,
+                        const Context& context);
   Tensor* backward(Tensor& grad_output, const Context& context);
   /// Of the last backward pass; null where the targets are the sources, absent or sparse.
   Tensor* target_gradient();
@@ -46,10 +46,15 @@ class StepRunner {
 
  private:
   struct Form;
-  Form& form_for(const Input& sources, const Input& targets, const Context& context);
+  Form& form_for(const Input& sources, const Input& targets, bool with_gradient,
+                 const Context& context);
+  const Tensor& run_forward(Form& form, const Context& context);
 
   Layer& layer_;
   Build build_;
+  std::shared_ptr<step::Arena> arena_;
+  Input sources_, targets_;  ///< of the last forward pass, and its graph
+  Topology* graph_ = nullptr;
   std::vector<std::unique_ptr<Form>> forms_;
   Form* last_ = nullptr;
   const Parameter* left_out_ = nullptr;
@@ -79,8 +84,8 @@ class StepLayer : public Layer {
   virtual step::Value build(const StepInputs& inputs) = 0;
   /// What ends the layer; null: nothing of its own.
   virtual Epilogue* epilogue() { return nullptr; }
-  /// The graphs that its nodes name, by their numbers.
-  virtual std::vector<Topology*> graphs(const Context& context) const;
+  /// The graph that its nodes name as number 0; null where they name none.
+  virtual Topology* graph(const Context& context) const;
 
  private:
   StepRunner runner_;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "tessera/core/memory.hpp"
 #include "tessera/step/context.hpp"
 #include "tessera/step/input.hpp"
 #include "tessera/step/program.hpp"
@@ -14,11 +16,20 @@ namespace tessera::step {
 
 class Binding;
 
+/// Memory for programs of which one runs at a time, such as the forms of a layer in training and in
+/// prediction: the numbers of one are lost when another one runs. What a program was given stays
+/// where it is until its shapes change.
+class Arena {
+ private:
+  friend class Binding;
+  std::shared_ptr<Buffer<std::byte>> newest_;
+};
+
 /// Runs a program: gives every value its place in one arena, for as long as a later node reads it,
 /// and runs the nodes in order.
 class Execution {
  public:
-  Execution(Program program, Placement placement);
+  Execution(Program program, Placement placement, std::shared_ptr<Arena> arena = nullptr);
   Execution(Execution&&) noexcept;
   Execution& operator=(Execution&&) noexcept;
   ~Execution();

@@ -229,7 +229,7 @@ TEST_F(GpuPlanning, HoldsTilesOfASymmetricGraphOnce) {
     ops::SpmmOptions options = spmm_options();
     options.memory = &memory;
     options.kernel = options.backward_kernel = "spmm/cuda/tall_64";
-    options.edge_values_at_run = false;
+    options.edge_values_at_run = options.edge_value_gradient = false;
     options.backward = backward;
     const ops::SpmmPlan plan = ops::plan_spmm(graph, options);
     const std::int64_t bytes = memory.live_bytes() - before;

@@ -160,7 +160,6 @@ TEST(LayerGradients, readout) {
   step::Topology pooling(step::pooling_graph(graph_ids, 5));
   step::Context context;
   context.pooling = &pooling;
-  context.training = true;
   for (const auto reduction : {ops::Reduction::sum, ops::Reduction::mean, ops::Reduction::max}) {
     SCOPED_TRACE(ops::to_string(reduction));
     nn::Readout layer({3, reduction}, double_placement());
