@@ -121,11 +121,11 @@ void Binding::find_groups() {
       const Value value = node.out[k];
       const bool is_needed = slot(value).is_read || k >= node.op->num_outputs();
       if (program.info(value).gradient_of != nullptr || !is_needed) continue;
-      const int updated = k == 0 ? node.op->updates() : -1;
-      const auto index = static_cast<std::size_t>(updated);
-      const bool updates = updated >= 0 && index < node.in.size() && !node.in[index].absent();
+      const int replaced = k == 0 ? node.op->replaces() : -1;
+      const auto index = static_cast<std::size_t>(replaced);
+      const bool replaces = replaced >= 0 && index < node.in.size() && !node.in[index].absent();
       if (slot(value).tensor == nullptr) unshared_bytes += bytes_of(slot(value).shape);
-      if (updates && slot(node.in[index]).group >= 0) {
+      if (replaces && slot(node.in[index]).group >= 0) {
         const Value before = node.in[index];
         Group& group = groups[static_cast<std::size_t>(slot(before).group)];
         const bool is_last = last[static_cast<std::size_t>(before.id)] == i &&

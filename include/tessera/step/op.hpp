@@ -109,9 +109,11 @@ class Op {
   virtual void run(const Pass& pass) const = 0;
   /// Appends the nodes of the gradient. Without a rule: an `unsupported` error.
   virtual void differentiate(Adjoint& adjoint) const;
-  /// The input whose place the first output takes; -1: none. Its numbers are there when `run`
-  /// begins, moved where another node still needs them.
+  /// The input that the first output is computed on top of; -1: none. Its numbers lie in the output
+  /// when `run` begins, copied where another node still needs them.
   virtual int updates() const { return -1; }
+  /// The input whose place the first output takes where no other node needs it; -1: none.
+  virtual int replaces() const { return updates(); }
 };
 
 }  // namespace tessera::step

@@ -32,7 +32,7 @@ class Finish final : public Op {
   void shape(Shapes& shapes) const override;
   void run(const Pass& pass) const override;
   void differentiate(Adjoint& adjoint) const override;
-  int updates() const override { return 0; }
+  int replaces() const override { return 0; }
 
   const Finishing& finishing() const noexcept { return finishing_; }
 
@@ -50,7 +50,7 @@ class FinishGradient final : public Op {
   std::size_t num_outputs() const override { return 2; }
   void shape(Shapes& shapes) const override;
   void run(const Pass& pass) const override;
-  int updates() const override { return 0; }
+  int replaces() const override { return 0; }
 
  private:
   Finishing finishing_;

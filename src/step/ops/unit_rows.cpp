@@ -14,7 +14,7 @@ constexpr double shortest = 1e-12;  // rows below that length are taken for that
 class UnitRowsGradient final : public Op {
  public:
   std::string describe() const override { return "unit_rows_gradient"; }
-  int updates() const override { return 0; }
+  int replaces() const override { return 0; }
   void shape(Shapes& shapes) const override { shapes.set(0, shapes.in(0)); }
   void run(const Pass& pass) const override {
     ops::row_normalise_backward(pass.in(1), pass.in(0), pass.out(0), shortest, pass.device,
