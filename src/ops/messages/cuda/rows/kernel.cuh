@@ -7,9 +7,9 @@
 #include "cuda/vectors.cuh"
 #include "ops/messages/cuda/rows/launch.hpp"
 
-/// A team of lanes has a row, each lane some of its features, and goes over the row's edges. Nobody
-/// else writes what it writes, so that both gradients come of one pass over the edges by source.
-/// Rows that are cut have a team for each piece, and their sums are joined in a launch of its own.
+/// A team of lanes has a row, each lane some of its features, and goes over the row's edges. It
+/// alone writes the row's results, so that one pass over the edges by source gives both gradients.
+/// Rows that are cut have a team for each piece, and a second launch merges their sums.
 namespace tessera::ops {
 
 /// Edges of a row whose loads are in flight together.
