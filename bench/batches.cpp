@@ -209,8 +209,7 @@ class BitBatchTrial final : public Trial {
   }
 
   static nn::BitSteps steps_of(const Workload& load, int bits) {
-    nn::BitSteps steps;
-    load.model->append_to(steps);
+    nn::BitSteps steps = load.model->bit_steps();
     steps.set_feature_range(nn::affine_of(load.range.span(), bits));
     return steps;
   }

@@ -13,11 +13,11 @@ namespace ops = tessera::ops;
 namespace step = tessera::step;
 namespace train = tessera::train;
 
-class Mix final : public nn::StepLayer {
+class Mix final : public nn::Layer {
  public:
   /// `output`: bias, activation and dropout.
   Mix(std::int64_t in, std::int64_t out, const nn::EpilogueOptions& output, nn::Placement placement)
-      : StepLayer(placement),
+      : Layer(placement),
         self_("self.weight", out, in, nn::Initial::linear(in), placement),
         near_("near.weight", out, in, nn::Initial::linear(in), placement),
         epilogue_(output, out, placement) {
@@ -38,7 +38,6 @@ class Mix final : public nn::StepLayer {
     const step::Value mean = step::aggregate(in.program, near, {nn::pattern, ops::Reduction::mean});
     return in.finish(step::add(in.program, mean, self), epilogue_);
   }
-  nn::Epilogue* epilogue() override { return &epilogue_; }
 
   nn::Parameter self_, near_;
   nn::Epilogue epilogue_;

@@ -6,7 +6,7 @@
 namespace tessera::nn {
 
 Agnn::Agnn(const AgnnOptions& options, Placement placement)
-    : StepLayer(placement),
+    : Layer(placement),
       options_(options),
       beta_("beta", 1, 1, Initial::constant(1), placement),
       epilogue_(options.output, options.width, placement) {

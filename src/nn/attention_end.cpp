@@ -25,8 +25,8 @@ step::Value AttentionEnd::build(const StepInputs& in, ops::AttentionForm form,
   attention.derivation = options.add_self_loops ? pattern_with_self_loops : pattern;
   step::Value y = step::attend(in.program, attention, values);
   if (!options.concat) y = step::head_mean(in.program, y, options.heads);
-  if (residual && !in.targets.absent()) {
-    const step::Value own = step::linear(in.program, in.targets, in.parameter(*residual));
+  if (residual && !in.targets().absent()) {
+    const step::Value own = step::linear(in.program, in.targets(), in.parameter(*residual));
     y = step::add(in.program, y, own);
   }
   return in.finish(y, epilogue);

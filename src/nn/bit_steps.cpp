@@ -17,8 +17,8 @@ Steps steps_of(std::span<const float> ranges, std::size_t range, int bits) {
   return {ranges[range * 2], ranges[range * 2 + 1], bits};
 }
 
-quant::BitTensor codes_of(const Projection& projection, std::span<const float> ranges, int bits) {
-  const auto weight = projection.weight.value.as<float>();
+quant::BitTensor codes_of(const Parameter& parameter, std::span<const float> ranges, int bits) {
+  const auto weight = parameter.value.as<float>();
   Matrix<std::uint16_t> codes(weight.rows, weight.cols);
   for (std::int64_t j = 0; j < weight.rows; ++j) {
     const Steps steps = steps_of(ranges, static_cast<std::size_t>(j), bits);
@@ -50,19 +50,20 @@ BitStep& BitSteps::last() {
   throw Error(ErrorCode::internal, "an epilogue without a product", "bit steps");
 }
 
-void BitSteps::multiply(std::string layer, const Projection& projection, const Rounder* input) {
+void BitSteps::multiply(std::string layer, const Parameter& weight, const Rounder& weight_rounder,
+                        const Rounder* input) {
   BitStep step;
   step.layer = std::move(layer);
-  step.in = projection.in();
-  step.out = projection.out();
-  const int bits = projection.rounder().bits();
+  step.in = weight.value.cols();
+  step.out = weight.value.rows();
+  const int bits = weight_rounder.bits();
   if (input == nullptr) {
     takes_plain_features_ = true;
   } else {
     step.input = affine_of(input->last_ranges(), input->bits());
   }
-  const std::vector<float> ranges = projection.rounder().last_ranges();
-  step.weights = codes_of(projection, ranges, bits);
+  const std::vector<float> ranges = weight_rounder.last_ranges();
+  step.weights = codes_of(weight, ranges, bits);
   step.weight_ranges = affine_of(ranges, bits);
   step.weight_ranges.granularity = quant::Granularity::columns;
   steps_.push_back(std::move(step));

@@ -127,14 +127,9 @@ void add_block(const ModelConfig& config, const Place& place, Sequential& stack)
   norm.output = hidden_epilogue(config, true, !residual);
   norm.output.bias = false;
   const auto add_to = [&](Sequential& layers) {
-    Layer& before = *conv;
     layers.add(name, std::move(conv));
     if (!normed) return;
-    auto after = std::make_unique<BatchNorm>(norm, placement);
-    after->take_bias(before.leave_bias());
-    after->take_moments(before.leave_moments());
-    after->leave_gradient_to(before);
-    layers.add(fmt::format("norms.{}", place.index), std::move(after));
+    layers.add(fmt::format("norms.{}", place.index), std::make_unique<BatchNorm>(norm, placement));
   };
   if (!residual) return add_to(stack);
   auto inner = std::make_unique<Sequential>(placement);

@@ -8,7 +8,7 @@
 namespace tessera::nn {
 
 Cheb::Cheb(const ChebOptions& options, Placement placement)
-    : StepLayer(placement), options_(options), epilogue_(options.output, options.out, placement) {
+    : Layer(placement), options_(options), epilogue_(options.output, options.out, placement) {
   if (options.order < 1 || !(options.lambda_max > 0)) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("K = {} and lambda_max = {}", options.order, options.lambda_max),

@@ -8,7 +8,7 @@
 namespace tessera::nn {
 
 Gat::Gat(const GatOptions& options, Placement placement)
-    : PairStepLayer(placement),
+    : PairLayer(placement),
       options_(options),
       att_source_("att_src", 1, options.attended_width(),
                   Initial::glorot(options.heads, options.out), placement),
@@ -36,16 +36,16 @@ step::Value Gat::build(const StepInputs& in) {
   step::AttentionValues values;
   values.value = step::linear(program, in.sources, in.parameter(weight_));
   const step::Value of_source = in.parameter(att_source_), of_target = in.parameter(att_target_);
-  if (in.targets == in.sources && !target_weight_) {
+  if (in.targets() == in.sources && !target_weight_) {
     std::tie(values.source, values.target) =
         step::head_dots(program, values.value, of_source, of_target, heads);
   } else {
     values.source = step::head_dot(program, values.value, of_source, heads);
-    if (in.targets.absent()) {
+    if (in.targets().absent()) {
       values.target = step::zeros(program, 0, heads);
     } else {
       Parameter& weight = target_weight_ ? *target_weight_ : weight_;
-      const step::Value own = step::linear(program, in.targets, in.parameter(weight));
+      const step::Value own = step::linear(program, in.targets(), in.parameter(weight));
       values.target = step::head_dot(program, own, of_target, heads);
     }
   }

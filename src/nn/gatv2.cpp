@@ -24,7 +24,7 @@ void Gatv2::register_side(Side& side) {
 }
 
 Gatv2::Gatv2(const GatOptions& options, Placement placement)
-    : PairStepLayer(placement),
+    : PairLayer(placement),
       options_(options),
       att_("att", 1, options.attended_width(), Initial::glorot(options.heads, options.out),
            placement),
@@ -40,7 +40,7 @@ Gatv2::Gatv2(const GatOptions& options, Placement placement)
 }
 
 step::Value Gatv2::build(const StepInputs& in) {
-  if (in.targets.absent()) {
+  if (in.targets().absent()) {
     throw Error(ErrorCode::invalid_argument, "the targets have no features", "GATv2",
                 "give it features of both sides");
   }
@@ -50,9 +50,9 @@ step::Value Gatv2::build(const StepInputs& in) {
   };
   step::AttentionValues values;
   values.source = values.value = projected(in.sources, source_);
-  const bool is_one_value = in.targets == in.sources && !target_;
+  const bool is_one_value = in.targets() == in.sources && !target_;
   values.target =
-      is_one_value ? values.source : projected(in.targets, target_ ? *target_ : source_);
+      is_one_value ? values.source : projected(in.targets(), target_ ? *target_ : source_);
   values.vector = in.parameter(att_);
   return end_.build(in, ops::AttentionForm::gatv2, options_, values);
 }

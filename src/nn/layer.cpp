@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "nn/step_runner.hpp"
 #include "tessera/core/error.hpp"
-#include "tessera/detail/ops/held_calls.hpp"
 #include "tessera/detail/ops/plan_only.hpp"
-#include "tessera/nn/rounder.hpp"
-#include "tessera/ops/elementwise.hpp"
 
 namespace tessera::nn {
 namespace {
@@ -23,6 +23,67 @@ std::string joined(const std::string& prefix, const std::string& name) {
 }
 
 }  // namespace
+
+std::string describe(const EpilogueOptions& options) {
+  std::string text;
+  if (options.activation != ops::Activation::none) {
+    text += fmt::format(", {}", to_string(options.activation));
+  }
+  if (options.dropout > 0) text += fmt::format(", dropout {}", options.dropout);
+  return text;
+}
+
+Epilogue::Epilogue(const EpilogueOptions& options, std::int64_t width, Placement placement,
+                   Initial bias_initial, std::string bias_name)
+    : options_(options) {
+  if (options.bias) bias.emplace(std::move(bias_name), 1, width, bias_initial, placement);
+}
+
+StepInputs::StepInputs(const StepInputs& whole, step::Value x, const Layer& part)
+    : StepInputs(whole.program, x, whole.context, whole.training, part.number()) {}
+
+step::Value StepInputs::targets() const {
+  if (own_targets) return *own_targets;
+  if (context == nullptr) return sources;
+  const Topology& graph = context->graph_number(program.absolute_graph(0));
+  const bool is_square = graph.num_rows() == graph.num_cols();
+  if (!found_targets_) {
+    found_targets_ = is_square ? sources : step::first_rows(program, sources, 0);
+  }
+  return *found_targets_;
+}
+
+step::Value StepInputs::finish(step::Value x, Epilogue& epilogue) const {
+  if (epilogue.bias) x = step::add_bias(program, x, parameter(*epilogue.bias));
+  return finish_without_bias(x, epilogue.options());
+}
+
+step::Value StepInputs::finish_without_bias(step::Value x, const EpilogueOptions& options) const {
+  x = step::activate(program, x, {options.activation, options.slope, options.alpha});
+  return step::dropout(program, x, training ? options.dropout : 0, number);
+}
+
+Layer::Layer(Placement placement)
+    : placement_(placement),
+      runner_(std::make_unique<StepRunner>(
+          *this, [this](const StepInputs& inputs) { return build(inputs); })) {}
+Layer::~Layer() = default;
+
+const Tensor& Layer::forward(const Input& input, const Context& context) {
+  const std::int64_t given = std::ssize(context.graphs);
+  if (given != 0 && given != num_graphs()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} graphs for layers that take {}", given, num_graphs()), describe(),
+                "give one for each layer that has neighbours, or one for all");
+  }
+  return runner_->forward(input, input, false, context);
+}
+
+Tensor* Layer::backward(Tensor& grad_output, const Context& context) {
+  return runner_->backward(grad_output, context);
+}
+
+Parameter* Layer::leave_sum() { return runner_->leave_sum(); }
 
 void Layer::collect(const std::string& prefix, std::vector<NamedParameter>& parameters,
                     std::vector<NamedTensor>& buffers) {
@@ -90,50 +151,12 @@ void Layer::prepare(const Input& input, const Context& context) {
   backward(gradient, context);
 }
 
-Tensor* Layer::backward_product(const GradientProduct&, const Context&) {
-  throw Error(ErrorCode::internal, "a layer that takes no product was given one", describe());
-}
-
-bool Layer::append_to(BitSteps&) const {
-  throw Error(ErrorCode::unsupported, "a layer that has no form in integers", describe(),
-              "predict with rounded numbers (--rounded)");
-}
-
-const Tensor& PairLayer::forward(const Input& input, const Context& context) {
-  // Only who misses a graph needs a name.
-  const bool has_graph = context.graph != nullptr || !context.graphs.empty();
-  const Graph& graph = context.required_graph(has_graph ? "" : describe().c_str()).graph();
-  if (graph.is_square()) return forward(input, input, context);
-  ops::ConstOperand first = input.dense("a layer on a graph that is not square");
-  if (graph.num_rows() > first.rows) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} targets among {} sources", graph.num_rows(), first.rows),
-                describe(), "give the targets' features, too: forward(sources, targets, context)");
-  }
-  first.rows = graph.num_rows();
-  if (!first_sources_) first_sources_.emplace(placement());
-  ops::release_calls(context.workspace);
-  first_sources_->copy_from(first, context.stream);
-  takes_first_sources_ = true;
-  return forward_pair(input, *first_sources_, context);
-}
-
 const Tensor& PairLayer::forward(const Input& sources, const Input& targets,
                                  const Context& context) {
-  takes_first_sources_ = false;
-  return forward_pair(sources, targets, context);
+  return runner().forward(sources, targets, true, context);
 }
 
-Tensor* PairLayer::backward(Tensor& grad_output, const Context& context) {
-  Tensor* const gradient = backward_pair(grad_output, context);
-  const Tensor* const of_targets = takes_first_sources_ ? target_gradient() : nullptr;
-  if (gradient == nullptr || of_targets == nullptr) return gradient;
-  ops::release_calls(context.workspace);
-  ops::Operand first = *gradient;
-  first.rows = of_targets->rows();
-  ops::add_scaled(1, *of_targets, 1, first, device(), context.stream);
-  return gradient;
-}
+Tensor* PairLayer::target_gradient() { return runner().target_gradient(); }
 
 std::uint32_t Layer::assign_numbers(std::uint32_t first) {
   number_ = first;

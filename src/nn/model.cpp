@@ -5,7 +5,9 @@
 
 #include "tessera/core/error.hpp"
 
+#include "nn/bit_program.hpp"
 #include "nn/build_stack.hpp"
+#include "nn/step_runner.hpp"
 #include "tessera/detail/ops/held_calls.hpp"
 
 namespace tessera::nn {
@@ -32,6 +34,8 @@ Model::Model(const ModelConfig& config, std::int64_t features, std::int64_t outp
   for (const auto& [path, parameter] : stack_.layer(0).parameters()) parameter->decay = 1;
 }
 
+Model::~Model() = default;
+
 const Tensor& Model::forward(const Input& input, const Context& context) {
   if (input.cols() != input_width()) {
     throw Error(ErrorCode::invalid_argument,
@@ -40,31 +44,52 @@ const Tensor& Model::forward(const Input& input, const Context& context) {
                 "model", "use data of the same kind as the model was trained on");
   }
   input_ = input;
+  last_run_ = &runner();
   ops::release_calls(context.workspace);
-  return stack_.forward(input_dropout_.forward(input, number(), context), context);
+  return Layer::forward(input_dropout_.forward(input, number(), context), context);
 }
 
 Tensor* Model::backward(Tensor& grad_output, const Context& context) {
-  Tensor* const grad = stack_.backward(grad_output, context);
+  Tensor* const grad = Layer::backward(grad_output, context);
   if (grad == nullptr) return nullptr;
   ops::release_calls(context.workspace);
   input_dropout_.backward(input_, *grad, number(), context);
   return grad;
 }
 
-const Tensor& Model::embeddings() const {
-  if (stack_.size() < 2) {
-    throw Error(ErrorCode::unsupported, "a model of one layer has no embeddings", describe(),
-                "use a model with more layers");
+const Tensor& Model::forward_from(std::int64_t first, const Input& input, const Context& context) {
+  if (first != first_of_rest_) {
+    rest_ = std::make_unique<StepRunner>(
+        *this, [this, first](const StepInputs& in) { return stack_.append_from(first, in); });
+    first_of_rest_ = first;
   }
-  return stack_.output(stack_.size() - 2);
+  last_run_ = rest_.get();
+  return rest_->forward(input, input, false, context);
 }
 
-std::string Model::describe() const { return stack_.describe(); }
-
-void Model::set_needs_input_gradient(bool needs) {
-  Layer::set_needs_input_gradient(needs);
-  stack_.set_needs_input_gradient(needs);
+void Model::require_layers() const {
+  if (stack_.size() >= 2) return;
+  throw Error(ErrorCode::unsupported, "a model of one layer has no embeddings", describe(),
+              "use a model with more layers");
 }
+
+void Model::keep_embeddings(bool keeps) {
+  if (keeps) require_layers();
+  stack_.keep_last_input(keeps);
+  runner().forget();
+  rest_ = nullptr;
+  first_of_rest_ = -1;
+  last_run_ = nullptr;
+}
+
+const Tensor& Model::embeddings() {
+  require_layers();
+  const Tensor* const kept = last_run_ == nullptr ? nullptr : last_run_->kept();
+  if (kept != nullptr) return *kept;
+  throw Error(ErrorCode::invalid_argument, "the last pass kept no embeddings", describe(),
+              "call keep_embeddings before it");
+}
+
+BitSteps Model::bit_steps() { return bit_steps_of(stack_, runner().last_sources().is_sparse()); }
 
 }  // namespace tessera::nn

@@ -41,7 +41,7 @@ double inner_width(const ModelConfig& config, const LayerShape& layer) {
   switch (config.kind) {
     case ModelKind::gcn:
     case ModelKind::sage: return layer.out + 2 * narrow;
-    case ModelKind::gin: return 2 * layer.out + 8 * real(config.hidden);
+    case ModelKind::gin: return 2 * layer.out + 4 * real(config.hidden);
     case ModelKind::gat: return 3 * attended + 5 * heads + (heads > 1 && layer.last ? attended : 0);
     case ModelKind::gatv2: return 6 * attended + heads;
     case ModelKind::agnn: return 5 * layer.out + 1;

@@ -3,19 +3,11 @@
 
 #include <fmt/format.h>
 
-#include "tessera/core/error.hpp"
-
 namespace tessera::nn {
 
 // A readout is a product with the pooling graph.
-Topology* Readout::graph(const Context& context) const {
-  if (context.pooling != nullptr) return context.pooling;
-  throw Error(ErrorCode::invalid_argument, "the context has no pooling graph", "Readout",
-              "set Context::pooling before the pass");
-}
-
 step::Value Readout::build(const StepInputs& in) {
-  return step::aggregate(in.program, in.sources, {pattern, options_.reduction});
+  return step::aggregate(in.program, in.sources, {pattern, options_.reduction, step::pooled});
 }
 
 std::string Readout::describe() const {

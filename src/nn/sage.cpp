@@ -43,7 +43,7 @@ SageAggregation parse_sage_aggregation(const std::string& text) {
 }
 
 Sage::Sage(const SageOptions& options, Placement placement)
-    : PairStepLayer(placement),
+    : PairLayer(placement),
       options_(options),
       weight_("lin_l.weight", options.out, options.in, Initial::linear(options.in), placement),
       epilogue_(options.output, options.out, placement, Initial::linear(options.in), "lin_l.bias") {
@@ -56,27 +56,25 @@ Sage::Sage(const SageOptions& options, Placement placement)
   }
 }
 
-// Sums over neighbours go over the narrower side. A maximum does not commute with the product.
+// The order of product and sum is a rewrite's choice; a maximum does not commute with the product.
 step::Value Sage::build(const StepInputs& in) {
   step::Program& program = in.program;
-  if (options_.aggregation == SageAggregation::gcn && in.targets != in.sources) {
+  if (options_.aggregation == SageAggregation::gcn && in.targets() != in.sources) {
     throw Error(ErrorCode::unsupported, "the gcn aggregation has no bipartite form", "SAGE",
                 "use mean or max");
   }
   const step::Aggregation aggregation = aggregation_of(options_.aggregation);
-  const bool transforms_first = options_.aggregation != SageAggregation::max &&
-                                (program.info(in.sources).is_sparse || options_.out < options_.in);
   const step::Value weight = in.parameter(weight_);
   step::Value y =
-      transforms_first
-          ? step::aggregate(program, step::linear(program, in.sources, weight), aggregation)
-          : step::linear(program, step::aggregate(program, in.sources, aggregation), weight);
-  if (root_ && !in.targets.absent()) {
-    y = step::add(program, y, step::linear(program, in.targets, in.parameter(*root_)));
+      options_.aggregation == SageAggregation::max
+          ? step::linear(program, step::aggregate(program, in.sources, aggregation), weight)
+          : step::aggregate(program, step::linear(program, in.sources, weight), aggregation);
+  if (root_ && !in.targets().absent()) {
+    y = step::add(program, y, step::linear(program, in.targets(), in.parameter(*root_)));
   }
   if (!options_.normalise) return in.finish(y, epilogue_);
   if (epilogue_.bias) y = step::add_bias(program, y, in.parameter(*epilogue_.bias));
-  return in.finish_without_bias(step::unit_rows(program, y), epilogue_);
+  return in.finish_without_bias(step::unit_rows(program, y), epilogue_.options());
 }
 
 std::string Sage::describe() const {

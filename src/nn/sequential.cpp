@@ -6,10 +6,6 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
-#include "tessera/nn/bit_steps.hpp"
-#include "tessera/ops/elementwise.hpp"
-
-#include "tessera/detail/ops/held_calls.hpp"
 
 namespace tessera::nn {
 
@@ -20,68 +16,23 @@ Layer& Sequential::add(std::string name, std::unique_ptr<Layer> layer) {
                             layers_.back()->describe(), output_width(), layer->input_width()),
                 "Sequential", "make the widths equal");
   }
-  layer->let_leave_product(!layers_.empty() && layers_.back()->takes_product());
-  if (!layers_.empty()) layer->follow(layers_.back()->last_epilogue());
   register_layer(std::move(name), *layer);
   layers_.push_back(std::move(layer));
-  outputs_.push_back(nullptr);
-  if (layers_.size() == 1) layers_.front()->set_needs_input_gradient(needs_input_gradient());
   return *layers_.back();
 }
 
-const Tensor& Sequential::forward(const Input& input, const Context& context) {
-  const auto given = static_cast<std::int64_t>(context.graphs.size());
-  if (given != 0 && given != num_graphs()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} graphs for layers that take {}", given, num_graphs()), describe(),
-                "give one for each layer that has neighbours, or one for all");
+step::Value Sequential::append_from(std::int64_t first, const StepInputs& in) {
+  const int outer = in.program.first_graph();
+  int graph = outer;
+  step::Value x = in.sources;
+  for (std::int64_t i = first; i < size(); ++i) {
+    if (keeps_last_input_ && i + 1 == size()) in.program.keep(x);
+    in.program.set_first_graph(graph);
+    x = layer(i).append(StepInputs(in, x, layer(i)));
+    graph += static_cast<int>(layer(i).num_graphs());
   }
-  return forward_from(0, input, context);
-}
-
-const Tensor& Sequential::forward_from(std::int64_t first, const Input& input,
-                                       const Context& context) {
-  Input next = input;
-  std::int64_t first_graph = 0;
-  ops::HoldCalls hold(context.workspace);
-  for (auto i = static_cast<std::size_t>(first); i < layers_.size(); ++i) {
-    const std::int64_t graphs = layers_[i]->num_graphs();
-    hold.set(layers_[i]->lets_calls_wait());
-    outputs_[i] = &layers_[i]->forward(next, context.with_graphs(first_graph, graphs));
-    first_graph += graphs;
-    next = *outputs_[i];
-  }
-  hold.end();
-  return *outputs_.back();
-}
-
-bool Sequential::append_to(BitSteps& steps) const {
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    if (i + 1 == layers_.size()) steps.begin_last_layer();
-    if (!layers_[i]->append_to(steps)) {
-      steps.end_before(static_cast<std::int64_t>(i));
-      return false;
-    }
-  }
-  return true;
-}
-
-Tensor* Sequential::backward(Tensor& grad_output, const Context& context) {
-  Tensor* grad = &grad_output;
-  const GradientProduct* product = nullptr;  // in place of it
-  std::int64_t end_graph = num_graphs();
-  ops::HoldCalls hold(context.workspace);
-  for (std::size_t i = layers_.size(); i-- > 0;) {
-    const std::int64_t graphs = layers_[i]->num_graphs();
-    end_graph -= graphs;
-    const Context own = context.with_graphs(end_graph, graphs);
-    hold.set(layers_[i]->lets_calls_wait());
-    grad = product == nullptr ? layers_[i]->backward(*grad, own)
-                              : layers_[i]->backward_product(*product, own);
-    product = layers_[i]->left_product();
-  }
-  hold.end();
-  return grad;
+  in.program.set_first_graph(outer);
+  return x;
 }
 
 std::int64_t Sequential::num_graphs() const {
@@ -105,13 +56,8 @@ std::string Sequential::describe() const {
 
 bool Sequential::accepts_sparse() const { return layers_.front()->accepts_sparse(); }
 
-void Sequential::set_needs_input_gradient(bool needs) {
-  Layer::set_needs_input_gradient(needs);
-  if (!layers_.empty()) layers_.front()->set_needs_input_gradient(needs);
-}
-
 Residual::Residual(std::unique_ptr<Layer> inner, Placement placement)
-    : Layer(placement), inner_(std::move(inner)), output_(placement), grad_(placement) {
+    : Layer(placement), inner_(std::move(inner)) {
   if (inner_->input_width() != inner_->output_width()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("a residual around {}: its input has {} features, its output {}",
@@ -121,18 +67,8 @@ Residual::Residual(std::unique_ptr<Layer> inner, Placement placement)
   register_layer("", *inner_);
 }
 
-const Tensor& Residual::forward(const Input& input, const Context& context) {
-  output_.copy_from(input.dense("Residual"), context.stream);
-  ops::add_scaled(1, inner_->forward(input, context), 1, output_, device(), context.stream);
-  return output_;
-}
-
-Tensor* Residual::backward(Tensor& grad_output, const Context& context) {
-  grad_.copy_from(grad_output, context.stream);
-  const Tensor* through = inner_->backward(grad_output, context);
-  if (!needs_input_gradient()) return nullptr;
-  ops::add_scaled(1, *through, 1, grad_, device(), context.stream);
-  return &grad_;
+step::Value Residual::build(const StepInputs& in) {
+  return step::add(in.program, inner_->append(StepInputs(in, in.sources, *inner_)), in.sources);
 }
 
 std::string Residual::describe() const { return "Residual(" + inner_->describe() + ")"; }

@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
-#include "tessera/nn/propagate.hpp"
+#include <utility>
+
+#include "tessera/core/error.hpp"
 
 namespace tessera::nn {
 
 Sgc::Sgc(const SgcOptions& options, Placement placement)
-    : StepLayer(placement),
+    : Layer(placement),
       options_(options),
       weight_("lin.weight", options.out, options.in, Initial::linear(options.in), placement),
       epilogue_(options.output, options.out, placement, Initial::linear(options.in), "lin.bias") {
@@ -31,11 +33,24 @@ std::string Sgc::describe() const {
                      nn::describe(options_.output));
 }
 
+void propagate(const Tensor& x, Topology& graph, Tensor& y, Stream stream) {
+  if (x.rows() != graph.num_cols()) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("the input has {} rows, but the graph {} vertices", x.rows(), graph.num_cols()),
+        "propagated", "give one row of features per vertex");
+  }
+  ops::SpmmOptions options;
+  options.precision = x.precision();
+  options.features = x.cols();
+  options.edge_value_gradient = false;
+  options.backward = false;
+  y.resize(graph.num_rows(), x.cols());
+  ops::run(graph.spmm(gcn_adjacency, options), {x}, {y}, stream);
+}
+
 Tensor propagated(const Input& x, Topology& graph, std::int64_t hops, Placement placement,
                   Stream stream) {
-  Context context;
-  context.graph = &graph;
-  context.stream = stream;
   Tensor now(placement);
   Tensor next(placement);
   if (x.is_sparse()) {
@@ -52,7 +67,7 @@ Tensor propagated(const Input& x, Topology& graph, std::int64_t hops, Placement 
     now.copy_from(x.dense("propagated"), stream);
   }
   for (std::int64_t k = 0; k < hops; ++k) {
-    propagate({"propagated", gcn_adjacency}, now, next, context);
+    propagate(now, graph, next, stream);
     std::swap(now, next);
   }
   return now;

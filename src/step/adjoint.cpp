@@ -47,25 +47,6 @@ void Op::differentiate(Adjoint&) const {
 
 namespace {
 
-/// The values that the gradient goes on to: those that depend on a trainable parameter or on an
-/// input whose gradient is asked for.
-std::vector<bool> wanted_values(const Program& program) {
-  std::vector<bool> wanted(static_cast<std::size_t>(program.num_values()));
-  for (std::int32_t i = 0; i < program.num_values(); ++i) {
-    const ValueInfo& info = program.info({i});
-    wanted[static_cast<std::size_t>(i)] =
-        info.has_gradient || (info.parameter != nullptr && info.parameter->trainable);
-  }
-  for (const Node& node : program.nodes()) {
-    bool any = false;
-    for (const Value value : node.in) {
-      any = any || (!value.absent() && wanted[static_cast<std::size_t>(value.id)]);
-    }
-    for (const Value value : node.out) wanted[static_cast<std::size_t>(value.id)] = any;
-  }
-  return wanted;
-}
-
 /// A value has one place: where a gradient is that of two parameters, or something else as well,
 /// the parameter has a copy.
 Value own_gradient(Program& program, Value gradient, Value parameter) {
@@ -79,7 +60,7 @@ Value own_gradient(Program& program, Value gradient, Value parameter) {
 
 std::vector<Value> differentiate(Program& program, Value output, Value output_gradient,
                                  std::span<const Value> of) {
-  Adjoint::State state{program, wanted_values(program),
+  Adjoint::State state{program, program.wanted_values(),
                        std::vector<Value>(static_cast<std::size_t>(program.num_values()))};
   state.gradient(output) = output_gradient;
   const std::vector<Node> forward = program.nodes();

@@ -15,6 +15,14 @@ namespace {
 
 constexpr std::int64_t boundary = 256;  // of the values in the arena, in bytes
 
+/// Calls `visit` with every value whose numbers a node reads.
+template <class Visit>
+void for_each_read(const Node& node, Visit&& visit) {
+  for (std::size_t i = 0; i < node.in.size(); ++i) {
+    if (!node.in[i].absent() && node.op->reads(i)) visit(node.in[i]);
+  }
+}
+
 }  // namespace
 
 Binding::Binding(Program program_to_run, Placement where, std::shared_ptr<Arena> arena)
@@ -23,14 +31,6 @@ Binding::Binding(Program program_to_run, Placement where, std::shared_ptr<Arena>
       slots(static_cast<std::size_t>(program.num_values())),
       arena_(arena ? std::move(arena) : std::make_shared<Arena>()),
       placed_shapes_(slots.size()) {}
-
-Topology& Binding::graph(int index) const {
-  if (index < static_cast<int>(graphs.size()) && graphs[static_cast<std::size_t>(index)]) {
-    return *graphs[static_cast<std::size_t>(index)];
-  }
-  throw Error(ErrorCode::invalid_argument, fmt::format("graph {} is missing", index), "step",
-              "give the step a graph for each one that its nodes name");
-}
 
 Shape Binding::shape_of_given(Value value) const {
   const ValueInfo& info = program.info(value);
@@ -43,9 +43,8 @@ Shape Binding::shape_of_given(Value value) const {
   return {own.given.rows(), own.given.cols(), placement.precision};
 }
 
-void Binding::prepare(std::span<Topology* const> new_graphs) {
-  graphs.assign(new_graphs.begin(), new_graphs.end());
-  find_shapes();
+void Binding::prepare(const Context& new_context) {
+  find_shapes(new_context);
   if (has_places_ && std::ranges::equal(slots, placed_shapes_, {}, &Slot::shape)) return;
   has_places_ = false;
   find_groups();
@@ -59,12 +58,15 @@ void Binding::keep(Value value, Tensor& result) {
   has_places_ = false;
 }
 
-void Binding::find_shapes() {
+void Binding::find_shapes(const Context& new_context) {
+  context = new_context;
   for (std::int32_t i = 0; i < program.num_values(); ++i) {
     const ValueInfo& info = program.info({i});
     if (info.parameter != nullptr) {
       const Tensor& used = info.parameter->used();
       slot({i}).shape = {used.rows(), used.cols(), used.precision()};
+    } else if (info.state != nullptr) {
+      slot({i}).shape = {info.state->rows(), info.state->cols(), info.state->precision()};
     } else if (info.is_input && info.like.absent()) {
       slot({i}).shape = shape_of_given({i});
     }
@@ -83,9 +85,7 @@ std::vector<std::size_t> Binding::last_readers() const {
   std::vector<std::size_t> last(slots.size());
   const auto& nodes = program.nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    for (const Value value : nodes[i].in) {
-      if (!value.absent()) last[static_cast<std::size_t>(value.id)] = i;
-    }
+    for_each_read(nodes[i], [&](Value value) { last[static_cast<std::size_t>(value.id)] = i; });
   }
   return last;
 }
@@ -101,9 +101,7 @@ void Binding::find_groups() {
     one.is_read = one.tensor != nullptr;
   }
   for (const Node& node : nodes) {
-    for (const Value value : node.in) {
-      if (!value.absent()) slot(value).is_read = true;
-    }
+    for_each_read(node, [&](Value value) { slot(value).is_read = true; });
   }
   const auto new_group = [&](Value value, std::size_t node) {
     slot(value).group = static_cast<int>(groups.size());

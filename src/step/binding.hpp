@@ -35,19 +35,19 @@ class Binding {
   Slot& slot(Value value) { return slots[static_cast<std::size_t>(value.id)]; }
   const Slot& slot(Value value) const { return slots[static_cast<std::size_t>(value.id)]; }
   void keep(Value value, Tensor& result);
-  /// Finds shapes, then places where these have changed. `graphs` must live until the last run.
-  void prepare(std::span<Topology* const> new_graphs);
+  /// Finds shapes, then places where these have changed. The graphs live until the last run.
+  void prepare(const Context& new_context);
+  void find_shapes(const Context& new_context);
   ops::Operand place(Value value);
-  Topology& graph(int index) const;
+  Topology& graph(int number) const { return context.graph_number(number); }
 
   std::vector<Slot> slots;
   std::vector<Group> groups;
-  std::vector<Topology*> graphs;
+  Context context;  ///< whose graphs these are
   const Parameter* left_out = nullptr;
   std::int64_t arena_bytes = 0, unshared_bytes = 0;
 
  private:
-  void find_shapes();
   void find_groups();
   void find_offsets();
   std::vector<std::size_t> last_readers() const;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "step/binding.hpp"
+#include "tessera/detail/ops/held_calls.hpp"
 #include "tessera/ops/elementwise.hpp"
 
 namespace tessera::step {
@@ -36,7 +37,9 @@ ops::ConstOperand Pass::in(std::size_t input) const {
   if (!has(input)) return {};
   const Value value = node_.in[input];
   const ValueInfo& info = binding_.program.info(value);
+  if (!node_.op->reads(input)) return {};
   if (info.parameter != nullptr) return std::as_const(*info.parameter).used();
+  if (info.state != nullptr) return std::as_const(*info.state);
   if (info.is_input && !info.may_be_overwritten) return given(input).dense("step");
   return binding_.place(value);
 }
@@ -49,6 +52,9 @@ Parameter* Pass::parameter(std::size_t input) const {
 Parameter* Pass::gradient_of(std::size_t output) const {
   Parameter* const parameter = binding_.program.info(node_.out[output]).gradient_of;
   return parameter == binding_.left_out ? nullptr : parameter;
+}
+Tensor& Pass::state(std::size_t input) const {
+  return *binding_.program.info(node_.in[input]).state;
 }
 Topology& Pass::graph(int index) const { return binding_.graph(index); }
 const Placement& Pass::placement() const { return binding_.placement; }
@@ -68,22 +74,42 @@ void Execution::bind_scratch(Value input, Tensor& given) { binding_->slot(input)
 void Execution::keep(Value value, Tensor& result) { binding_->keep(value, result); }
 void Execution::leave_out(const Parameter* parameter) noexcept { binding_->left_out = parameter; }
 
-void Execution::prepare(std::span<Topology* const> graphs) { binding_->prepare(graphs); }
+void Execution::prepare(const Context& context) { binding_->prepare(context); }
+
+namespace {
+
+void copy_what_is_updated(const Node& node, const Pass& pass) {
+  const int updated = node.op->updates();
+  if (updated < 0 || !pass.has(static_cast<std::size_t>(updated))) return;
+  const ops::ConstOperand before = pass.in(static_cast<std::size_t>(updated));
+  const ops::Operand after = pass.out(0);
+  if (after.absent() || before.data == after.data) return;
+  ops::release_calls(pass.context.workspace);
+  ops::copy(before, after, pass.device, pass.stream);
+}
+
+}  // namespace
 
 void Execution::run(std::size_t first, std::size_t last, const Context& context) {
   const std::vector<Node>& nodes = binding_->program.nodes();
+  ops::HoldCalls hold(context.workspace);
   for (std::size_t i = first; i < last; ++i) {
     const Node& node = nodes[i];
     const Pass pass(*binding_, node, context);
-    const int updated = node.op->updates();
-    if (updated >= 0 && pass.has(static_cast<std::size_t>(updated))) {
-      const ops::ConstOperand before = pass.in(static_cast<std::size_t>(updated));
-      const ops::Operand after = pass.out(0);
-      if (!after.absent() && before.data != after.data) {
-        ops::copy(before, after, pass.device, pass.stream);
-      }
-    }
+    hold.set(node.op->defers());
+    copy_what_is_updated(node, pass);
     node.op->run(pass);
+  }
+  hold.end();
+}
+
+void note_shapes(Program& program, const Placement& placement, std::span<const Bound> inputs,
+                 const Context& context) {
+  Binding binding(program, placement, nullptr);
+  for (const Bound& bound : inputs) binding.slot(bound.input).given = bound.given;
+  binding.find_shapes(context);
+  for (std::int32_t i = 0; i < program.num_values(); ++i) {
+    program.info({i}).shape = binding.slot({i}).shape;
   }
 }
 

@@ -44,6 +44,15 @@ Value Program::parameter(Parameter& parameter) {
   return value;
 }
 
+Value Program::state(std::string name, Tensor& tensor) {
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    if (values_[i].state == &tensor) return {static_cast<std::int32_t>(i)};
+  }
+  const Value value = add_value(std::move(name));
+  info(value).state = &tensor;
+  return value;
+}
+
 std::vector<Value> Program::append_all(std::shared_ptr<const Op> op, std::vector<Value> in) {
   Node node{std::move(op), std::move(in), {}};
   const std::string text = node.op->describe();
@@ -70,6 +79,21 @@ const Node* Program::producer(Value value) const {
     if (std::ranges::find(node.out, value) != node.out.end()) return &node;
   }
   return nullptr;
+}
+
+std::vector<bool> Program::wanted_values() const {
+  std::vector<bool> wanted(values_.size());
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    const Parameter* const parameter = values_[i].parameter;
+    wanted[i] = values_[i].has_gradient || (parameter != nullptr && parameter->trainable);
+  }
+  for (const Node& node : nodes_) {
+    const bool any = std::ranges::any_of(node.in, [&](Value value) {
+      return !value.absent() && wanted[static_cast<std::size_t>(value.id)];
+    });
+    for (const Value value : node.out) wanted[static_cast<std::size_t>(value.id)] = any;
+  }
+  return wanted;
 }
 
 void Program::remove_unused(std::span<const Value> wanted) {

@@ -111,9 +111,6 @@ void Tensor::require_type(ElementType asked) const {
   }
 }
 
-ColumnMoments::ColumnMoments(std::int64_t width, Placement placement)
-    : values(3, width, {Precision::fp64, placement.memory, placement.stream}) {}
-
 Initial Initial::glorot(std::int64_t fan_in, std::int64_t fan_out) {
   return uniform(std::sqrt(6.0 / static_cast<double>(std::max<std::int64_t>(fan_in + fan_out, 1))));
 }

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "core/parts_clock.hpp"
 #include "graph/access.hpp"
 #include "step/one_side.hpp"
@@ -273,19 +275,18 @@ void Topology::plan(const PlanRequests& requests) {
   }
 }
 
-Context Context::with_graphs(std::int64_t first, std::int64_t count) const {
-  Context part = *this;
-  if (!graphs.empty()) {
-    part.graphs = graphs.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+Topology& Context::graph_number(int number) const {
+  if (number == pooled) {
+    if (pooling != nullptr) return *pooling;
+    throw Error(ErrorCode::invalid_argument, "nothing says which vertices belong to which graph",
+                "step", "set Context::pooling before the pass");
   }
-  return part;
-}
-
-Topology& Context::required_graph(const char* layer) const {
-  Topology* const own = graphs.empty() ? graph : graphs.front();
-  if (own != nullptr) return *own;
-  throw Error(ErrorCode::invalid_argument, "the context has no graph", layer,
-              "set Context::graph before the pass");
+  const auto index = static_cast<std::size_t>(number);
+  Topology* const found =
+      graphs.empty() ? graph : (index < graphs.size() ? graphs[index] : nullptr);
+  if (found != nullptr) return *found;
+  throw Error(ErrorCode::invalid_argument, fmt::format("graph {} is missing", number), "step",
+              "set Context::graph, or a graph for each layer that has neighbours, before the pass");
 }
 
 }  // namespace tessera::step

@@ -9,9 +9,8 @@
 namespace tessera::train {
 namespace {
 
-nn::BitSteps steps_of(const nn::Model& model, const quant::Affine& feature_range) {
-  nn::BitSteps steps;
-  model.append_to(steps);
+nn::BitSteps steps_of(nn::Model& model, const quant::Affine& feature_range) {
+  nn::BitSteps steps = model.bit_steps();
   steps.set_feature_range(feature_range);
   return steps;
 }
@@ -39,9 +38,8 @@ MatrixView<const float> column(const step::Tensor& numbers) {
 
 }  // namespace
 
-IntegerModel::IntegerModel(const nn::Model& model, const Graph& graph,
-                           const quant::Affine& feature_range, bool row_normalised,
-                           const PredictOptions& options)
+IntegerModel::IntegerModel(nn::Model& model, const Graph& graph, const quant::Affine& feature_range,
+                           bool row_normalised, const PredictOptions& options)
     : steps_(steps_of(model, feature_range)),
       row_normalised_(row_normalised && steps_.takes_plain_features()),
       placement_(in_fp32(options.placement)),

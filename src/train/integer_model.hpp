@@ -20,7 +20,7 @@ class IntegerModel {
  public:
   /// `model` is on the CPU, and has made a forward pass on the features that ranges are taken from;
   /// `feature_range` is theirs, before any normalisation.
-  IntegerModel(const nn::Model& model, const Graph& graph, const quant::Affine& feature_range,
+  IntegerModel(nn::Model& model, const Graph& graph, const quant::Affine& feature_range,
                bool row_normalised, const PredictOptions& options);
 
   /// Whether features are taken as they came (`take`), or as the first layer reads them

@@ -12,7 +12,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/nn/bit_steps.hpp"
 #include "tessera/nn/model.hpp"
-#include "tessera/nn/propagate.hpp"
+#include "tessera/nn/sgc.hpp"
 #include "tessera/ops/elementwise.hpp"
 #include "tessera/train/metrics.hpp"
 #include "tessera/train/problem.hpp"
@@ -55,7 +55,7 @@ bool has_ranges(const Checkpoint& checkpoint, const nn::ModelConfig& config,
 std::vector<float> known_reach(const Checkpoint& checkpoint, const nn::ModelConfig& config,
                                const PredictOptions& options) {
   if (options.ranges.bounds) {
-    return nn::find_ranges({}, ops::RoundingRange::matrix, nullptr, options.ranges);
+    return step::find_ranges({}, ops::RoundingRange::matrix, nullptr, options.ranges);
   }
   if (!has_ranges(checkpoint, config, options)) return {};
   return stored_feature_reach(checkpoint.ranges);
@@ -159,6 +159,7 @@ struct Predictor::State {
         downloaded(in_fp32(placement)) {
     restore(checkpoint.weights, model.state(), "checkpoint");
     model.round_parameters(placement.stream);
+    if (options.embeddings) model.keep_embeddings();
     if (is_calibrated) restore_ranges(checkpoint.ranges, model.rounders(), "checkpoint");
     options.ranges.validate();
     for (const auto& named : model.rounders()) named.rounder->set_search(options.ranges);
@@ -201,7 +202,7 @@ struct Predictor::State {
     step::Tensor* now = &uploaded;
     step::Tensor* other = &next;
     for (std::int64_t hop = 0; hop < hops; ++hop) {
-      nn::propagate({"propagated", step::gcn_adjacency}, *now, *other, context);
+      nn::propagate(*now, graph, *other, placement.stream);
       std::swap(now, other);
     }
     if (!converts()) return *now;
@@ -212,7 +213,7 @@ struct Predictor::State {
   /// Empty: that of all numbers.
   std::vector<float> found_reach(MatrixView<const float> x) const {
     if (options.ranges.keeps_all()) return {};
-    return nn::find_ranges(x, ops::RoundingRange::matrix, nullptr, options.ranges);
+    return step::find_ranges(x, ops::RoundingRange::matrix, nullptr, options.ranges);
   }
 
   void run(const step::Input& x, MatrixView<float> logits) {

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
-#include "tessera/nn/rounder.hpp"
+#include "tessera/step/rounder.hpp"
 
 namespace tessera::train {
 namespace {

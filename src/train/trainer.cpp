@@ -141,13 +141,13 @@ struct Trainer::State {
   void queue_step(Batch& batch, double* loss, Stream stream) {
     const step::Context context = step_context(batch, stream);
     ops::HoldCalls hold(&workspace);
-    hold.set(model.lets_calls_wait());
+    hold.set(true);
     const step::Tensor& logits = timed(times, Phase::forward, [&]() -> const step::Tensor& {
       return model.forward(batch.features.input(), context);
     });
     timed(times, Phase::loss, [&] {
       gradient.resize(logits.rows(), logits.cols());
-      step::Parameter* const bias = model.leave_sum(context);
+      step::Parameter* const bias = model.leave_sum();
       ops::loss(logits, *batch.train_targets, gradient, loss, stream, &workspace,
                 bias == nullptr ? ops::Operand() : ops::Operand(bias->gradient));
     });
@@ -164,7 +164,7 @@ struct Trainer::State {
     context.stream = stream;
     context.workspace = &workspace;
     ops::HoldCalls hold(&workspace);
-    hold.set(model.lets_calls_wait());
+    hold.set(true);
     evaluated = &model.forward(batch.features.input(), context);
     hold.end();
     ops::evaluate(*evaluated, *evaluation_targets, counts, stream, &workspace);

@@ -27,7 +27,8 @@ class StepScene {
   using Build = std::function<step::Value(StepScene& scene, step::Program& program, step::Value x)>;
   struct Options {
     bool rewrites = true;
-    bool shares_memory = true;  ///< otherwise every value is kept in a tensor of its own
+    bool shares_memory = true;          ///< otherwise every value is kept in a tensor of its own
+    std::vector<std::string> off = {};  ///< rewrites that are left out
   };
   struct Result {
     std::vector<double> output, grad_x;
@@ -50,6 +51,16 @@ class StepScene {
 
   step::Tensor x;
 
+  /// What a node updates, which begins as so many equal numbers.
+  step::Tensor& state(const std::string& name, std::int64_t cols, double value) {
+    std::unique_ptr<step::Tensor>& made = states_[name];
+    if (!made) {
+      made = std::make_unique<step::Tensor>(1, cols, double_placement());
+      made->fill(value);
+    }
+    return *made;
+  }
+
   /// A parameter of this name, made and drawn when it is first asked for.
   step::Parameter& parameter(const std::string& name, std::int64_t rows, std::int64_t cols) {
     std::unique_ptr<step::Parameter>& made = parameters_[name];
@@ -66,8 +77,13 @@ class StepScene {
     const step::Value input = program.input("x", true);
     const step::Value output = build_(*this, program, input);
     const step::Value results[] = {output};
+    const step::Placement placement = double_placement();
+    const step::Bound bound[] = {{input, step::Input(x)}};
+    step::note_shapes(program, placement, bound, context_);
     Result result;
-    if (options.rewrites) result.fired = step::rewrite(program, results, false);
+    if (options.rewrites) {
+      result.fired = step::rewrite(program, {results, placement, context_}, false, options.off);
+    }
     const step::Value grad_output = program.scratch_input("dy", output);
     const step::Value inputs[] = {input};
     const std::size_t num_forward = program.nodes().size();
@@ -75,10 +91,13 @@ class StepScene {
     const step::Value kept[] = {output, grad_x};
     program.remove_unused(kept);
     if (options.rewrites) {
-      for (step::Fired& one : step::rewrite(program, kept, true)) result.fired.push_back(one);
+      for (step::Fired& one :
+           step::rewrite(program, {kept, placement, context_}, true, options.off)) {
+        result.fired.push_back(one);
+      }
     }
     result.program = program.describe();
-    step::Execution execution(program, double_placement());
+    step::Execution execution(program, placement);
     std::vector<std::unique_ptr<step::Tensor>> outside;
     const auto keep = [&](step::Value value) -> step::Tensor& {
       outside.push_back(std::make_unique<step::Tensor>(double_placement()));
@@ -91,7 +110,7 @@ class StepScene {
         for (const step::Value value : node.out) {
           const bool is_result = value == output || value == grad_x;
           if (!is_result && !has_scratch && program.info(value).gradient_of == nullptr &&
-              program.num_readers(value) > 0) {
+              is_read(program, value)) {
             keep(value);
           }
         }
@@ -100,8 +119,7 @@ class StepScene {
     step::Tensor& y = keep(output);
     step::Tensor& dx = keep(grad_x);
     execution.bind(input, step::Input(x));
-    step::Topology* const graphs[] = {&topology_};
-    execution.prepare(graphs);
+    execution.prepare(context_);
     execution.run(0, num_forward, context_);
     result.output = elements_of(y);
     step::Tensor gradient = normal_tensor(y.rows(), y.cols(), 99);
@@ -128,6 +146,15 @@ class StepScene {
   }
 
  private:
+  static bool is_read(const step::Program& program, step::Value value) {
+    for (const step::Node& node : program.nodes()) {
+      for (std::size_t i = 0; i < node.in.size(); ++i) {
+        if (node.in[i] == value && node.op->reads(i)) return true;
+      }
+    }
+    return false;
+  }
+
   step::Tensor weights_for(std::size_t size) const {
     return normal_tensor(1, static_cast<std::int64_t>(size), 99);
   }
@@ -161,6 +188,7 @@ class StepScene {
   Build build_;
   step::Context context_;
   std::map<std::string, std::unique_ptr<step::Parameter>> parameters_;
+  std::map<std::string, std::unique_ptr<step::Tensor>> states_;
 };
 
 }  // namespace tessera::test

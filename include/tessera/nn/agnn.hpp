@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tessera/nn/step_layer.hpp"
+#include "tessera/nn/layer.hpp"
 
 namespace tessera::nn {
 
@@ -17,7 +17,7 @@ struct AgnnOptions {
 
 /// Thekumparampil et al. (2018): Y[i] = sum over j of softmax_j(beta cos(x_i, x_j)) x_j. PyG's
 /// AGNNConv: `beta`. Edge weights do not count.
-class Agnn final : public StepLayer {
+class Agnn final : public Layer {
  public:
   explicit Agnn(const AgnnOptions& options, Placement placement = {});
 
@@ -28,7 +28,6 @@ class Agnn final : public StepLayer {
 
  private:
   step::Value build(const StepInputs& inputs) override;
-  Epilogue* epilogue() override { return &epilogue_; }
 
   AgnnOptions options_;
   Parameter beta_;

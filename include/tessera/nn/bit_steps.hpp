@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "tessera/nn/names.hpp"
-#include "tessera/nn/projection.hpp"
-#include "tessera/nn/rounder.hpp"
 #include "tessera/ops/bits.hpp"
 #include "tessera/quant/affine.hpp"
 #include "tessera/quant/bit_tensor.hpp"
@@ -39,7 +37,8 @@ struct BitStep {
 class BitSteps {
  public:
   /// What layers append. `input` rounded what goes in; null: the features, as they came.
-  void multiply(std::string layer, const Projection& projection, const Rounder* input);
+  void multiply(std::string layer, const Parameter& weight, const Rounder& weight_rounder,
+                const Rounder* input);
   void aggregate(std::string layer, std::int64_t width, Derivation adjacency, float own,
                  const Rounder& input);
   void add(const Tensor& bias);

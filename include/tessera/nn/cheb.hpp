@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/nn/step_layer.hpp"
+#include "tessera/nn/layer.hpp"
 
 namespace tessera::nn {
 
@@ -21,7 +21,7 @@ struct ChebOptions {
 /// Defferrard et al. (2016): Y = sum over k of T_k(L) X W_k^T + b, L = 2 (I - D^-1/2 A D^-1/2) /
 /// lambda_max - I. PyG's ChebConv with "sym": `lins.0.weight`, …, `bias`. Edge weights count; the
 /// graph's own self loops do not. Summed by Clenshaw's recurrence, in the width of the output.
-class Cheb final : public StepLayer {
+class Cheb final : public Layer {
  public:
   explicit Cheb(const ChebOptions& options, Placement placement = {});
 
@@ -31,7 +31,6 @@ class Cheb final : public StepLayer {
 
  private:
   step::Value build(const StepInputs& inputs) override;
-  Epilogue* epilogue() override { return &epilogue_; }
   /// factor * L x.
   step::Value laplacian(step::Program& program, double factor, step::Value x) const;
 

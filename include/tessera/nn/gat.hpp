@@ -5,8 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "tessera/nn/epilogue.hpp"
-#include "tessera/nn/step_layer.hpp"
+#include "tessera/nn/layer.hpp"
 
 namespace tessera::nn {
 
@@ -46,7 +45,7 @@ class AttentionEnd {
 /// Velickovic et al. (2018): Y[i] = sum over j of softmax_j(leaky_relu(a_dst . W x_i + a_src . W
 /// x_j)) W x_j + b, for each head. PyG's GATConv: `att_src`, `att_dst`, `bias`, `lin.weight` (or
 /// `lin_src.weight`, `lin_dst.weight`), `res.weight`. Edge weights do not count.
-class Gat final : public PairStepLayer {
+class Gat final : public PairLayer {
  public:
   explicit Gat(const GatOptions& options, Placement placement = {});
 
@@ -56,7 +55,6 @@ class Gat final : public PairStepLayer {
 
  private:
   step::Value build(const StepInputs& inputs) override;
-  Epilogue* epilogue() override { return &end_.epilogue; }
 
   GatOptions options_;
   Parameter att_source_;
@@ -69,7 +67,7 @@ class Gat final : public PairStepLayer {
 /// Brody et al. (2022): attention weights a . leaky_relu(W_r x_i + W_l x_j). PyG's GATv2Conv:
 /// `att`, `bias`, `lin_l.weight`, `lin_l.bias`, `lin_r.weight`, `lin_r.bias` (absent with
 /// `share_weights`), `res.weight`. Edge weights do not count. Needs targets.
-class Gatv2 final : public PairStepLayer {
+class Gatv2 final : public PairLayer {
  public:
   explicit Gatv2(const GatOptions& options, Placement placement = {});
 
@@ -86,7 +84,6 @@ class Gatv2 final : public PairStepLayer {
   Side side(const char* name, std::int64_t width, Placement placement) const;
   void register_side(Side& side);
   step::Value build(const StepInputs& inputs) override;
-  Epilogue* epilogue() override { return &end_.epilogue; }
 
   GatOptions options_;
   Parameter att_;

@@ -2,14 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tessera/nn/input.hpp"
 #include "tessera/nn/names.hpp"
-#include "tessera/ops/linear.hpp"
+#include "tessera/ops/activation.hpp"
+#include "tessera/step/nodes.hpp"
+#include "tessera/step/program.hpp"
 
 namespace tessera::nn {
 
@@ -23,59 +25,108 @@ struct NamedTensor {
   Tensor* tensor;
 };
 
-class Rounder;
-
 struct NamedRounder {
   std::string path;  ///< "convs.0.inner"
   Rounder* rounder;
 };
 
-class BitSteps;
-class Epilogue;
-
-/// The gradient of a layer's output as a product that nobody has written
-/// (ops/gradient_factors.hpp): rows x k times k x width.
-struct GradientProduct {
-  const Tensor* left = nullptr;
-  const Tensor* right = nullptr;
-
-  ops::GradientFactors factors() const { return {*left, *right}; }
+struct EpilogueOptions {
+  bool bias = true;
+  ops::Activation activation = ops::Activation::none;
+  double slope = 0.01;  ///< leaky_relu
+  double alpha = 1;     ///< elu
+  double dropout = 0;
 };
 
-/// A differentiable function with parameters. A layer owns its output and its gradients; both stay
-/// valid until its next pass. Not copied or moved, since others point at its parts.
+/// ", relu, dropout 0.5", or nothing: the end of a layer's description.
+std::string describe(const EpilogueOptions& options);
+
+/// What ends a layer: y = drop(activate(x + bias)).
+class Epilogue {
+ public:
+  Epilogue(const EpilogueOptions& options, std::int64_t width, Placement placement,
+           Initial bias_initial = {}, std::string bias_name = "bias");
+
+  std::optional<Parameter> bias;  ///< 1 x width
+  const EpilogueOptions& options() const noexcept { return options_; }
+
+ private:
+  EpilogueOptions options_;
+};
+
+class Layer;
+
+/// What a layer appends its nodes to, and what they read.
+class StepInputs {
+ public:
+  StepInputs(step::Program& to, step::Value x, const Context* given, bool trains,
+             std::uint32_t first_number)
+      : program(to), sources(x), context(given), training(trains), number(first_number) {}
+  /// For a layer that is a part of the one that these are for, and reads `x`.
+  StepInputs(const StepInputs& whole, step::Value x, const Layer& part);
+
+  step::Program& program;
+  step::Value sources;
+  const Context* context;  ///< null: every graph is square
+  bool training;
+  std::uint32_t number;  ///< of the layer: the first of its four (`Layer::assign_numbers`)
+  /// Where they have features of their own; absent: they have none.
+  std::optional<step::Value> own_targets = {};
+
+  /// The rows that results are for: the sources where they are the same, or the first of them. May
+  /// be absent.
+  step::Value targets() const;
+  step::Value parameter(Parameter& parameter) const { return program.parameter(parameter); }
+  /// Bias, activation and, in training, dropout.
+  step::Value finish(step::Value x, Epilogue& epilogue) const;
+  /// The same but the bias.
+  step::Value finish_without_bias(step::Value x, const EpilogueOptions& options) const;
+  /// Codes of few bits, where the layer has a rounder for them.
+  step::Value round(step::Value x, Rounder& rounder, const step::Rounding& rounding = {}) const {
+    return step::round(program, x, rounder, rounding);
+  }
+
+ private:
+  mutable std::optional<step::Value> found_targets_;
+};
+
+class StepRunner;
+
+/// A differentiable function with parameters that says what it computes as nodes of a step
+/// (step/nodes.hpp): gradients, what is fused, and memory follow from them.
+///
+///     step::Value build(const nn::StepInputs& in) override {
+///       const step::Value x = step::linear(in.program, in.sources, in.parameter(weight_));
+///       return in.finish(step::aggregate(in.program, x, {nn::gcn_adjacency}), epilogue_);
+///     }
+///
+/// A layer owns its output and its gradients; both stay valid until its next pass. Layers that are
+/// parts of another one are parts of its program. Not copied or moved, since others point at its
+/// parts.
 class Layer {
  public:
-  explicit Layer(Placement placement) : placement_(placement) {}
-  virtual ~Layer() = default;
+  explicit Layer(Placement placement);
+  virtual ~Layer();
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
 
   /// `input` must live until backward is over.
-  virtual const Tensor& forward(const Input& input, const Context& context) = 0;
+  virtual const Tensor& forward(const Input& input, const Context& context);
 
   /// Takes the gradient of the last forward's output, which it may overwrite, writes the gradient
   /// of every trainable parameter, and returns that of the input, which the caller may overwrite;
   /// nullptr if the input was sparse or `set_needs_input_gradient(false)` was called.
-  virtual Tensor* backward(Tensor& grad_output, const Context& context) = 0;
-
-  /// Whether backward takes a product as well, and the pass itself.
-  virtual bool takes_product() const { return false; }
-  virtual Tensor* backward_product(const GradientProduct& grad_output, const Context& context);
-  /// Lets backward leave the gradient of the input as a product where that pays: it returns nullptr
-  /// then. Its factors stay valid until the next pass.
-  void let_leave_product(bool lets) { leaves_product_ = lets; }
-  /// What the last backward pass left; null: nothing.
-  const GradientProduct* left_product() const noexcept {
-    return left_product_.left == nullptr ? nullptr : &left_product_;
-  }
+  virtual Tensor* backward(Tensor& grad_output, const Context& context);
 
   /// Makes all plans and buffers that passes on inputs of this shape need, and computes nothing: in
   /// training those of backward, too. Passes that are recorded must be prepared.
   void prepare(const Input& input, const Context& context);
 
+  /// Appends what it computes to a program, and returns its result.
+  step::Value append(const StepInputs& inputs) { return build(inputs); }
+
   /// How many graphs of a list (`Context::graphs`) the layer takes.
-  virtual std::int64_t num_graphs() const { return 0; }
+  virtual std::int64_t num_graphs() const { return 1; }
 
   virtual std::int64_t input_width() const = 0;
   virtual std::int64_t output_width() const = 0;
@@ -106,50 +157,18 @@ class Layer {
   std::uint32_t assign_numbers(std::uint32_t first);
   std::uint32_t number() const noexcept { return number_; }
 
-  /// For a batch norm that follows directly, to which a bias costs nothing: hands over the bias
-  /// that is the last thing this layer adds. From then on its passes leave it out, and its gradient
-  /// is for the other to write. nullptr: there is none.
-  virtual Parameter* leave_bias() { return nullptr; }
-  /// For the same: the moments of the output's columns. From then on passes in training find them
-  /// where that costs nothing, and say so. nullptr: they never do.
-  virtual const ColumnMoments* leave_moments() { return nullptr; }
-
-  /// For the same: whether backward takes the gradient of what batch norm makes of the output in
-  /// place of the output's own, so that nobody writes that; and what it needs for it, before each
-  /// such pass.
-  virtual bool takes_normed(const Context&) { return false; }
-  virtual void take_normed(const ops::NormedGradient&) {}
-
-  /// For whoever makes the gradient of the output: the bias whose gradient is the sum of that over
-  /// the rows. It is to be written on the way; the next backward leaves it out. nullptr: there is
-  /// none.
-  virtual Parameter* leave_sum(const Context&) { return nullptr; }
-  /// What this layer does last, for a layer that follows directly: it may find the gradient of that
-  /// while it writes the gradient of its own input. nullptr: nothing that could be left to it.
-  virtual Epilogue* last_epilogue() { return nullptr; }
-  /// For the one that follows.
-  void follow(Epilogue* before) { epilogue_before_ = before; }
-
-  /// Whether small dense ops of its passes may wait for others, so that several run in one launch:
-  /// a layer that says so lets them go before it gives anything else to the device
-  /// (`ops::release_calls`). For layers of this library.
-  virtual bool lets_calls_wait() const { return false; }
-
-  /// Appends what the last forward pass computed as products of codes (bit_steps.hpp); false where
-  /// it and all that follows it is computed in floating point. Layers that can do neither throw
-  /// `unsupported`.
-  virtual bool append_to(BitSteps& steps) const;
+  /// For the loss, which makes the gradient of the output of the last pass: the bias whose gradient
+  /// is the sum of that over the rows. The loss writes it, and the next backward pass leaves it
+  /// out. nullptr: there is none.
+  Parameter* leave_sum();
 
   /// First layers need none: skipping it saves a product.
-  virtual void set_needs_input_gradient(bool needs) { needs_input_gradient_ = needs; }
+  void set_needs_input_gradient(bool needs) noexcept { needs_input_gradient_ = needs; }
   bool needs_input_gradient() const noexcept { return needs_input_gradient_; }
 
  protected:
-  bool leaves_product() const noexcept { return leaves_product_; }
-  /// Of the layer before, null where there is none.
-  Epilogue* epilogue_before() const noexcept { return epilogue_before_; }
-  /// For backward to say what it left; of nothing, that it left nothing.
-  void leave(const GradientProduct& product) { left_product_ = product; }
+  virtual step::Value build(const StepInputs& inputs) = 0;
+
   /// Called by a derived constructor for each of its parts, which must live as long as the layer.
   void register_parameter(Parameter& parameter) { parameters_.push_back(&parameter); }
   void register_buffer(std::string name, Tensor& tensor) {
@@ -161,6 +180,7 @@ class Layer {
   void register_rounder(std::string name, Rounder& rounder) {
     rounders_.emplace_back(std::move(name), &rounder);
   }
+  StepRunner& runner() noexcept { return *runner_; }
 
  private:
   void collect(const std::string& prefix, std::vector<NamedRounder>& rounders) const;
@@ -168,15 +188,13 @@ class Layer {
                std::vector<NamedTensor>& buffers);
 
   Placement placement_;
+  std::unique_ptr<StepRunner> runner_;
   std::vector<Parameter*> parameters_;
   std::vector<std::pair<std::string, Tensor*>> buffers_;
   std::vector<std::pair<std::string, Layer*>> layers_;
   std::vector<std::pair<std::string, Rounder*>> rounders_;
   std::uint32_t number_ = 0;
   bool needs_input_gradient_ = true;
-  bool leaves_product_ = false;
-  GradientProduct left_product_;
-  Epilogue* epilogue_before_ = nullptr;
 };
 
 /// A layer whose targets may have features of their own (bipartite graphs, as PyG's pairs of x).
@@ -184,27 +202,15 @@ class Layer {
 /// all of them on a square graph.
 class PairLayer : public Layer {
  public:
+  using Layer::forward;
   using Layer::Layer;
 
-  /// The targets are the first of the sources.
-  const Tensor& forward(const Input& input, const Context& context) final;
-  Tensor* backward(Tensor& grad_output, const Context& context) final;
-  std::int64_t num_graphs() const override { return 1; }
-  /// `sources` has the graph's columns as rows, `targets` its rows. Backward then returns the
-  /// gradient of `sources`, and `target_gradient` has that of `targets`. If both are the same
-  /// input, backward returns the sum.
+  /// `sources` has the graph's columns as rows, `targets` its rows; these may be absent. Backward
+  /// then returns the gradient of `sources`, and `target_gradient` has that of `targets`. If both
+  /// are the same input, backward returns the sum.
   const Tensor& forward(const Input& sources, const Input& targets, const Context& context);
-  virtual Tensor* target_gradient() = 0;
-
- protected:
-  virtual const Tensor& forward_pair(const Input& sources, const Input& targets,
-                                     const Context& context) = 0;
-  /// For sources and targets as the last forward had them.
-  virtual Tensor* backward_pair(Tensor& grad_output, const Context& context) = 0;
-
- private:
-  std::optional<Tensor> first_sources_;  ///< the targets of a graph that is not square
-  bool takes_first_sources_ = false;     ///< in the last forward
+  /// Of the last backward pass; nullptr where the targets are the sources, absent or sparse.
+  Tensor* target_gradient();
 };
 
 }  // namespace tessera::nn

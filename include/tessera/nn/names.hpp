@@ -3,13 +3,14 @@
 
 #include "tessera/step/context.hpp"
 #include "tessera/step/input.hpp"
+#include "tessera/step/range_search.hpp"
+#include "tessera/step/rounder.hpp"
 #include "tessera/step/tensor.hpp"
 #include "tessera/step/topology.hpp"
 
 /// Layers speak of what steps are made of.
 namespace tessera::nn {
 
-using step::ColumnMoments;
 using step::Context;
 using step::Derivation;
 using step::Fusing;
@@ -18,6 +19,8 @@ using step::Input;
 using step::Parameter;
 using step::Placement;
 using step::PlanRequests;
+using step::RangeSearch;
+using step::Rounder;
 using step::Tensor;
 using step::Topology;
 
@@ -32,5 +35,7 @@ using step::negated_laplacian_rest;
 using step::pattern;
 using step::pattern_with_self_loops;
 using step::pooling_graph;
+
+using step::parse_range_search;
 
 }  // namespace tessera::nn

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "tessera/nn/step_layer.hpp"
+#include "tessera/nn/layer.hpp"
 
 namespace tessera::nn {
 
@@ -30,7 +30,7 @@ struct SageOptions {
 
 /// Hamilton et al. (2017): Y = aggregate(X_source) W_l^T + b + X_target W_r^T. PyG's SAGEConv:
 /// `lin_l.weight`, `lin_l.bias`, `lin_r.weight`. Edge weights do not count. Max needs dense input.
-class Sage final : public PairStepLayer {
+class Sage final : public PairLayer {
  public:
   explicit Sage(const SageOptions& options, Placement placement = {});
 
@@ -41,7 +41,6 @@ class Sage final : public PairStepLayer {
 
  private:
   step::Value build(const StepInputs& inputs) override;
-  Epilogue* epilogue() override { return options_.normalise ? nullptr : &epilogue_; }
 
   SageOptions options_;
   Parameter weight_;

@@ -20,27 +20,22 @@ class Sequential : public Layer {
 
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(layers_.size()); }
   Layer& layer(std::int64_t i) { return *layers_[static_cast<std::size_t>(i)]; }
-  /// What layer `i` put out in the last forward pass.
-  const Tensor& output(std::int64_t i) const { return *outputs_[static_cast<std::size_t>(i)]; }
 
-  const Tensor& forward(const Input& input, const Context& context) override;
-  Tensor* backward(Tensor& grad_output, const Context& context) override;
   std::int64_t num_graphs() const override;
   std::int64_t input_width() const override;
   std::int64_t output_width() const override;
   std::string describe() const override;
   bool accepts_sparse() const override;
-  void set_needs_input_gradient(bool needs) override;
-  bool append_to(BitSteps& steps) const override;
-  Parameter* leave_sum(const Context& context) override {
-    return layers_.empty() ? nullptr : layers_.back()->leave_sum(context);
-  }
-  /// The layers from `first` on; what they do not need of `context.graphs` has been left out.
-  const Tensor& forward_from(std::int64_t first, const Input& input, const Context& context);
+  /// Appends the layers from `first` on, which take the first graphs of a list.
+  step::Value append_from(std::int64_t first, const StepInputs& in);
+  /// Whether programs keep what goes into the last layer (`step::Program::keep`).
+  void keep_last_input(bool keeps) noexcept { keeps_last_input_ = keeps; }
 
  private:
+  step::Value build(const StepInputs& in) override { return append_from(0, in); }
+
   std::vector<std::unique_ptr<Layer>> layers_;
-  std::vector<const Tensor*> outputs_;
+  bool keeps_last_input_ = false;
 };
 
 /// y = f(x) + x.
@@ -48,8 +43,6 @@ class Residual final : public Layer {
  public:
   Residual(std::unique_ptr<Layer> inner, Placement placement = {});
 
-  const Tensor& forward(const Input& input, const Context& context) override;
-  Tensor* backward(Tensor& grad_output, const Context& context) override;
   std::int64_t num_graphs() const override { return inner_->num_graphs(); }
   std::int64_t input_width() const override { return inner_->input_width(); }
   std::int64_t output_width() const override { return inner_->output_width(); }
@@ -57,9 +50,9 @@ class Residual final : public Layer {
   bool accepts_sparse() const override { return false; }
 
  private:
+  step::Value build(const StepInputs& in) override;
+
   std::unique_ptr<Layer> inner_;
-  Tensor output_;
-  Tensor grad_;
 };
 
 }  // namespace tessera::nn

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tessera/nn/step_layer.hpp"
+#include "tessera/nn/layer.hpp"
 
 namespace tessera::nn {
 
@@ -20,7 +20,7 @@ struct SgcOptions {
 
 /// Wu et al. (2019): Y = A^K X W^T + b with GCN's normalised A. PyG's SGConv: `lin.weight`,
 /// `lin.bias`. Edge weights count. Computed as A (… (A (X W^T))), in the narrow width.
-class Sgc final : public StepLayer {
+class Sgc final : public Layer {
  public:
   explicit Sgc(const SgcOptions& options, Placement placement = {});
 
@@ -31,13 +31,14 @@ class Sgc final : public StepLayer {
 
  private:
   step::Value build(const StepInputs& inputs) override;
-  Epilogue* epilogue() override { return &epilogue_; }
 
   SgcOptions options_;
   Parameter weight_;
   Epilogue epilogue_;
 };
 
+/// Y = A X with GCN's normalised A.
+void propagate(const Tensor& x, Topology& graph, Tensor& y, Stream stream = {});
 /// A^hops X, dense: what layers with `precomputed` read.
 Tensor propagated(const Input& x, Topology& graph, std::int64_t hops, Placement placement = {},
                   Stream stream = {});

@@ -12,6 +12,9 @@
 
 namespace tessera::step {
 
+/// The number of `Context::pooling` among the graphs of a step.
+inline constexpr int pooled = -1;
+
 /// What a pass needs beside its input. Backward takes the one that forward had.
 struct Context {
   /// The graph that every layer sees, unless there is a list.
@@ -35,10 +38,9 @@ struct Context {
   Random random(std::uint32_t layer_number) const noexcept {
     return Random(seed, layer_number, step);
   }
-  /// The same with `count` graphs of the list from `first` on.
-  Context with_graphs(std::int64_t first, std::int64_t count) const;
-  /// The graph, or an error that says which layer misses it.
-  Topology& required_graph(const char* layer) const;
+  /// Graph `number` of a step: of the list, or the one that all layers see; `pooled` is that of a
+  /// readout.
+  Topology& graph_number(int number) const;
 };
 
 }  // namespace tessera::step

@@ -16,6 +16,16 @@ namespace tessera::step {
 
 class Binding;
 
+/// What an input of a program is.
+struct Bound {
+  Value input;
+  Input given;
+};
+
+/// Notes the shapes that values have with these inputs and graphs (`ValueInfo::shape`).
+void note_shapes(Program& program, const Placement& placement, std::span<const Bound> inputs,
+                 const Context& context);
+
 /// Memory for programs of which one runs at a time, such as the forms of a layer in training and in
 /// prediction: the numbers of one are lost when another one runs. What a program was given stays
 /// where it is until its shapes change.
@@ -45,9 +55,9 @@ class Execution {
   /// Leaves the gradient of a parameter out of the next run; null: none.
   void leave_out(const Parameter* parameter) noexcept;
 
-  /// Finds shapes and places for these graphs. Before the first run, and when inputs or graphs
-  /// change.
-  void prepare(std::span<Topology* const> graphs);
+  /// Finds shapes and places for the graphs of a context, which live until the last run. Before the
+  /// first run, and when inputs or graphs change.
+  void prepare(const Context& context);
   /// Runs the nodes from `first` to before `last`.
   void run(std::size_t first, std::size_t last, const Context& context);
 

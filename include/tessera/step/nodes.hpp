@@ -6,8 +6,10 @@
 
 #include "tessera/ops/activation.hpp"
 #include "tessera/ops/attention.hpp"
+#include "tessera/ops/rounding.hpp"
 #include "tessera/ops/spmm.hpp"
 #include "tessera/step/program.hpp"
+#include "tessera/step/rounder.hpp"
 #include "tessera/step/topology.hpp"
 
 /// What a step computes, a function for each kind of node: it appends the node and returns its
@@ -38,6 +40,11 @@ struct Aggregation {
 };
 /// y = A x.
 Value aggregate(Program& program, Value x, const Aggregation& aggregation);
+/// y = A x + (1 + scale) own, of which the scale is 1 x 1.
+Value aggregate_with_own(Program& program, Value x, Value own, Value scale,
+                         const Aggregation& aggregation);
+/// As many of the first rows of x as the graph has.
+Value first_rows(Program& program, Value x, int graph);
 
 /// y = a + b.
 Value add(Program& program, Value a, Value b);
@@ -47,6 +54,29 @@ Value combine(Program& program, double alpha, Value a, double beta, Value b);
 Value scaled(Program& program, double alpha, Value x);
 /// A matrix of the shape of another one, all of whose elements are `value`.
 Value fill(Program& program, Value like, double value);
+
+/// What batch norm learns and keeps, each 1 x width.
+struct BatchNormValues {
+  Value gamma, beta;
+  Value running_mean, running_variance;  ///< `Program::state`
+};
+struct BatchNormKind {
+  double epsilon = 1e-5;
+  double momentum = 0.1;  ///< running statistics move by this share towards the batch's
+  bool training = false;
+};
+Value batch_norm(Program& program, Value x, const BatchNormValues& values,
+                 const BatchNormKind& kind);
+
+/// x as codes of few bits would give it back; its gradient is that of the result. The rounder lives
+/// as long as the program.
+struct Rounding {
+  ops::RoundingRange range = ops::RoundingRange::matrix;
+  /// The codes hold the column scale of what this makes of the graph; null: there is none.
+  Derivation scaled_by = nullptr;
+  int graph = 0;
+};
+Value round(Program& program, Value x, Rounder& rounder, const Rounding& rounding);
 
 /// As many rows as a graph has, all of them 0.
 Value zeros(Program& program, int graph, std::int64_t cols);

@@ -11,14 +11,6 @@
 
 namespace tessera::step {
 
-struct Shape {
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-  Precision precision = Precision::fp32;
-
-  friend bool operator==(const Shape&, const Shape&) = default;
-};
-
 class Binding;
 
 /// Tells an op the shapes of what it reads, and takes those of what it writes.
@@ -57,6 +49,8 @@ class Pass {
   const Input& given(std::size_t input) const;
   /// Whose value an input is; null where it is computed.
   Parameter* parameter(std::size_t input) const;
+  /// The memory that an input stands for (`Program::state`).
+  Tensor& state(std::size_t input) const;
   /// Whose gradient an output is, or null.
   Parameter* gradient_of(std::size_t output) const;
   Topology& graph(int index) const;
@@ -114,6 +108,15 @@ class Op {
   virtual int updates() const { return -1; }
   /// The input whose place the first output takes where no other node needs it; -1: none.
   virtual int replaces() const { return updates(); }
+  /// Whether it reads the numbers of an input. One that it does not read stands for what others
+  /// computed of it, and gradients go through it.
+  virtual bool reads(std::size_t) const { return true; }
+  /// The input that is added to every row of the first output at last, so that its gradient is the
+  /// sum of the rows of that output's; -1: none.
+  virtual int adds_last() const { return -1; }
+  /// Whether it is a dense op that may wait for the next ones, so that small ones run in one launch
+  /// (tessera/detail/ops/held_calls.hpp).
+  virtual bool defers() const { return false; }
 };
 
 }  // namespace tessera::step

@@ -39,6 +39,14 @@ struct Node {
   }
 };
 
+struct Shape {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  Precision precision = Precision::fp32;
+
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
 struct ValueInfo {
   std::string name;
   bool is_input = false;             ///< given from outside
@@ -48,6 +56,9 @@ struct ValueInfo {
   bool may_be_overwritten = false;   ///< inputs: after the last node that reads it
   Parameter* parameter = nullptr;    ///< whose value it is
   Parameter* gradient_of = nullptr;  ///< whose gradient it is
+  Tensor* state = nullptr;           ///< memory that outlives steps
+  /// What the program was compiled for, which rewrites look at (`note_shapes`); no rows: unknown.
+  Shape shape = {};
 };
 
 class Program {
@@ -61,10 +72,20 @@ class Program {
   Value scratch_input(std::string name, Value like);
   /// The value of a parameter, which must live as long as the program; the same one every time.
   Value parameter(Parameter& parameter);
+  /// Memory that outlives steps, which nodes read and may update in their order: running means.
+  Value state(std::string name, Tensor& tensor);
   /// Appends a node and returns its first output.
   Value append(std::shared_ptr<const Op> op, std::vector<Value> in);
   /// Appends a node and returns all of its outputs.
   std::vector<Value> append_all(std::shared_ptr<const Op> op, std::vector<Value> in);
+
+  /// What nodes that are appended from now on (step/nodes.hpp) take for graph 0: of the graphs of a
+  /// step, each layer has its own.
+  void set_first_graph(int number) noexcept { first_graph_ = number; }
+  int first_graph() const noexcept { return first_graph_; }
+  int absolute_graph(int number) const noexcept {
+    return number < 0 ? number : first_graph_ + number;
+  }
 
   const std::vector<Node>& nodes() const noexcept { return nodes_; }
   /// For rewrites.
@@ -77,6 +98,13 @@ class Program {
   std::int64_t num_readers(Value value) const;
   /// The node that computes a value, or null.
   const Node* producer(Value value) const;
+  /// Of each value, whether it depends on a trainable parameter or on an input whose gradient is
+  /// asked for: gradients go on to these.
+  std::vector<bool> wanted_values() const;
+
+  /// A value that is read after the run beside the results; absent: none.
+  void keep(Value value) noexcept { kept_ = value; }
+  Value kept() const noexcept { return kept_; }
 
   /// Removes nodes that contribute to none of these values and to no parameter's gradient.
   void remove_unused(std::span<const Value> wanted);
@@ -89,6 +117,8 @@ class Program {
 
   std::vector<ValueInfo> values_;
   std::vector<Node> nodes_;
+  int first_graph_ = 0;
+  Value kept_;
 };
 
 /// Appends the nodes that compute gradients, given that of `output`, and says which value holds the

@@ -6,18 +6,26 @@
 #include <string>
 #include <vector>
 
+#include "tessera/step/context.hpp"
 #include "tessera/step/program.hpp"
 
 /// Rewrites put cheaper nodes in the place of others, and leave every value that is read after the
 /// program as it was. Those before `differentiate` decide for both directions.
 namespace tessera::step {
 
+/// What rewrites may know. Shapes are those that were noted (`note_shapes`).
+struct Surroundings {
+  std::span<const Value> kept;  ///< values that are read after the run
+  const Placement& placement;
+  const Context& context;
+};
+
 struct Rewrite {
   const char* name;
   const char* summary;
   bool after_gradients;  ///< works on programs that have their gradients; the others before
-  /// Returns how often it fired. `kept`: values that are read after the run.
-  std::int64_t (*apply)(Program& program, std::span<const Value> kept);
+  /// Returns how often it fired.
+  std::int64_t (*apply)(Program& program, const Surroundings& around);
 };
 
 /// All of them, in the order in which they are applied.
@@ -30,7 +38,7 @@ struct Fired {
 
 /// Applies the rewrites of one side of `differentiate`, but those named in `off`, and says which
 /// fired.
-std::vector<Fired> rewrite(Program& program, std::span<const Value> kept, bool after_gradients,
+std::vector<Fired> rewrite(Program& program, const Surroundings& around, bool after_gradients,
                            std::span<const std::string> off = {});
 
 }  // namespace tessera::step

@@ -99,15 +99,6 @@ class Tensor {
   std::int64_t stride_ = 0;
 };
 
-/// The moments of a tensor's columns, for a batch norm that follows, where whoever wrote the tensor
-/// found them on the way (`ops::LinearSurroundings::moments`).
-struct ColumnMoments {
-  ColumnMoments(std::int64_t width, Placement placement);
-
-  Tensor values;       ///< 3 x width in fp64
-  bool known = false;  ///< of the last pass
-};
-
 /// What a parameter starts as.
 struct Initial {
   enum class Kind { constant, uniform };

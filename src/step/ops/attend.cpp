@@ -150,7 +150,9 @@ void Attend::differentiate(Adjoint& adjoint) const {
 }  // namespace
 
 Value attend(Program& program, const Attention& attention, const AttentionValues& values) {
-  return program.append(std::make_shared<Attend>(attention),
+  Attention own = attention;
+  own.graph = program.absolute_graph(attention.graph);
+  return program.append(std::make_shared<Attend>(own),
                         {values.target, values.source, values.value, values.vector});
 }
 

@@ -79,7 +79,7 @@ Value scaled(Program& program, double alpha, Value x) {
 }
 
 Value zeros(Program& program, int graph, std::int64_t cols) {
-  return program.append(std::make_shared<Zeros>(graph, cols), {});
+  return program.append(std::make_shared<Zeros>(program.absolute_graph(graph), cols), {});
 }
 
 Value fill(Program& program, Value like, double value) {

@@ -44,18 +44,20 @@ void Finish::differentiate(Adjoint& adjoint) const {
   if (adjoint.wants(0)) adjoint.give(0, gradient);
 }
 
-// In: the gradient, the result or what was finished, and in the latter case the bias.
 std::string FinishGradient::describe() const { return "gradient of " + finishing_.describe(); }
 
 void FinishGradient::shape(Shapes& shapes) const {
-  shapes.set(0, shapes.in(0));
-  shapes.set(1, {1, shapes.in(0).cols, shapes.in(0).precision});
+  const Shape& result = shapes.in(from);
+  const Precision precision = shapes.in(shapes.has(gradient) ? gradient : left).precision;
+  shapes.set(before, {result.rows, result.cols, precision});
+  shapes.set(grad_bias, {1, result.cols, precision});
 }
 
 void FinishGradient::run(const Pass& pass) const {
-  ops::bias_activation_dropout_backward(pass.in(1), pass.in(2), finishing_.options(pass),
-                                        pass.in(0), pass.out(0), pass.out(1), pass.device,
-                                        pass.stream, pass.context.workspace);
+  ops::bias_activation_dropout_backward(pass.in(from), pass.in(bias), finishing_.options(pass),
+                                        pass.in(gradient), pass.out(before), pass.out(grad_bias),
+                                        pass.device, pass.stream, pass.context.workspace,
+                                        {pass.in(left), pass.in(right)});
 }
 
 void ColumnSums::shape(Shapes& shapes) const {
@@ -69,6 +71,26 @@ void ColumnSums::run(const Pass& pass) const {
                                         pass.stream, pass.context.workspace);
 }
 
+// The fastest kernels finish rows only where these fill whole vectors. But a small product is done
+// in about the time that a pass of its own takes to begin.
+bool finishes_cheaply(const ops::ConstOperand& y) {
+  constexpr std::int64_t small = std::int64_t{1} << 20;
+  const std::int64_t row_bytes = bytes_of(y.type, y.cols);
+  return row_bytes % 16 == 0 || y.rows * row_bytes <= small;
+}
+
+void finish_by_product(const Pass& pass, const Finishing& finishing, std::size_t bias,
+                       ops::SpmmOptions& options, ops::SpmmInputs& inputs) {
+  options.epilogue.bias = pass.has(bias);
+  options.epilogue.activation = finishing.kind.activation;
+  options.epilogue.slope = finishing.kind.slope;
+  options.epilogue.alpha = finishing.kind.alpha;
+  options.epilogue.dropout = finishing.dropout;
+  inputs.bias = pass.in(bias);
+  inputs.random = pass.context.random(finishing.number);
+  inputs.clock = pass.context.clock;
+}
+
 Value gradient_before(Adjoint& adjoint, const Finishing& finishing, Value x, std::size_t bias) {
   Program& program = adjoint.program();
   const Value gradient = adjoint.gradient();
@@ -79,8 +101,8 @@ Value gradient_before(Adjoint& adjoint, const Finishing& finishing, Value x, std
   }
   const Value from = x.absent() ? adjoint.out(0) : x;
   const Value added = x.absent() || !adjoint.has(bias) ? Value() : adjoint.in(bias);
-  const std::vector<Value> found =
-      program.append_all(std::make_shared<FinishGradient>(finishing), {gradient, from, added});
+  const std::vector<Value> found = program.append_all(std::make_shared<FinishGradient>(finishing),
+                                                      {gradient, from, added, {}, {}});
   if (to_bias) adjoint.give(bias, found[1]);
   return found[0];
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "step/ops/finish.hpp"
+#include "step/ops/numbers.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/ops/elementwise.hpp"
 #include "tessera/ops/gemm.hpp"
@@ -16,8 +17,6 @@ namespace tessera::step {
 namespace {
 
 using ops::Transpose;
-
-Precision arithmetic_of(const Parameter& weight) { return weight.value.precision(); }
 
 /// The shape of y, when x fits the weight.
 Shape product_shape(const Shapes& shapes, const Shape& x) {
@@ -31,76 +30,122 @@ Shape product_shape(const Shapes& shapes, const Shape& x) {
   return {x.rows, weight.rows, shapes.placement().precision};
 }
 
-ops::SpmmOptions product_options(const Parameter& weight, bool backward) {
+ops::SpmmOptions product_options(const Shape& weight, Precision precision, bool backward) {
   ops::SpmmOptions options;
-  options.precision = weight.used().precision();
-  options.features = weight.value.rows();
+  options.precision = precision;
+  options.features = weight.rows;
   options.edge_value_gradient = false;
   options.backward = backward;
   return options;
 }
 
+constexpr std::int64_t num_moments = 3, num_norm_sums = 2;
+
 }  // namespace
 
+Precision arithmetic_of(const Placement& placement) { return placement.wide().precision; }
+
 std::string Linear::describe() const {
-  return fmt::format("linear{}{}", adds_ ? " added to a matrix" : "", relu_ ? " relu" : "");
+  return fmt::format("linear{}{}{}{}{}", form_.reads_norm ? " of normed" : "",
+                     form_.reads_norm && form_.norm_relu ? " relu" : "",
+                     form_.adds ? " added to a matrix" : "", form_.relu ? " relu" : "",
+                     form_.finds_moments ? " with moments" : "");
 }
 
-void Linear::shape(Shapes& shapes) const { shapes.set(0, product_shape(shapes, shapes.in(0))); }
+void Linear::shape(Shapes& shapes) const {
+  Shape product = product_shape(shapes, shapes.in(x));
+  if (form_.is_wide) product.precision = shapes.placement().wide().precision;
+  shapes.set(y, product);
+  shapes.set(moments, numbers_shape(num_moments, product.cols, Precision::fp64));
+}
 
 void Linear::run(const Pass& pass) const {
-  const Parameter& weight = *pass.parameter(1);
-  if (adds_) {
-    ops::gemm(Transpose::no, Transpose::yes, 1, pass.in(0), pass.in(1), 1, pass.out(0), pass.device,
-              pass.stream, pass.context.workspace, arithmetic_of(weight));
+  const Precision arithmetic = arithmetic_of(pass.placement());
+  if (form_.adds || form_.is_wide) {
+    ops::gemm(Transpose::no, Transpose::yes, 1, pass.in(x), pass.in(weight), form_.adds ? 1 : 0,
+              pass.out(y), pass.device, pass.stream, pass.context.workspace, arithmetic);
     return;
   }
   ops::LinearSurroundings around;
-  around.relu_behind = relu_;
-  ops::linear(pass.in(0), pass.in(1), pass.in(2), pass.out(0), pass.device, pass.stream,
-              pass.context.workspace, arithmetic_of(weight), around);
+  around.relu_behind = form_.relu;
+  around.columns = numbers_in(pass.in(columns), pass.in(weight).cols);
+  around.relu = form_.norm_relu;
+  around.moments = numbers_in(pass.out(moments), num_moments);
+  ops::linear(pass.in(form_.reads_norm ? source : x), pass.in(weight), pass.in(bias), pass.out(y),
+              pass.device, pass.stream, pass.context.workspace, arithmetic, around);
 }
 
 void Linear::differentiate(Adjoint& adjoint) const {
-  constexpr std::size_t x = 0, weight = 1, bias = 2, added = 3;
   Finishing relu;
-  if (relu_) relu.kind.activation = ops::Activation::relu;
+  if (form_.relu) relu.kind.activation = ops::Activation::relu;
   // The sum over the rows is found with the other gradients, where nothing else follows.
-  const bool sums_with_product = !relu_ && adjoint.wants(bias);
+  const bool sums_with_product = !form_.relu && adjoint.wants(bias);
   const Value gradient =
       sums_with_product ? adjoint.gradient() : gradient_before(adjoint, relu, {}, bias);
-  const std::vector<Value> found = adjoint.program().append_all(
-      std::make_shared<LinearGradient>(), {adjoint.in(x), adjoint.in(weight), gradient, {}});
-  if (adjoint.wants(x)) adjoint.give(x, found[0]);
-  if (adjoint.wants(weight)) adjoint.give(weight, found[1]);
-  if (sums_with_product) adjoint.give(bias, found[2]);
+  std::vector<Value> in(LinearGradient::num_in);
+  in[LinearGradient::x] = adjoint.in(x);
+  in[LinearGradient::weight] = adjoint.in(weight);
+  in[LinearGradient::grad_y] = gradient;
+  if (form_.reads_norm) {
+    in[LinearGradient::source] = adjoint.in(source);
+    in[LinearGradient::columns] = adjoint.in(columns);
+  }
+  const LinearGradient::Form form{.reads_norm = form_.reads_norm, .norm_relu = form_.norm_relu};
+  const std::vector<Value> found =
+      adjoint.program().append_all(std::make_shared<LinearGradient>(form), std::move(in));
+  if (adjoint.wants(x)) adjoint.give(x, found[LinearGradient::grad_x]);
+  if (adjoint.wants(weight)) adjoint.give(weight, found[LinearGradient::grad_weight]);
+  if (sums_with_product) adjoint.give(bias, found[LinearGradient::grad_bias]);
   if (adjoint.wants(added)) adjoint.give(added, gradient);
 }
 
 std::string LinearGradient::describe() const {
-  return adds_ ? "linear_gradient added to a matrix" : "linear_gradient";
+  return fmt::format("linear_gradient{}{}{}{}", form_.is_normed ? " from normed" : "",
+                     form_.reads_norm ? " of normed" : "", form_.adds ? " added to a matrix" : "",
+                     form_.before_relu ? " before relu" : "");
 }
 
 void LinearGradient::shape(Shapes& shapes) const {
-  const Shape& y = shapes.in(2);
-  shapes.set(0, {y.rows, shapes.in(1).cols, y.precision});
-  shapes.set(1, shapes.in(1));
-  shapes.set(2, {1, y.cols, y.precision});
+  const Shape& gradient = shapes.in(grad_y);
+  const Shape& weights = shapes.in(weight);
+  shapes.set(grad_x, {gradient.rows, weights.cols, gradient.precision});
+  shapes.set(grad_weight, weights);
+  shapes.set(grad_bias, {1, weights.rows, gradient.precision});
+  shapes.set(x_sums, {1, weights.cols, gradient.precision});
+  shapes.set(norm_sums, numbers_shape(num_norm_sums, weights.cols, Precision::fp64));
 }
 
 void LinearGradient::run(const Pass& pass) const {
-  const Precision arithmetic = arithmetic_of(*pass.parameter(1));
-  const ops::Operand grad_x = pass.out(0);
-  const ops::Operand grad_weight = pass.out(1), grad_bias = pass.out(2);
-  const bool is_one_call = !adds_ && !grad_x.absent();
-  if (is_one_call || !grad_weight.absent() || !grad_bias.absent()) {
-    ops::linear_backward(pass.in(0), pass.in(1), pass.in(2), grad_weight, grad_bias,
-                         is_one_call ? grad_x : ops::Operand(), pass.device, pass.stream,
-                         pass.context.workspace, arithmetic);
+  const Precision arithmetic = arithmetic_of(pass.placement());
+  const ops::Operand to_x = pass.out(grad_x);
+  const ops::Operand to_weight = pass.out(grad_weight), to_bias = pass.out(grad_bias);
+  ops::LinearSurroundings around;
+  around.columns = numbers_in(pass.in(columns), pass.in(weight).cols);
+  around.relu = form_.norm_relu;
+  around.before_relu = form_.before_relu;
+  around.grad_x_sums = pass.out(x_sums);
+  around.norm_sums = numbers_in(pass.out(norm_sums), num_norm_sums);
+  if (form_.is_normed) {
+    around.normed.y = pass.in(normed_y);
+    around.normed.columns = numbers_in(pass.in(normed_columns), pass.in(weight).rows);
+    around.normed.relu = form_.normed_relu;
+    around.normed.factors = {pass.in(left), pass.in(right)};
   }
-  if (is_one_call || grad_x.absent()) return;
-  ops::gemm(Transpose::no, Transpose::no, 1, pass.in(2), pass.in(1), 1, grad_x, pass.device,
+  const bool is_one_call = !form_.adds && !to_x.absent();
+  if (is_one_call || !to_weight.absent() || !to_bias.absent()) {
+    ops::linear_backward(pass.in(form_.reads_norm ? source : x), pass.in(weight),
+                         pass.in(form_.is_normed ? normed_grad : grad_y), to_weight, to_bias,
+                         is_one_call ? to_x : ops::Operand(), pass.device, pass.stream,
+                         pass.context.workspace, arithmetic, around);
+  }
+  if (is_one_call || to_x.absent()) return;
+  ops::gemm(Transpose::no, Transpose::no, 1, pass.in(grad_y), pass.in(weight), 1, to_x, pass.device,
             pass.stream, pass.context.workspace, arithmetic);
+}
+
+std::string SparseLinear::describe() const {
+  std::string text = "linear of a sparse matrix";
+  return finishes_ ? text + " " + finishing_.describe() : text;
 }
 
 void SparseLinear::shape(Shapes& shapes) const {
@@ -110,23 +155,32 @@ void SparseLinear::shape(Shapes& shapes) const {
 }
 
 void SparseLinear::run(const Pass& pass) const {
-  Parameter& weight = *pass.parameter(1);
   const Input& x = pass.given(0);
   // An optimiser keeps the transposed weight up to date.
-  ops::ConstOperand transposed = pass.out(1);
-  if (weight.has_optimiser) {
-    transposed = weight.turned(pass.stream);
+  ops::SpmmInputs inputs{pass.out(1), x.values()};
+  if (Parameter* const weight = pass.parameter(1); weight != nullptr && weight->has_optimiser) {
+    inputs.x = weight->turned(pass.stream);
   } else {
     ops::transpose(pass.in(1), pass.out(1), pass.device, pass.stream);
   }
-  ops::run(x.sparse().spmm(as_given, product_options(weight, pass.context.training)),
-           {transposed, x.values()}, {pass.out(0)}, pass.stream);
+  const ops::Operand y = pass.out(0);
+  const Shape weight{pass.in(1).rows, pass.in(1).cols, pass.placement().precision};
+  const bool in_one_pass = finishes_ && finishes_cheaply(y);
+  // The gradient is that of the plain product.
+  ops::SpmmOptions options =
+      product_options(weight, weight.precision, pass.context.training && !in_one_pass);
+  if (in_one_pass) finish_by_product(pass, finishing_, bias, options, inputs);
+  ops::run(x.sparse().spmm(as_given, options), inputs, {y}, pass.stream);
+  if (!finishes_ || in_one_pass) return;
+  ops::bias_activation_dropout(y, pass.in(bias), finishing_.options(pass), y, pass.device,
+                               pass.stream);
 }
 
 void SparseLinear::differentiate(Adjoint& adjoint) const {
+  const Value gradient = gradient_before(adjoint, finishing_, {}, bias);
   if (!adjoint.wants(1)) return;
   adjoint.give(1, adjoint.program().append(std::make_shared<SparseLinearGradient>(),
-                                           {adjoint.in(0), adjoint.in(1), adjoint.gradient()}));
+                                           {adjoint.in(0), adjoint.in(1), gradient}));
 }
 
 void SparseLinearGradient::shape(Shapes& shapes) const {
@@ -136,10 +190,11 @@ void SparseLinearGradient::shape(Shapes& shapes) const {
 }
 
 void SparseLinearGradient::run(const Pass& pass) const {
-  Parameter& weight = *pass.parameter(1);
   const Input& x = pass.given(0);
+  const ops::Operand written = pass.out(0);
   const auto product_into = [&](ops::Operand transposed) {
-    ops::run_backward(x.sparse().spmm(as_given, product_options(weight, true)),
+    const Shape weight{pass.in(2).cols, x.cols(), pass.placement().precision};
+    ops::run_backward(x.sparse().spmm(as_given, product_options(weight, weight.precision, true)),
                       {pass.in(2), {}, x.values(), {}}, {transposed, {}}, pass.stream);
   };
   // An optimiser takes the gradient transposed, as it comes.
@@ -147,14 +202,14 @@ void SparseLinearGradient::run(const Pass& pass) const {
     return product_into(own->turned_gradient());
   }
   product_into(pass.out(1));
-  ops::transpose(pass.out(1), pass.out(0), pass.device, pass.stream);
+  ops::transpose(pass.out(1), written, pass.device, pass.stream);
 }
 
 Value linear(Program& program, Value x, Value weight) {
   if (program.info(x).is_sparse) {
-    return program.append(std::make_shared<SparseLinear>(), {x, weight});
+    return program.append(std::make_shared<SparseLinear>(), {x, weight, {}});
   }
-  return program.append(std::make_shared<Linear>(), {x, weight, {}, {}});
+  return program.append(std::make_shared<Linear>(), {x, weight, {}, {}, {}, {}});
 }
 
 }  // namespace tessera::step

@@ -4,42 +4,87 @@
 #include <algorithm>
 #include <array>
 
-#include "tessera/step/rewrites.hpp"
-
 namespace tessera::step {
 namespace {
 
-constexpr std::array<Rewrite, 8> all = {{
-    {"merge-finishes", "bias, activation and dropout in one pass", false, merge_finishes},
+constexpr bool before_gradients = false, after_gradients = true;
+
+constexpr std::array<Rewrite, 20> all = {{
+    {"sums-first", "a sum over neighbours goes before the product where that is narrower",
+     before_gradients, sums_first},
+    {"merge-finishes", "bias, activation and dropout in one pass", before_gradients,
+     merge_finishes},
+    {"bias-in-norm", "batch norm adds the bias that comes before it", before_gradients,
+     bias_in_norm},
+    {"finish-in-norm", "what follows batch norm is done in its pass", before_gradients,
+     finish_in_norm},
     {"update-with-aggregate", "a sum over neighbours and the product behind it may be one kernel",
-     false, update_with_aggregate},
-    {"sum-in-aggregate", "a matrix is added to a sum over neighbours by its kernel", false,
-     sum_in_aggregate},
-    {"finish-in-aggregate", "what follows a sum over neighbours is done by its kernel", false,
-     finish_in_aggregate},
-    {"bias-in-linear", "a dense product adds its bias", false, bias_in_linear},
-    {"sum-in-linear", "a dense product is added to a matrix as it is written", false,
+     before_gradients, update_with_aggregate},
+    {"scale-before-rounding", "rows are scaled before they are rounded to 16 bits, not by the sum",
+     before_gradients, scale_before_rounding},
+    {"sum-in-aggregate", "a matrix is added to a sum over neighbours by its kernel",
+     before_gradients, sum_in_aggregate},
+    {"finish-in-aggregate", "what follows a sum over neighbours is done by its kernel",
+     before_gradients, finish_in_aggregate},
+    {"finish-in-sparse-linear", "what follows the product of a sparse matrix is done by its kernel",
+     before_gradients, finish_in_sparse_linear},
+    {"relu-in-linear", "a dense product of many short rows ends in ReLU", before_gradients,
+     relu_in_linear},
+    {"bias-in-linear", "a dense product adds its bias", before_gradients, bias_in_linear},
+    {"sum-in-linear", "a dense product is added to a matrix as it is written", before_gradients,
      sum_in_linear},
-    {"scale-in-sum", "a scaled matrix is scaled as it is added", true, scale_in_sum},
-    {"sum-in-linear-gradient", "the same of a product's gradient", true, sum_in_linear_gradient},
+    {"moments-in-linear", "a dense product finds the moments for batch norm", before_gradients,
+     moments_in_linear},
+    {"norm-in-linear", "a dense product normalises what it reads", before_gradients,
+     norm_in_linear},
+    {"scale-in-sum", "a scaled matrix is scaled as it is added", after_gradients, scale_in_sum},
+    {"sum-in-linear-gradient", "a product's gradient is added to a matrix as it is written",
+     after_gradients, sum_in_linear_gradient},
+    {"gradient-as-factors", "a gradient of few factors is multiplied by the one that reads it",
+     after_gradients, gradient_as_factors},
+    {"relu-in-linear-gradient", "a product's gradient goes through the ReLU before it",
+     after_gradients, relu_in_linear_gradient},
+    {"norm-gradient-in-linear", "a product makes its gradient of that of batch norm behind it",
+     after_gradients, norm_gradient_in_linear},
+    {"norm-sums-in-linear", "a product's gradient finds the sums for that of batch norm before it",
+     after_gradients, norm_sums_in_linear},
 }};
 
 }  // namespace
 
 std::span<const Rewrite> rewrites() { return all; }
 
-bool has_one_reader(const Program& program, Value value, std::span<const Value> kept) {
-  return std::ranges::find(kept, value) == kept.end() &&
+bool has_one_reader(const Program& program, Value value, const Surroundings& around) {
+  return std::ranges::find(around.kept, value) == around.kept.end() &&
          program.info(value).gradient_of == nullptr && program.num_readers(value) == 1;
 }
 
-std::vector<Fired> rewrite(Program& program, std::span<const Value> kept, bool after_gradients,
+std::optional<std::size_t> only_reader(const Program& program, Value value,
+                                       const Surroundings& around) {
+  if (!has_one_reader(program, value, around)) return {};
+  const auto& nodes = program.nodes();
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (std::ranges::find(nodes[i].in, value) != nodes[i].in.end()) return i;
+  }
+  return {};
+}
+
+bool is_read(const Program& program, Value value, const Surroundings& around) {
+  return std::ranges::find(around.kept, value) != around.kept.end() ||
+         program.info(value).gradient_of != nullptr || program.num_readers(value) > 0;
+}
+
+void erase(Program& program, std::size_t node) {
+  program.nodes().erase(program.nodes().begin() + static_cast<std::ptrdiff_t>(node));
+}
+
+std::vector<Fired> rewrite(Program& program, const Surroundings& around, bool after_gradients,
                            std::span<const std::string> off) {
   std::vector<Fired> fired;
   for (const Rewrite& one : all) {
     if (one.after_gradients != after_gradients) continue;
     if (std::ranges::find(off, one.name) != off.end()) continue;
-    const std::int64_t times = one.apply(program, kept);
+    const std::int64_t times = one.apply(program, around);
     if (times > 0) fired.push_back({one.name, times});
   }
   return fired;

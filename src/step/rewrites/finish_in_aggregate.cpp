@@ -3,32 +3,22 @@
 
 #include "step/ops/aggregate.hpp"
 #include "step/ops/finish.hpp"
-#include "step/rewrites/all.hpp"
+#include "step/rewrites/join_next.hpp"
 
 namespace tessera::step {
 
-std::int64_t finish_in_aggregate(Program& program, std::span<const Value> kept) {
-  std::int64_t fired = 0;
-  auto& nodes = program.nodes();
-  for (std::size_t i = 1; i < nodes.size();) {
-    Node& sums = nodes[i - 1];
-    Node& end = nodes[i];
-    const auto* aggregate = sums.as<Aggregate>();
-    const auto* finish = end.as<Finish>();
-    const bool merges = aggregate != nullptr && finish != nullptr && !aggregate->finishes() &&
-                        end.in[0] == sums.out[0] && finish->finishing().shows_derivative() &&
-                        has_one_reader(program, sums.out[0], kept);
-    if (!merges) {
-      ++i;
-      continue;
+std::int64_t finish_in_aggregate(Program& program, const Surroundings& around) {
+  return join_next<Aggregate, Finish>(program, around, [](Node& sums, const Node& end) {
+    const auto& aggregate = *sums.as<Aggregate>();
+    const Finishing& finishing = end.as<Finish>()->finishing();
+    if (aggregate.finishes() || !sums.in[Aggregate::scale].absent() ||
+        !finishing.shows_derivative()) {
+      return false;
     }
-    sums.op = std::make_shared<Aggregate>(*aggregate, finish->finishing());
-    sums.in[1] = end.in[1];
-    sums.out[0] = end.out[0];
-    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i));
-    ++fired;
-  }
-  return fired;
+    sums.op = std::make_shared<Aggregate>(aggregate, finishing);
+    sums.in[Aggregate::bias] = end.in[1];
+    return true;
+  });
 }
 
 }  // namespace tessera::step

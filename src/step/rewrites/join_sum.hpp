@@ -15,7 +15,7 @@ namespace tessera::step {
 /// with the other operand as its input number `added`. `accept` says whether a node of type T takes
 /// one, and changes its op to one that adds. Returns how often.
 template <class T, class Accept>
-std::int64_t join_sums(Program& program, std::span<const Value> kept, std::size_t added,
+std::int64_t join_sums(Program& program, const Surroundings& around, std::size_t added,
                        Accept&& accept) {
   std::int64_t fired = 0;
   auto& nodes = program.nodes();
@@ -28,7 +28,7 @@ std::int64_t join_sums(Program& program, std::span<const Value> kept, std::size_
       if (producer == nullptr || producer->as<T>() == nullptr || producer->out[0] != value)
         continue;
       Node joined = *producer;
-      if (!has_one_reader(program, value, kept) || !accept(joined)) continue;
+      if (!has_one_reader(program, value, around) || !accept(joined)) continue;
       const auto place = static_cast<std::ptrdiff_t>(producer - nodes.data());
       joined.in[added] = nodes[i].in[1 - operand];
       joined.out[0] = nodes[i].out[0];

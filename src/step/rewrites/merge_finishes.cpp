@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "step/ops/finish.hpp"
-#include "step/rewrites/all.hpp"
+#include "step/rewrites/join_next.hpp"
 
 namespace tessera::step {
 namespace {
@@ -22,27 +22,14 @@ Finishing merged(const Finishing& first, const Finishing& second) {
 
 }  // namespace
 
-std::int64_t merge_finishes(Program& program, std::span<const Value> kept) {
-  std::int64_t fired = 0;
-  auto& nodes = program.nodes();
-  for (std::size_t i = 1; i < nodes.size();) {
-    Node& first = nodes[i - 1];
-    Node& second = nodes[i];
-    const auto* before = first.as<Finish>();
-    const auto* after = second.as<Finish>();
-    const bool merges = before != nullptr && after != nullptr && second.in[0] == first.out[0] &&
-                        follows(before->finishing(), after->finishing(), !second.in[1].absent()) &&
-                        has_one_reader(program, first.out[0], kept);
-    if (!merges) {
-      ++i;
-      continue;
-    }
-    first.op = std::make_shared<Finish>(merged(before->finishing(), after->finishing()));
-    first.out = second.out;
-    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i));
-    ++fired;
-  }
-  return fired;
+std::int64_t merge_finishes(Program& program, const Surroundings& around) {
+  return join_next<Finish, Finish>(program, around, [](Node& first, const Node& second) {
+    const Finishing& before = first.as<Finish>()->finishing();
+    const Finishing& after = second.as<Finish>()->finishing();
+    if (!follows(before, after, !second.in[1].absent())) return false;
+    first.op = std::make_shared<Finish>(merged(before, after));
+    return true;
+  });
 }
 
 }  // namespace tessera::step

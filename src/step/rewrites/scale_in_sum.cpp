@@ -6,7 +6,7 @@
 
 namespace tessera::step {
 
-std::int64_t scale_in_sum(Program& program, std::span<const Value> kept) {
+std::int64_t scale_in_sum(Program& program, const Surroundings& around) {
   std::int64_t fired = 0;
   auto& nodes = program.nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -16,7 +16,7 @@ std::int64_t scale_in_sum(Program& program, std::span<const Value> kept) {
       const Value scaled = nodes[i].in[operand];
       const Node* const producer = program.producer(scaled);
       const auto* scale = producer == nullptr ? nullptr : producer->as<Scale>();
-      if (scale == nullptr || !has_one_reader(program, scaled, kept)) continue;
+      if (scale == nullptr || !has_one_reader(program, scaled, around)) continue;
       const double alpha = sum->alpha() * (operand == 0 ? scale->alpha() : 1);
       const double beta = sum->beta() * (operand == 1 ? scale->alpha() : 1);
       nodes[i].in[operand] = producer->in[0];

@@ -4,10 +4,9 @@
 
 namespace tessera::step {
 
-std::int64_t sum_in_aggregate(Program& program, std::span<const Value> kept) {
-  constexpr std::size_t residual = 2;
-  return join_sums<Aggregate>(program, kept, residual, [](const Node& node) {
-    return !node.as<Aggregate>()->finishes() && node.in[residual].absent();
+std::int64_t sum_in_aggregate(Program& program, const Surroundings& around) {
+  return join_sums<Aggregate>(program, around, Aggregate::residual, [](const Node& node) {
+    return !node.as<Aggregate>()->finishes() && node.in[Aggregate::residual].absent();
   });
 }
 

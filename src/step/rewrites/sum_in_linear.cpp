@@ -5,25 +5,22 @@
 #include "step/rewrites/join_sum.hpp"
 
 namespace tessera::step {
-namespace {
-
-constexpr std::size_t bias = 2, added = 3;
-
-}  // namespace
 
 // A bias would be added before the matrix: no op has both.
-std::int64_t sum_in_linear(Program& program, std::span<const Value> kept) {
-  return join_sums<Linear>(program, kept, added, [](Node& node) {
-    if (!node.as<Linear>()->is_plain() || !node.in[bias].absent()) return false;
-    node.op = std::make_shared<Linear>(true);
+std::int64_t sum_in_linear(Program& program, const Surroundings& around) {
+  return join_sums<Linear>(program, around, Linear::added, [](Node& node) {
+    if (!node.as<Linear>()->is_plain() || !node.in[Linear::bias].absent()) return false;
+    node.op = std::make_shared<Linear>(Linear::Form{.adds = true});
     return true;
   });
 }
 
-std::int64_t sum_in_linear_gradient(Program& program, std::span<const Value> kept) {
-  return join_sums<LinearGradient>(program, kept, added, [](Node& node) {
-    if (!node.as<LinearGradient>()->is_plain()) return false;
-    node.op = std::make_shared<LinearGradient>(true);
+std::int64_t sum_in_linear_gradient(Program& program, const Surroundings& around) {
+  return join_sums<LinearGradient>(program, around, LinearGradient::added, [](Node& node) {
+    LinearGradient::Form form = node.as<LinearGradient>()->form();
+    if (form.adds || form.reads_norm) return false;
+    form.adds = true;
+    node.op = std::make_shared<LinearGradient>(form);
     return true;
   });
 }

@@ -61,7 +61,7 @@ struct Scene {
     model.forward(input, context);
     context.training = false;
     model.forward(input, context);
-    model.append_to(steps);
+    steps = model.bit_steps();
     steps.set_feature_range(affine_of(range.span(), first_bits));
     const auto summing = std::find_if(steps.steps().begin(), steps.steps().end(),
                                       [](const BitStep& step) { return step.aggregates; });

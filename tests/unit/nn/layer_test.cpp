@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/nn/projection.hpp"
+#include "tessera/nn/layer.hpp"
 
 #include <gtest/gtest.h>
 
 #include "tessera/core/error.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tessera/nn/config.hpp"
-#include "tessera/nn/layer.hpp"
 #include "tessera/nn/linear.hpp"
 #include "tessera/nn/model.hpp"
 

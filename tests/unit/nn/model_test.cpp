@@ -115,13 +115,17 @@ TEST(Model, puts_out_one_row_per_vertex_or_graph) {
     nn::Model nodes(nn::paper_defaults(kind), 6, 3);
     EXPECT_EQ(nodes.forward(x, context).rows(), 21);
     nn::Model graphs(nn::paper_defaults(kind, "", true), 6, 3);
+    graphs.keep_embeddings();
     const step::Tensor& logits = graphs.forward(x, context);
     EXPECT_EQ(logits.rows(), 4);
     EXPECT_EQ(logits.cols(), 3);
     EXPECT_EQ(graphs.embeddings().rows(), 4);
+    EXPECT_THROW(nodes.embeddings(), Error);  // nothing asked for them
     if (kind == ModelKind::sgc) {
-      EXPECT_THROW(nodes.embeddings(), Error);
+      EXPECT_THROW(nodes.keep_embeddings(), Error);
     } else {
+      nodes.keep_embeddings();
+      nodes.forward(x, context);
       EXPECT_EQ(nodes.embeddings().rows(), 21);
     }
   }

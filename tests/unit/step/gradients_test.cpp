@@ -32,6 +32,18 @@ Value product(StepScene& scene, Program& program, Value x, const char* name = "w
   return step::linear(program, x, weight(scene, program, name, out, 4));
 }
 
+/// Batch norm of a product with a bias, and what follows.
+Value norm(StepScene& scene, Program& p, Value x, const step::ActivationKind& kind,
+           double dropout) {
+  const Value y = step::add_bias(p, product(scene, p, x), weight(scene, p, "b", 1, 6));
+  const step::BatchNormValues values{weight(scene, p, "gamma", 1, 6),
+                                     weight(scene, p, "beta", 1, 6),
+                                     p.state("mean", scene.state("mean", 6, 0)),
+                                     p.state("variance", scene.state("variance", 6, 1))};
+  const Value normed = step::batch_norm(p, y, values, {.training = true});
+  return step::dropout(p, step::activate(p, normed, kind), dropout, 2);
+}
+
 Kind activation(ops::Activation kind) {
   return {ops::to_string(kind), [=](StepScene& scene, Program& p, Value x) {
             const Value y = step::add_bias(p, product(scene, p, x), weight(scene, p, "b", 1, 6));
@@ -123,6 +135,46 @@ std::vector<Kind> kinds() {
   all.push_back({"a bias that is two", [](StepScene& scene, Program& p, Value x) {
                    const Value b = weight(scene, p, "b", 1, 6), c = weight(scene, p, "c", 1, 6);
                    return step::add_bias(p, product(scene, p, x), step::add(p, b, c));
+                 }});
+  all.push_back({"own rows beside sums", [](StepScene& scene, Program& p, Value x) {
+                   const Value scale = weight(scene, p, "eps", 1, 1);
+                   return step::aggregate_with_own(p, x, x, scale, {step::pattern});
+                 }});
+  all.push_back({"own rows from elsewhere", [](StepScene& scene, Program& p, Value x) {
+                   const Value own = product(scene, p, x, "v", 4);
+                   return step::aggregate_with_own(p, x, own, weight(scene, p, "eps", 1, 1),
+                                                   {step::pattern});
+                 }});
+  for (const std::int64_t width : {1, 9}) {
+    all.push_back({width < 4 ? "own rows and a narrow product" : "own rows and a wide product",
+                   [=](StepScene& scene, Program& p, Value x) {
+                     const Value y = product(scene, p, x, "w", width);
+                     return step::aggregate_with_own(p, y, y, weight(scene, p, "eps", 1, 1),
+                                                     {step::pattern});
+                   }});
+  }
+  all.push_back({"products of one weight", [](StepScene& scene, Program& p, Value x) {
+                   const Value own = step::unit_rows(p, x);
+                   return step::aggregate_with_own(p, product(scene, p, x), product(scene, p, own),
+                                                   weight(scene, p, "eps", 1, 1), {step::pattern});
+                 }});
+  all.push_back({"first rows", [](StepScene& scene, Program& p, Value x) {
+                   return step::add(p, x, step::first_rows(p, product(scene, p, x, "w", 4), 0));
+                 }});
+  for (const auto kind : {ops::Activation::none, ops::Activation::relu, ops::Activation::elu}) {
+    all.push_back({std::string("batch norm ") + ops::to_string(kind),
+                   [=](StepScene& scene, Program& p, Value x) {
+                     return norm(scene, p, x, {.activation = kind}, 0.3);
+                   }});
+  }
+  all.push_back({"batch norm between products", [](StepScene& scene, Program& p, Value x) {
+                   const Value y = norm(scene, p, x, {.activation = ops::Activation::relu}, 0);
+                   return step::linear(p, y, weight(scene, p, "second", 3, 6));
+                 }});
+  all.push_back({"products with relu between", [](StepScene& scene, Program& p, Value x) {
+                   Value y = step::add_bias(p, product(scene, p, x), weight(scene, p, "b", 1, 6));
+                   y = step::activate(p, y, {.activation = ops::Activation::relu});
+                   return step::linear(p, y, weight(scene, p, "second", 3, 6));
                  }});
   all.push_back(
       {"the input itself", [](StepScene&, Program& p, Value x) { return step::scaled(p, 1, x); }});

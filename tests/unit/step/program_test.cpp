@@ -129,10 +129,11 @@ TEST(Execution, SaysWhatIsMissing) {
   step::Execution execution(std::move(program), test::double_placement());
   execution.keep(y, result);
   testing::expect_error(ErrorCode::invalid_argument, {"'features'", "bind"},
-                        [&] { execution.prepare({}); });
+                        [&] { execution.prepare(step::Context()); });
   step::Tensor rows = test::normal_tensor(3, 2, 1);
   execution.bind(x, step::Input(rows));
-  testing::expect_error(ErrorCode::invalid_argument, {"graph 0"}, [&] { execution.prepare({}); });
+  testing::expect_error(ErrorCode::invalid_argument, {"graph 0"},
+                        [&] { execution.prepare(step::Context()); });
 }
 
 TEST(Execution, RefusesShapesThatDoNotFit) {

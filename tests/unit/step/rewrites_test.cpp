@@ -187,8 +187,11 @@ TEST(Rewrites, CanBeSwitchedOff) {
   const Value y = step::activate(program, step::aggregate(program, x, {}), relu);
   const Value kept[] = {y};
   const std::string off[] = {"finish-in-aggregate"};
-  EXPECT_TRUE(step::rewrite(program, kept, false, off).empty());
-  EXPECT_EQ(step::rewrite(program, kept, false).size(), 1u);
+  const step::Placement placement;
+  const step::Context context;
+  const step::Surroundings around{kept, placement, context};
+  EXPECT_TRUE(step::rewrite(program, around, false, off).empty());
+  EXPECT_EQ(step::rewrite(program, around, false).size(), 1u);
 }
 
 TEST(Rewrites, HaveNamesOfTheirOwn) {

@@ -55,7 +55,7 @@ struct Scene {
     const step::Tensor& logits = model.forward(input, context);
     rounded = Matrix<float>(logits.rows(), logits.cols());
     std::copy_n(logits.as<float>().data, logits.size(), rounded.data());
-    model.append_to(steps);
+    steps = model.bit_steps();
     steps.set_feature_range(nn::affine_of(range.span(), bits));
   }
 

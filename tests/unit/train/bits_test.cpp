@@ -233,15 +233,16 @@ TEST(RangesOfBits, AreFoundAsTheyAreAskedFor) {
   }
   x(49, 0) = 1000;
   const auto columns = ops::RoundingRange::columns;
-  EXPECT_EQ(nn::find_ranges(x, columns, nullptr, {}), (std::vector<float>{1000, 10, 0, 49}));
-  EXPECT_EQ(nn::find_ranges(x, columns, nullptr, nn::parse_range_search("0.96")),
+  EXPECT_EQ(step::find_ranges(x, columns, nullptr, {}), (std::vector<float>{1000, 10, 0, 49}));
+  EXPECT_EQ(step::find_ranges(x, columns, nullptr, nn::parse_range_search("0.96")),
             (std::vector<float>{38, 9, 0, 48}));
-  EXPECT_EQ(nn::find_ranges(x, ops::RoundingRange::matrix, nullptr, nn::parse_range_search("-2,4")),
-            (std::vector<float>{4, 2}));
+  EXPECT_EQ(
+      step::find_ranges(x, ops::RoundingRange::matrix, nullptr, nn::parse_range_search("-2,4")),
+      (std::vector<float>{4, 2}));
   const std::vector<float> scale(50, -2);
-  EXPECT_EQ(nn::find_ranges(x, ops::RoundingRange::matrix, scale.data(), {}),
+  EXPECT_EQ(step::find_ranges(x, ops::RoundingRange::matrix, scale.data(), {}),
             (std::vector<float>{98, 2000}));
-  EXPECT_EQ(nn::find_ranges(Matrix<float>(0, 2), columns, nullptr, {}),
+  EXPECT_EQ(step::find_ranges(Matrix<float>(0, 2), columns, nullptr, {}),
             (std::vector<float>{0, 0, 0, 0}));
   for (const char* const wrong : {"0", "1.5", "x", "0.5,", "2,1", "1,nan"}) {
     expect_error(ErrorCode::invalid_argument, {"LOWER,UPPER"},

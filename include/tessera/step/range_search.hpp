@@ -9,7 +9,7 @@
 #include "tessera/core/matrix.hpp"
 #include "tessera/ops/rounding.hpp"
 
-namespace tessera::nn {
+namespace tessera::step {
 
 /// Where the ranges of features and activations come from. Ranges always reach to 0.
 struct RangeSearch {
@@ -33,4 +33,4 @@ RangeSearch parse_range_search(const std::string& text);
 std::vector<float> find_ranges(MatrixView<const float> x, ops::RoundingRange range,
                                const float* row_scale, const RangeSearch& search);
 
-}  // namespace tessera::nn
+}  // namespace tessera::step

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/nn/range_search.hpp"
+#include "tessera/step/range_search.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +9,7 @@
 
 #include "tessera/core/error.hpp"
 
-namespace tessera::nn {
+namespace tessera::step {
 namespace {
 
 constexpr const char* fix = "give a share above 0 and at most 1, or LOWER,UPPER";
@@ -94,4 +94,4 @@ std::vector<float> find_ranges(MatrixView<const float> x, ops::RoundingRange ran
   return ranges;
 }
 
-}  // namespace tessera::nn
+}  // namespace tessera::step

@@ -3,13 +3,13 @@
 
 #include <vector>
 
-#include "tessera/nn/names.hpp"
-#include "tessera/nn/range_search.hpp"
 #include "tessera/ops/rounding.hpp"
+#include "tessera/step/range_search.hpp"
+#include "tessera/step/tensor.hpp"
 
-namespace tessera::nn {
+namespace tessera::step {
 
-/// Tensors as codes of so many bits would give them back (ops/rounding.hpp). With 0 bits it leaves
+/// Matrices as codes of so many bits would give them back (ops/rounding.hpp). With 0 bits it leaves
 /// everything as it is.
 class Rounder {
  public:
@@ -18,14 +18,10 @@ class Rounder {
   bool rounds() const noexcept { return bits_ > 0; }
   int bits() const noexcept { return bits_; }
 
-  /// The tensor itself, or a rounded copy that lives until the next call.
-  /// `row_scale`: of the rows before they become codes (ops/rounding.hpp); null: 1.
-  const Tensor& operator()(const Tensor& x, const Context& context,
-                           ops::RoundingRange range = ops::RoundingRange::matrix,
-                           const Tensor* row_scale = nullptr);
-  void in_place(Tensor& x, const Context& context,
-                ops::RoundingRange range = ops::RoundingRange::matrix,
-                const Tensor* row_scale = nullptr);
+  /// y = x rounded; both may be the same memory. `row_scale`: of the rows before they become codes
+  /// (ops/rounding.hpp); absent: 1.
+  void round(ops::ConstOperand x, ops::RoundingRange range, ops::ConstOperand row_scale,
+             ops::Operand y, Stream stream);
 
   /// The ranges of the last call, two numbers each; none before the first. Waits for the device.
   std::vector<float> last_ranges() const;
@@ -37,17 +33,15 @@ class Rounder {
   void set_search(const RangeSearch& search) { search_ = search; }
 
  private:
-  void round(const Tensor& x, ops::RoundingRange range, const Tensor* row_scale, Tensor& y,
-             const Context& context);
-  void search(const Tensor& x, ops::RoundingRange range, const Tensor* row_scale, Stream stream);
+  void search(ops::ConstOperand x, ops::RoundingRange range, ops::ConstOperand row_scale,
+              Stream stream);
 
   int bits_;
   Place place_;
-  Tensor rounded_;
   Buffer<float> ranges_;
   std::int64_t num_ranges_ = 0;  ///< of the last call
   bool has_ranges_ = false;      ///< that are given
   RangeSearch search_;
 };
 
-}  // namespace tessera::nn
+}  // namespace tessera::step
