@@ -167,9 +167,7 @@ Value normed(Scene& scene, Program& p, Value x) {
 
 /// ReLU behind the last product.
 Value activated(Scene& scene, Program& p, Value x) {
-  const Value sums = step::aggregate(p, x, {step::pattern});
-  return step::activate(p, step::linear(p, sums, p.parameter(scene.first)),
-                        {ops::Activation::relu});
+  return step::activate(p, step::linear(p, x, p.parameter(scene.first)), {ops::Activation::relu});
 }
 
 /// One perceptron behind the other, so that a product stands between batch norms.
