@@ -234,9 +234,8 @@ class ModelTrial : public Trial {
   /// Where the host spent the time of a step since `before`, the mean over so many.
   void note_phases(const train::PhaseTimes& before, double steps) {
     phases_.clear();
-    for (const train::Phase phase :
-         {train::Phase::batches, train::Phase::forward, train::Phase::loss, train::Phase::backward,
-          train::Phase::optimiser, train::Phase::device}) {
+    for (const train::Phase phase : {train::Phase::batches, train::Phase::passes,
+                                     train::Phase::optimiser, train::Phase::device}) {
       const double seconds = trainer_->times()[phase] - before[phase];
       phases_.push_back({fmt::format("{}_us", train::to_string(phase)), seconds * 1e6 / steps});
     }

@@ -6,13 +6,12 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/nn/agnn.hpp"
-#include "tessera/nn/cheb.hpp"
 #include "tessera/nn/config.hpp"
 #include "tessera/nn/gat.hpp"
 #include "tessera/nn/gcn.hpp"
 #include "tessera/nn/gin.hpp"
+#include "tessera/nn/powers.hpp"
 #include "tessera/nn/sage.hpp"
-#include "tessera/nn/sgc.hpp"
 
 #include "bench/inputs.hpp"
 #include "bench/ops.hpp"

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "class_report.hpp"
+#include "explain_step.hpp"
 #include "labels_needed.hpp"
 #include "options.hpp"
 #include "picture/training_plot.hpp"
@@ -54,6 +55,20 @@ ExitCode predict_memory(Session& session, const TrainArguments& arguments, const
   session.add_notes(problem.notes);
   session.deliver(dry_run_text(dataset, plan, memory),
                   dry_run_json(arguments, dataset, plan, memory));
+  return ExitCode::ok;
+}
+
+ExitCode explain_step(Session& session, const TrainArguments& arguments, const Dataset& dataset,
+                      const TrainPlan& plan) {
+  nn::validate(plan.config);
+  session.stage("planning");
+  const train::Problem problem = train::prepare(dataset, plan.config, plan.options);
+  const nn::StepExplanation step = train::explain_step(problem, plan.config, plan.options);
+  const Device device = plan.options.placement.device();
+  session.add_notes(problem.notes);
+  Json json = training_beginning(arguments, dataset, plan);
+  json["step"] = explained_step_json(step, device);
+  session.deliver(training_headline(dataset, plan) + explained_step_text(step, device), json);
   return ExitCode::ok;
 }
 
@@ -125,6 +140,9 @@ ExitCode run_train(Session& session, const Arguments& app, TrainArguments argume
   TrainPlan plan = plan_training(arguments, data.dataset, session.seed());
   reject_useless_options(app, arguments, data.dataset, plan);
   plan.options.progress = session.progress();
+  if (!arguments.explain.empty()) {
+    return explain_step(session, arguments, data.dataset, plan);
+  }
   if (arguments.dry_run) return predict_memory(session, arguments, data.dataset, plan);
   session.stage("preparing");
   if (!arguments.baseline.empty()) {

@@ -203,6 +203,19 @@ void add_run_options(Arguments& app, TrainArguments& a) {
                  "says what its bits cost")
       ->type_name("FILE");
   app.add_flag("--dry-run", a.dry_run, "only report how much memory training would take");
+  app.add_flag(
+      "--recompute", a.recompute,
+      "compute values again for gradients instead of keeping them, where that saves memory "
+      "and costs little");
+  app.add_option("--explain", a.explain,
+                 "only report how something is done: step, the operations of a training step, what "
+                 "was joined, and what that should save")
+      ->type_name("WHAT")
+      ->check(one_of({"step"}));
+  app.add_option("--without-rewrites", a.rewrites_off,
+                 "leave out ways to join operations that --explain step names: to measure them")
+      ->type_name("NAMES")
+      ->delimiter(',');
   app.add_flag("--curve", a.curve, "draw loss and accuracy over the epochs, as text");
   app.add_option("--save-data", a.saved_data,
                  "also write the data as it was read, .tsr or .npz, as 'tessera convert' does")
@@ -312,6 +325,8 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
   options.folds = a.folds;
   options.runs = a.runs.value_or(std::max<std::int64_t>(a.folds, 1));
   options.parallel_runs = a.parallel_runs;
+  options.recompute = a.recompute;
+  options.rewrites_off = a.rewrites_off;
   options.checkpoint = {a.checkpoint, a.checkpoint_every, a.resume, {}};
   options.placement.precision = parse_precision(a.precision);
 }

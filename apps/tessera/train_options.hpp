@@ -42,7 +42,9 @@ struct TrainArguments {
   std::string checkpoint, baseline;
   std::int64_t checkpoint_every = 10;
   bool resume = false;
-  bool dry_run = false, curve = false;
+  bool dry_run = false, curve = false, recompute = false;
+  std::string explain;
+  std::vector<std::string> rewrites_off;
   std::string saved_data, plot;
   std::vector<std::string> reports;
 };

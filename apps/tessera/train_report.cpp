@@ -181,16 +181,22 @@ Json curve_json(const train::TrainReport& report) {
   return curve;
 }
 
-Json beginning(const TrainArguments& arguments, const Dataset& dataset, const TrainPlan& plan) {
+}  // namespace
+
+std::string training_headline(const Dataset& dataset, const TrainPlan& plan) {
+  return fmt::format("{}\n{}\n", headline(dataset), nn::describe(plan.config));
+}
+
+Json training_beginning(const TrainArguments& arguments, const Dataset& dataset,
+                        const TrainPlan& plan) {
   Json json{{"verb", "train"}, {"source", arguments.data.source}};
   json.update(brief_json(dataset));
   json["model"] = nn::to_string(plan.config.kind);
   json["device"] = to_string(plan.options.placement.device());
+  json["config"] = config_json(plan);
   json["threads"] = num_threads();
   return json;
 }
-
-}  // namespace
 
 std::string human_metric(const train::Summary& summary, std::size_t runs) {
   if (runs < 2) return fmt::format("{:.2f} %", summary.mean * 100);
@@ -237,7 +243,7 @@ std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
 
 Json train_json(const TrainArguments& arguments, const Dataset& dataset, const TrainPlan& plan,
                 const train::TrainReport& report) {
-  Json json = beginning(arguments, dataset, plan);
+  Json json = training_beginning(arguments, dataset, plan);
   json["layers"] = report.model;
   json["parameters"] = report.parameters;
   json["test"] = {{"metric", train::to_string(report.metric)},
@@ -259,7 +265,6 @@ Json train_json(const TrainArguments& arguments, const Dataset& dataset, const T
     json["seconds"][train::to_string(phase)] = report.times[phase];
   }
   json["peak_memory_bytes"] = report.peak_memory_bytes;
-  json["config"] = config_json(plan);
   json["runs"] = runs_json(report);
   json["curve"] = curve_json(report);
   if (!arguments.checkpoint.empty()) json["checkpoint"] = arguments.checkpoint;
@@ -280,14 +285,12 @@ std::string dry_run_text(const Dataset& dataset, const TrainPlan& plan,
   table.add({"rest", human_bytes(memory.rest)});
   if (memory.data > 0) table.add({"data", human_bytes(memory.data)});
   table.add({"together", human_bytes(memory.total())});
-  return fmt::format("{}\n{}\ntraining it would take about\n", headline(dataset),
-                     nn::describe(plan.config)) +
-         table.text();
+  return training_headline(dataset, plan) + "training it would take about\n" + table.text();
 }
 
 Json dry_run_json(const TrainArguments& arguments, const Dataset& dataset, const TrainPlan& plan,
                   const train::TrainingMemory& memory) {
-  Json json = beginning(arguments, dataset, plan);
+  Json json = training_beginning(arguments, dataset, plan);
   json["dry_run"] = true;
   json["predicted_memory_bytes"] = {{"parameters", memory.parameters},
                                     {"activations", memory.activations},
@@ -296,7 +299,6 @@ Json dry_run_json(const TrainArguments& arguments, const Dataset& dataset, const
                                     {"rest", memory.rest},
                                     {"data", memory.data},
                                     {"total", memory.total()}};
-  json["config"] = config_json(plan);
   return json;
 }
 

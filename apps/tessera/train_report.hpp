@@ -15,6 +15,11 @@ namespace tessera::app {
 /// "81.52 %", or "81.52 ± 0.61 %".
 std::string human_metric(const train::Summary& summary, std::size_t runs);
 
+/// What every report of a training begins with.
+std::string training_headline(const Dataset& dataset, const TrainPlan& plan);
+Json training_beginning(const TrainArguments& arguments, const Dataset& dataset,
+                        const TrainPlan& plan);
+
 std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
                        const TrainPlan& plan, const train::TrainReport& report);
 Json train_json(const TrainArguments& arguments, const Dataset& dataset, const TrainPlan& plan,

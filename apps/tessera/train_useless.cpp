@@ -37,6 +37,8 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
   const std::int64_t features =
       dataset.num_features() > 0 ? dataset.num_features() : dataset.graph.num_rows();
   const std::string by_clusters = "use --batch clusters";
+  const bool explains = !a.explain.empty(), trains_nothing = explains || a.dry_run;
+  const std::string only_says = explains ? "with --explain" : "with --dry-run";
   reject_useless(
       app,
       {{"--heads", !attends, model, "use --model gat or gatv2"},
@@ -71,10 +73,11 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
        {"--split", has_split, "where the data has a split", "use --folds"},
        {"--checkpoint-every", a.checkpoint.empty(), "without --checkpoint",
         "name a file with --checkpoint"},
-       {"--save-data", a.dry_run, "with --dry-run", ""},
-       {"--plot", a.dry_run, "with --dry-run", ""},
-       {"--curve", a.dry_run, "with --dry-run", ""},
-       {"--report", a.dry_run, "with --dry-run", ""},
+       {"--dry-run", explains, "with --explain", "give one of them"},
+       {"--save-data", trains_nothing, only_says, ""},
+       {"--plot", trains_nothing, only_says, ""},
+       {"--curve", trains_nothing, only_says, ""},
+       {"--report", trains_nothing, only_says, ""},
        {"--report", a.parallel_runs, "with --parallel-runs, which keeps no weights",
         "run one after the other"},
        {"--parallel-runs", options.runs == 1, "for a single run", "use --runs"}});

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tessera/nn/bit_steps.hpp"
+#include "tessera/nn/bit_network.hpp"
 #include "tessera/ops/bits.hpp"
 
 namespace tessera::nn {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "tessera/nn/bit_steps.hpp"
+#include "tessera/nn/bit_network.hpp"
 #include "tessera/nn/sequential.hpp"
 
 namespace tessera::nn {

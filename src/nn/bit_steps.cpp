@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/nn/bit_steps.hpp"
+#include "tessera/nn/bit_network.hpp"
 
 #include <utility>
 

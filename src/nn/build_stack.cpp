@@ -9,15 +9,13 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/nn/agnn.hpp"
-#include "tessera/nn/cheb.hpp"
+#include "tessera/nn/dense.hpp"
 #include "tessera/nn/gat.hpp"
 #include "tessera/nn/gcn.hpp"
 #include "tessera/nn/gin.hpp"
-#include "tessera/nn/linear.hpp"
-#include "tessera/nn/norm.hpp"
+#include "tessera/nn/powers.hpp"
 #include "tessera/nn/readout.hpp"
 #include "tessera/nn/sage.hpp"
-#include "tessera/nn/sgc.hpp"
 
 namespace tessera::nn {
 namespace {

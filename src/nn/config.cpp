@@ -184,6 +184,12 @@ std::int64_t precomputed_hops(const ModelConfig& config) {
                          : "do without precomputation, or use sgc or gcn");
 }
 
+std::int64_t num_hops(const ModelConfig& config) {
+  if (config.kind == ModelKind::sgc) return config.hops;
+  if (config.kind == ModelKind::cheb) return config.layers * (config.hops - 1);
+  return config.layers;
+}
+
 int layer_bits(const ModelConfig& config, std::int64_t layer) {
   if (config.bits.empty()) return 0;
   return static_cast<int>(config.bits.size() == 1 ? config.bits.front()

@@ -69,13 +69,17 @@ Layer::Layer(Placement placement)
           *this, [this](const StepInputs& inputs) { return build(inputs); })) {}
 Layer::~Layer() = default;
 
-const Tensor& Layer::forward(const Input& input, const Context& context) {
+void Layer::require_graphs(const Context& context) const {
   const std::int64_t given = std::ssize(context.graphs);
   if (given != 0 && given != num_graphs()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} graphs for layers that take {}", given, num_graphs()), describe(),
                 "give one for each layer that has neighbours, or one for all");
   }
+}
+
+const Tensor& Layer::forward(const Input& input, const Context& context) {
+  require_graphs(context);
   return runner_->forward(input, input, false, context);
 }
 
@@ -83,7 +87,19 @@ Tensor* Layer::backward(Tensor& grad_output, const Context& context) {
   return runner_->backward(grad_output, context);
 }
 
-Parameter* Layer::leave_sum() { return runner_->leave_sum(); }
+void Layer::learn(const Input& input, const Context& context) {
+  require_graphs(context);
+  runner_->learn(input, context);
+}
+
+StepExplanation Layer::explain() const { return runner_->explain(); }
+
+void Layer::leave_out_rewrites(std::vector<std::string> names) {
+  step::require_rewrites(names);
+  runner_->leave_out_rewrites(std::move(names));
+}
+
+void Layer::set_recompute(bool recompute) { runner_->set_recompute(recompute); }
 
 void Layer::collect(const std::string& prefix, std::vector<NamedParameter>& parameters,
                     std::vector<NamedTensor>& buffers) {
@@ -149,6 +165,11 @@ void Layer::prepare(const Input& input, const Context& context) {
   if (!context.training) return;
   Tensor gradient(output.rows(), output.cols(), output.placement());
   backward(gradient, context);
+}
+
+void Layer::prepare_to_learn(const Input& input, const Context& context) {
+  const ops::PlanOnly scope;
+  learn(input, context);
 }
 
 const Tensor& PairLayer::forward(const Input& sources, const Input& targets,

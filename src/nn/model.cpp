@@ -8,7 +8,6 @@
 #include "nn/bit_program.hpp"
 #include "nn/build_stack.hpp"
 #include "nn/step_runner.hpp"
-#include "tessera/detail/ops/held_calls.hpp"
 
 namespace tessera::nn {
 
@@ -36,7 +35,8 @@ Model::Model(const ModelConfig& config, std::int64_t features, std::int64_t outp
 
 Model::~Model() = default;
 
-const Tensor& Model::forward(const Input& input, const Context& context) {
+/// What the layers see of an input.
+Input Model::taken(const Input& input, const Context& context) {
   if (input.cols() != input_width()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("the data has {} features, the model was made for {}", input.cols(),
@@ -45,14 +45,20 @@ const Tensor& Model::forward(const Input& input, const Context& context) {
   }
   input_ = input;
   last_run_ = &runner();
-  ops::release_calls(context.workspace);
-  return Layer::forward(input_dropout_.forward(input, number(), context), context);
+  return input_dropout_.forward(input, number(), context);
+}
+
+const Tensor& Model::forward(const Input& input, const Context& context) {
+  return Layer::forward(taken(input, context), context);
+}
+
+void Model::learn(const Input& input, const Context& context) {
+  Layer::learn(taken(input, context), context);
 }
 
 Tensor* Model::backward(Tensor& grad_output, const Context& context) {
   Tensor* const grad = Layer::backward(grad_output, context);
   if (grad == nullptr) return nullptr;
-  ops::release_calls(context.workspace);
   input_dropout_.backward(input_, *grad, number(), context);
   return grad;
 }

@@ -51,22 +51,12 @@ void find_classes(const Context& context, std::vector<GraphClass>& found) {
   if (context.pooling != nullptr) found.push_back(class_of(*context.pooling));
 }
 
-/// The bias that a program adds to a value at last, if its gradient is needed for nothing else.
-Parameter* bias_added_last(const step::Program& program, Value output) {
-  const step::Node* const producer = program.producer(output);
-  const int input = producer == nullptr ? -1 : producer->op->adds_last();
-  if (input < 0) return nullptr;
-  const Value bias = producer->in[static_cast<std::size_t>(input)];
-  if (bias.absent() || program.num_readers(bias) != 1) return nullptr;
-  Parameter* const parameter = program.info(bias).parameter;
-  return parameter != nullptr && parameter->trainable ? parameter : nullptr;
-}
-
 }  // namespace
 
 /// A way in which a layer is called.
 struct StepRunner::Key {
-  bool training = false, with_gradient = false, needs_input_gradient = false;
+  bool training = false, needs_input_gradient = false;
+  Passes passes = Passes::forward;
   bool sparse_sources = false, sparse_targets = false, many_sources = false;
   bool has_own_targets = false, has_targets = false, one_input = false;
   bool lists_graphs = false, has_graph = false, pools = false;
@@ -80,20 +70,25 @@ struct StepRunner::Key {
 struct StepRunner::Form {
   Key key;
   Value sources, targets, output, grad_output, grad_sources, grad_targets, kept;
-  Parameter* bias_of_output = nullptr;
   std::size_t num_forward = 0;
   std::optional<step::Execution> execution;
+  std::string written;
+  std::vector<step::Fired> fired;
+  step::Recomputed recomputed;
 
   step::Program build(Layer& layer, const Build& build_nodes, const Input& x, const Input& own,
-                      const Context& context);
+                      const Context& context, std::span<const std::string> off, bool recomputes);
   void differentiate(step::Program& program, std::vector<Value>& results);
 };
 
 step::Program StepRunner::Form::build(Layer& layer, const Build& build_nodes, const Input& x,
-                                      const Input& own, const Context& context) {
+                                      const Input& own, const Context& context,
+                                      std::span<const std::string> off, bool recomputes) {
   step::Program program;
   // All of them: those that play no part in this form have a gradient of 0.
-  for (const auto& [path, parameter] : layer.parameters()) program.parameter(*parameter);
+  for (const auto& [path, parameter] : layer.parameters()) {
+    program.info(program.parameter(*parameter)).name = path;
+  }
   const auto input = [&](const char* name, bool is_sparse) {
     return is_sparse ? program.sparse_input(name) : program.input(name, key.needs_input_gradient);
   };
@@ -101,24 +96,38 @@ step::Program StepRunner::Form::build(Layer& layer, const Build& build_nodes, co
   if (key.has_targets) targets = key.one_input ? sources : input("x_targets", key.sparse_targets);
   StepInputs inputs(program, sources, &context, key.training, key.number);
   if (key.has_own_targets) inputs.own_targets = targets;
-  output = own_result(program, build_nodes(inputs));
-  std::vector<Value> results = {output};
+  output = build_nodes(inputs);
+  if (key.passes == Passes::with_loss) {
+    grad_output = step::loss_gradient(program, output);
+  } else {
+    output = own_result(program, output);
+  }
+  std::vector<Value> results = {key.passes == Passes::with_loss ? grad_output : output};
   if (!program.kept().absent()) results.push_back(kept = own_result(program, program.kept()));
   program.remove_unused(results);
   std::vector<step::Bound> bound = {{sources, x}};
   if (key.has_targets && !key.one_input) bound.push_back({targets, own});
   step::note_shapes(program, layer.placement(), bound, context);
-  step::rewrite(program, {results, layer.placement(), context}, false);
-  bias_of_output = bias_added_last(program, output);
+  written = program.describe();
+  fired = step::rewrite(program, {results, layer.placement(), context}, false, off);
   num_forward = program.nodes().size();
-  if (!key.with_gradient) return program;
+  if (key.passes == Passes::forward) return program;
   differentiate(program, results);
-  step::rewrite(program, {results, layer.placement(), context}, true);
+  // What follows may take the loss's gradient away, but not the loss.
+  if (program.num_readers(grad_output) > 0) std::erase(results, grad_output);
+  step::note_shapes(program, layer.placement(), bound, context);
+  for (step::Fired& one :
+       step::rewrite(program, {results, layer.placement(), context}, true, off)) {
+    fired.push_back(std::move(one));
+  }
+  if (recomputes) {
+    recomputed = step::recompute(program, num_forward, layer.placement(), bound, context, results);
+  }
   return program;
 }
 
 void StepRunner::Form::differentiate(step::Program& program, std::vector<Value>& results) {
-  grad_output = program.scratch_input("dy", output);
+  if (grad_output.absent()) grad_output = program.scratch_input("dy", output);
   const Value inputs[] = {sources, key.one_input || !key.has_targets ? sources : targets};
   const std::vector<Value> gradients = step::differentiate(program, output, grad_output, inputs);
   const auto result = [&](Value gradient, Value of) {
@@ -142,11 +151,11 @@ StepRunner::StepRunner(Layer& layer, Build build)
       kept_(layer.placement()) {}
 StepRunner::~StepRunner() = default;
 
-StepRunner::Form& StepRunner::form_for(bool with_gradient, const Context& context) {
+StepRunner::Form& StepRunner::form_for(Passes passes, const Context& context) {
   Key& key = *wanted_;
   key.training = context.training;
-  key.with_gradient = with_gradient;
-  key.needs_input_gradient = with_gradient && layer_.needs_input_gradient();
+  key.passes = passes;
+  key.needs_input_gradient = passes == Passes::both && layer_.needs_input_gradient();
   key.sparse_sources = sources_.is_sparse();
   key.sparse_targets = targets_.is_sparse();
   key.many_sources = has_many_rows(sources_.rows());
@@ -163,24 +172,36 @@ StepRunner::Form& StepRunner::form_for(bool with_gradient, const Context& contex
   }
   auto form = std::make_unique<Form>();
   form->key = key;
-  step::Program program = form->build(layer_, build_, sources_, targets_, context);
+  step::Program program =
+      form->build(layer_, build_, sources_, targets_, context, rewrites_off_, recomputes_);
   step::Execution& execution =
       form->execution.emplace(std::move(program), layer_.placement(), arena_);
-  execution.keep(form->output, output_);
+  if (passes != Passes::with_loss) execution.keep(form->output, output_);
   if (!form->kept.absent()) execution.keep(form->kept, kept_);
   if (!form->grad_sources.absent()) execution.keep(form->grad_sources, grad_sources_);
   if (!form->grad_targets.absent()) execution.keep(form->grad_targets, grad_targets_);
   return *forms_.emplace_back(std::move(form));
 }
 
-const Tensor& StepRunner::run_forward(Form& form, const Context& context) {
+step::Execution& StepRunner::prepared(Form& form, const Context& context) {
   last_ = &form;
   step::Execution& execution = *form.execution;
   execution.bind(form.sources, sources_);
   if (!form.targets.absent()) execution.bind(form.targets, targets_);
   execution.prepare(context);
-  execution.run(0, form.num_forward, context);
+  return execution;
+}
+
+const Tensor& StepRunner::run_forward(Form& form, const Context& context) {
+  prepared(form, context).run(0, form.num_forward, context);
   return output_;
+}
+
+void StepRunner::learn(const Input& x, const Context& context) {
+  sources_ = targets_ = x;
+  has_own_targets_ = false;
+  step::Execution& execution = prepared(form_for(Passes::with_loss, context), context);
+  execution.run(0, execution.program().nodes().size(), context);
 }
 
 const Tensor& StepRunner::forward(const Input& sources, const Input& targets, bool has_own_targets,
@@ -188,8 +209,8 @@ const Tensor& StepRunner::forward(const Input& sources, const Input& targets, bo
   sources_ = sources;
   targets_ = targets;
   has_own_targets_ = has_own_targets;
-  left_out_ = nullptr;
-  return run_forward(form_for(context.training, context), context);
+  const Passes passes = context.training ? Passes::both : Passes::forward;
+  return run_forward(form_for(passes, context), context);
 }
 
 // Passes outside of training keep nothing for their gradient: where it is asked for after all, they
@@ -199,10 +220,9 @@ Tensor* StepRunner::backward(Tensor& grad_output, const Context& context) {
     throw Error(ErrorCode::invalid_argument, "a backward pass before any forward pass",
                 layer_.describe(), "run forward first");
   }
-  if (!last_->key.with_gradient) run_forward(form_for(true, context), context);
+  if (last_->key.passes != Passes::both) run_forward(form_for(Passes::both, context), context);
   step::Execution& execution = *last_->execution;
   execution.bind_scratch(last_->grad_output, grad_output);
-  execution.leave_out(std::exchange(left_out_, nullptr));
   execution.run(last_->num_forward, execution.program().nodes().size(), context);
   return last_->grad_sources.absent() ? nullptr : &grad_sources_;
 }
@@ -211,13 +231,33 @@ Tensor* StepRunner::target_gradient() {
   return last_ == nullptr || last_->grad_targets.absent() ? nullptr : &grad_targets_;
 }
 
-Parameter* StepRunner::leave_sum() {
-  left_out_ = last_ == nullptr ? nullptr : last_->bias_of_output;
-  return left_out_;
-}
-
 const Tensor* StepRunner::kept() const {
   return last_ == nullptr || last_->kept.absent() ? nullptr : &kept_;
+}
+
+StepExplanation StepRunner::explain() const {
+  if (last_ == nullptr) {
+    throw Error(ErrorCode::invalid_argument, "there was no pass to explain", layer_.describe(),
+                "run or prepare one first");
+  }
+  const step::Execution& execution = *last_->execution;
+  return {last_->written,
+          execution.program().describe(),
+          last_->fired,
+          last_->recomputed,
+          step::bytes_moved(execution.program()),
+          execution.arena_bytes(),
+          execution.unshared_bytes()};
+}
+
+void StepRunner::leave_out_rewrites(std::vector<std::string> names) {
+  rewrites_off_ = std::move(names);
+  forget();
+}
+
+void StepRunner::set_recompute(bool recompute) {
+  recomputes_ = recompute;
+  forget();
 }
 
 void StepRunner::forget() {

@@ -49,8 +49,15 @@ void Binding::prepare(const Context& new_context) {
   has_places_ = false;
   find_groups();
   find_offsets();
+  take_memory();
   for (std::size_t i = 0; i < slots.size(); ++i) placed_shapes_[i] = slots[i].shape;
   has_places_ = true;
+}
+
+void Binding::measure(const Context& new_context) {
+  find_shapes(new_context);
+  find_groups();
+  find_offsets();
 }
 
 void Binding::keep(Value value, Tensor& result) {
@@ -164,6 +171,9 @@ void Binding::find_offsets() {
     arena_bytes = std::max(arena_bytes, group.offset + group.bytes);
     placed.push_back(&group);
   }
+}
+
+void Binding::take_memory() {
   std::shared_ptr<Buffer<std::byte>>& newest = arena_->newest_;
   if (newest != nullptr && arena_bytes <= newest->size()) {
     memory_ = newest;
@@ -192,7 +202,7 @@ ops::Operand Binding::place(Value value) {
   Slot& own = slot(value);
   const ValueInfo& info = program.info(value);
   if (info.gradient_of != nullptr) {
-    return info.gradient_of == left_out ? ops::Operand() : info.gradient_of->upright_gradient();
+    return info.gradient_of->upright_gradient();
   }
   if (own.group < 0) return {};
   const Group& group = groups[static_cast<std::size_t>(own.group)];

@@ -38,18 +38,20 @@ class Binding {
   /// Finds shapes, then places where these have changed. The graphs live until the last run.
   void prepare(const Context& new_context);
   void find_shapes(const Context& new_context);
+  /// As `prepare`, but takes no memory: finds `arena_bytes`.
+  void measure(const Context& new_context);
   ops::Operand place(Value value);
   Topology& graph(int number) const { return context.graph_number(number); }
 
   std::vector<Slot> slots;
   std::vector<Group> groups;
   Context context;  ///< whose graphs these are
-  const Parameter* left_out = nullptr;
   std::int64_t arena_bytes = 0, unshared_bytes = 0;
 
  private:
   void find_groups();
   void find_offsets();
+  void take_memory();
   std::vector<std::size_t> last_readers() const;
   Shape shape_of_given(Value value) const;
   std::int64_t bytes_of(const Shape& shape) const;

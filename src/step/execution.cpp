@@ -50,8 +50,7 @@ Parameter* Pass::parameter(std::size_t input) const {
   return has(input) ? binding_.program.info(node_.in[input]).parameter : nullptr;
 }
 Parameter* Pass::gradient_of(std::size_t output) const {
-  Parameter* const parameter = binding_.program.info(node_.out[output]).gradient_of;
-  return parameter == binding_.left_out ? nullptr : parameter;
+  return binding_.program.info(node_.out[output]).gradient_of;
 }
 Tensor& Pass::state(std::size_t input) const {
   return *binding_.program.info(node_.in[input]).state;
@@ -72,7 +71,6 @@ void Execution::bind(Value input, const Input& given) { binding_->slot(input).gi
 void Execution::bind_scratch(Value input, Tensor& given) { binding_->slot(input).tensor = &given; }
 
 void Execution::keep(Value value, Tensor& result) { binding_->keep(value, result); }
-void Execution::leave_out(const Parameter* parameter) noexcept { binding_->left_out = parameter; }
 
 void Execution::prepare(const Context& context) { binding_->prepare(context); }
 

@@ -128,7 +128,12 @@ std::string Program::describe() const {
     return fmt::format("{}", fmt::join(found, ", "));
   };
   for (const Node& node : nodes_) {
-    text += fmt::format("{}: {} ({})\n", names(node.out), node.op->describe(), names(node.in));
+    const Shape& shape = info(node.out.front()).shape;
+    const std::string size = shape.rows == 0 ? ""
+                                             : fmt::format(" {} x {} {}", shape.rows, shape.cols,
+                                                           to_string(shape.precision));
+    text += fmt::format("{}{}: {} ({})\n", info(node.out.front()).name, size, node.op->describe(),
+                        names(node.in));
   }
   return text;
 }

@@ -77,10 +77,13 @@ Tensor as_tensor(const SharedArray<float>& scale, const Placement& placement) {
 struct Topology::State {
   std::optional<Coo> edges;
   std::optional<Graph> graph;  ///< made of the edges when it is first asked for
+  Topology* whole = nullptr;   ///< that it is a part of: between these vertices
+  std::vector<VertexId> vertices;
   std::map<Derivation, Graph> derived;
   ops::PlanOptions plans;
   std::vector<Derived<ops::SpmmPlan>> spmm;
   std::vector<Derived<ops::AttentionPlan>> attention;
+  std::vector<Derived<ops::SddmmPlan>> sddmm;
   std::vector<DerivedUpdate> aggregate_update;
   Fusing fusing = Fusing::by_cost;
   std::optional<Tensor> values;
@@ -94,6 +97,7 @@ struct Topology::State {
   ~State() {
     spmm.clear();
     attention.clear();
+    sddmm.clear();
     aggregate_update.clear();
     if (graph) tessera::detail::GraphAccess::release_unused(*graph);
     for (const auto& [derivation, of_graph] : derived) {
@@ -141,6 +145,14 @@ Topology::Topology(Coo edges, const Place& place, ops::PlanOptions plans)
   state_->edges = std::move(edges);
   state_->set_plans(std::move(plans), place);
 }
+Topology::Topology(Topology& whole, std::span<const VertexId> vertices)
+    : Topology(
+          induced_subgraph(whole.graph(), vertices),
+          {whole.plan_options().device, whole.plan_options().memory, whole.plan_options().stream},
+          whole.plan_options()) {
+  state_->whole = &whole;
+  state_->vertices.assign(vertices.begin(), vertices.end());
+}
 Topology::Topology(Topology&&) noexcept = default;
 Topology& Topology::operator=(Topology&&) noexcept = default;
 Topology::~Topology() = default;
@@ -161,6 +173,9 @@ const Graph& Topology::derived(Derivation derivation) {
   return found_or_made(state_->derived, derivation, [&] {
     if (const auto side = one_side(derivation)) return side->keep(derived(side->both));
     const TimedPart part("building");
+    if (state_->whole != nullptr) {
+      return induced_subgraph(state_->whole->derived(derivation), state_->vertices);
+    }
     if (const std::optional<Coo> edges = state_->ruled(derivation)) return edges->graph();
     if (!follows_graph(derivation, graph())) return derivation(graph());
     // Where plans are made: a GPU derives and plans sooner than this process, copying included.
@@ -232,6 +247,12 @@ ops::AttentionPlan Topology::attention(Derivation derivation, ops::AttentionOpti
                  [&] { return ops::plan_attention(derived(derivation), own); });
 }
 
+ops::SddmmPlan Topology::sddmm(Derivation derivation, ops::SddmmOptions options) {
+  const ops::SddmmOptions own = state_->own(std::move(options));
+  return planned(state_->sddmm, derivation, own,
+                 [&] { return ops::plan_sddmm(derived(derivation), own); });
+}
+
 void Topology::set_fusing(Fusing fusing) {
   state_->fusing = fusing;
   state_->aggregate_update.clear();
@@ -261,6 +282,9 @@ PlanRequests Topology::requests() const {
   for (const auto& [derivation, plan] : state_->attention) {
     requests.attention.push_back({derivation, plan.options()});
   }
+  for (const auto& [derivation, plan] : state_->sddmm) {
+    requests.sddmm.push_back({derivation, plan.options()});
+  }
   for (const DerivedUpdate& known : state_->aggregate_update) {
     requests.aggregate_update.push_back({known.derivation, known.options});
   }
@@ -270,6 +294,7 @@ PlanRequests Topology::requests() const {
 void Topology::plan(const PlanRequests& requests) {
   for (const auto& [derivation, options] : requests.spmm) spmm(derivation, options);
   for (const auto& [derivation, options] : requests.attention) attention(derivation, options);
+  for (const auto& [derivation, options] : requests.sddmm) sddmm(derivation, options);
   for (const auto& [derivation, options] : requests.aggregate_update) {
     fused_update(derivation, options);
   }

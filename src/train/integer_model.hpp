@@ -6,7 +6,6 @@
 #include <span>
 
 #include "tessera/nn/bit_network.hpp"
-#include "tessera/nn/bit_steps.hpp"
 #include "tessera/nn/model.hpp"
 #include "tessera/step/tensor.hpp"
 #include "tessera/train/predict.hpp"

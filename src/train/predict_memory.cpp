@@ -77,6 +77,8 @@ class CountedTraining {
     plans_.epochs = options.epochs;
     const ops::PlanOnly nothing_is_computed;
     model_.emplace(config, problem.num_features(), problem.outputs, options.seed, tensors_);
+    model_->leave_out_rewrites(options.rewrites_off);
+    model_->set_recompute(options.recompute);
     memory_.parameters = unused_.count().current();
     for (const auto& [path, parameter] : model_->parameters()) {
       if (!parameter->trainable) continue;
@@ -88,6 +90,17 @@ class CountedTraining {
       pooling_.emplace(step::pooling_graph(problem.graph_ids, problem.num_items), for_plans(),
                        plans_);
     }
+  }
+
+  nn::StepExplanation explain() {
+    const ops::PlanOnly nothing_is_computed;
+    step::Context context;
+    context.graph = &*graph_;
+    context.pooling = pooling_ ? &*pooling_ : nullptr;
+    context.stream = placement_.stream;
+    context.training = true;
+    model_->prepare_to_learn(input(), context);
+    return model_->explain();
   }
 
   TrainingMemory run(const Problem& problem) {
@@ -103,7 +116,7 @@ class CountedTraining {
     if (!is_full) model_->forward(input(), context);
     const std::int64_t forward = unused_.count().peak() - before;
     context.training = true;
-    model_->prepare(input(), context);
+    model_->prepare_to_learn(input(), context);
     context.training = false;
     model_->forward(input(), context);
     const std::int64_t both = unused_.count().peak() - before;
@@ -194,6 +207,11 @@ class CountedTraining {
 TrainingMemory predict_memory(const Problem& problem, const nn::ModelConfig& config,
                               const TrainOptions& options) {
   return CountedTraining(problem, config, options).run(problem);
+}
+
+nn::StepExplanation explain_step(const Problem& problem, const nn::ModelConfig& config,
+                                 const TrainOptions& options) {
+  return CountedTraining(problem, config, options).explain();
 }
 
 }  // namespace tessera::train

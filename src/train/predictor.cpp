@@ -10,15 +10,18 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
-#include "tessera/nn/bit_steps.hpp"
+#include "tessera/graph/transform.hpp"
+#include "tessera/nn/bit_network.hpp"
 #include "tessera/nn/model.hpp"
-#include "tessera/nn/sgc.hpp"
+#include "tessera/nn/powers.hpp"
 #include "tessera/ops/elementwise.hpp"
 #include "tessera/train/metrics.hpp"
 #include "tessera/train/problem.hpp"
 
+#include "nn/step_runner.hpp"
 #include "train/features.hpp"
 #include "train/integer_model.hpp"
+#include "train/neighbourhood.hpp"
 #include "train/standardise.hpp"
 
 namespace tessera::train {
@@ -109,10 +112,12 @@ Problem problem_of(const Checkpoint& checkpoint, const Graph& graph) {
 }
 
 void require_shape(const char* name, std::int64_t rows, std::int64_t cols, std::int64_t wanted_rows,
-                   std::int64_t wanted_cols, Device device) {
-  if (device.kind != DeviceKind::cpu) {
-    reject(fmt::format("{} lie on {}", name, to_string(device)), "Predictor",
-           "give it memory of this process");
+                   std::int64_t wanted_cols, Device device, Device wanted_device = {}) {
+  if (device != wanted_device) {
+    reject(
+        fmt::format("{} lie on {}, not on {}", name, to_string(device), to_string(wanted_device)),
+        "Predictor",
+        "give it memory of this process, or with a stream that of the predictor's device");
   }
   if (rows == wanted_rows && cols == wanted_cols) return;
   reject(
@@ -135,11 +140,10 @@ PredictOptions for_ranges(PredictOptions options) {
   return options;
 }
 
-}  // namespace
-
-struct Predictor::State {
-  State(const Checkpoint& checkpoint, const nn::ModelConfig& config, const Problem& problem,
-        const PredictOptions& given)
+/// What predictors of several threads have in common.
+struct Trained {
+  Trained(const Checkpoint& checkpoint, const nn::ModelConfig& config, const Problem& problem,
+          const PredictOptions& given)
       : options(given),
         placement(options.placement),
         features(checkpoint.features),
@@ -148,44 +152,81 @@ struct Predictor::State {
         feature_bits(config.bits.empty() ? 0 : nn::layer_bits(config, 0)),
         hops(config.precomputed ? nn::precomputed_hops(config) : 0),
         is_calibrated(has_ranges(checkpoint, config, options)),
-        reach(known_reach(checkpoint, config, options)),
         class_values(checkpoint.class_values),
-        model(config, checkpoint.features, checkpoint.outputs, 0, placement),
-        graph(problem.graph, placement.place(), options.plans),
-        workspace(placement.place()),
-        uploaded(in_fp32(placement)),
-        next(in_fp32(placement)),
-        input(placement),
-        downloaded(in_fp32(placement)) {
+        weights(std::make_shared<nn::Model>(config, checkpoint.features, checkpoint.outputs, 0,
+                                            placement)),
+        whole_graph(problem.graph) {
+    nn::Model& model = *weights;
     restore(checkpoint.weights, model.state(), "checkpoint");
     model.round_parameters(placement.stream);
     if (options.embeddings) model.keep_embeddings();
     if (is_calibrated) restore_ranges(checkpoint.ranges, model.rounders(), "checkpoint");
     options.ranges.validate();
     for (const auto& named : model.rounders()) named.rounder->set_search(options.ranges);
+    if (problem.graph_task) {
+      pooling_graph = step::pooling_graph(problem.graph_ids, problem.num_items);
+    }
+  }
+
+  PredictOptions options;
+  step::Placement placement;
+  std::int64_t features;
+  std::int64_t items;
+  Normalisation normalisation;
+  int feature_bits;  ///< 0: features are not rounded
+  std::int64_t hops;
+  bool is_calibrated;  ///< with the ranges of the checkpoint
+  std::vector<std::int64_t> class_values;
+  std::shared_ptr<nn::Model> weights;
+  Graph whole_graph;
+  std::optional<Graph> pooling_graph;
+  DenseFeatures own;                         ///< of the data set, as they came
+  std::shared_ptr<nn::InputFeatures> ready;  ///< of the data set, where they are not dense
+  std::vector<std::string> notes;
+};
+
+}  // namespace
+
+struct Predictor::State : Trained {
+  State(const Checkpoint& checkpoint, const nn::ModelConfig& config, const Problem& problem,
+        const PredictOptions& given)
+      : State(Trained(checkpoint, config, problem, given)) {
+    reach = known_reach(checkpoint, config, options);
     if (feature_bits > 0 && options.integers) {
       rounded = std::make_unique<State>(checkpoint, config, problem, for_ranges(options));
     }
-    if (problem.graph_task) {
-      pooling.emplace(step::pooling_graph(problem.graph_ids, problem.num_items), placement.place(),
-                      options.plans);
-    }
+  }
+
+  explicit State(Trained trained)
+      : Trained(std::move(trained)),
+        model(*weights),
+        graph(whole_graph, placement.place(), options.plans),
+        workspace(placement.place()),
+        uploaded(in_fp32(placement)),
+        next(in_fp32(placement)),
+        input(placement),
+        downloaded(in_fp32(placement)) {
+    if (pooling_graph) pooling.emplace(*pooling_graph, placement.place(), options.plans);
     context.graph = &graph;
     context.pooling = pooling ? &*pooling : nullptr;
     context.stream = placement.stream;
     context.workspace = &workspace;
   }
 
+  bool normalises(Normalise kind) const {
+    return normalisation.kind == kind && !options.features_are_normalised;
+  }
+
   /// Numbers are converted where they are used, so that nothing is allocated for it.
   bool converts() const { return storage_of(placement.precision) != ElementType::fp32; }
 
-  /// Dense features as the model reads them.
-  const step::Tensor& made_ready(MatrixView<const float> x) {
+  /// Dense features of the vertices of a topology, as the model reads them.
+  const step::Tensor& made_ready(MatrixView<const float> x) { return made_ready(x, graph); }
+  const step::Tensor& made_ready(MatrixView<const float> x, step::Topology& topology) {
     require_finite(x);
-    if (treated.size() == 0 && (feature_bits > 0 || normalisation.kind != Normalise::off)) {
-      treated = Matrix<float>(x.rows, x.cols);
-    }
-    if (normalisation.kind == Normalise::standard) {
+    const bool is_treated = feature_bits > 0 || normalisation.kind != Normalise::off;
+    if (is_treated && treated.rows() != x.rows) treated = Matrix<float>(x.rows, x.cols);
+    if (normalises(Normalise::standard)) {
       standardise(x, normalisation, treated);
       x = treated;
     }
@@ -194,19 +235,24 @@ struct Predictor::State {
       round_features(x, feature_bits, reach, treated);
       x = treated;
     }
-    if (normalisation.kind == Normalise::rows) {
+    if (normalises(Normalise::rows)) {
       row_normalise(x, treated);
       x = treated;
     }
     uploaded.upload(x, placement.stream);
+    return propagated(topology, placement.stream);
+  }
+
+  /// What was uploaded, as the model reads it.
+  const step::Tensor& propagated(step::Topology& topology, Stream stream) {
     step::Tensor* now = &uploaded;
     step::Tensor* other = &next;
     for (std::int64_t hop = 0; hop < hops; ++hop) {
-      nn::propagate(*now, graph, *other, placement.stream);
+      nn::propagate(*now, topology, *other, stream);
       std::swap(now, other);
     }
     if (!converts()) return *now;
-    input.copy_from(*now, placement.stream);
+    input.copy_from(*now, stream);
     return input;
   }
 
@@ -216,15 +262,56 @@ struct Predictor::State {
     return step::find_ranges(x, ops::RoundingRange::matrix, nullptr, options.ranges);
   }
 
-  void run(const step::Input& x, MatrixView<float> logits) {
-    deliver(model.forward(x, context), logits);
+  const step::Tensor& pass(const step::Input& x, const step::Context& own_context) {
+    return passes ? passes->forward(x, x, false, own_context) : model.forward(x, own_context);
   }
+
+  void run(const step::Input& x, MatrixView<float> logits) { deliver(pass(x, context), logits); }
 
   void deliver(const step::Tensor& result, MatrixView<float> logits) {
     const bool narrow = storage_of(result.precision()) != ElementType::fp32;
     if (narrow) downloaded.copy_from(result, placement.stream);
     ops::download(narrow ? downloaded : result, logits, placement.device(), placement.stream);
   }
+
+  /// All in memory of the device.
+  void queue(MatrixView<const float> x, MatrixView<float> logits, Stream stream) {
+    uploaded.copy_from(x, stream);
+    step::Context own_context = context;
+    own_context.stream = stream;
+    const step::Tensor& result = pass(propagated(graph, stream), own_context);
+    const bool narrow = storage_of(result.precision()) != ElementType::fp32;
+    if (narrow) downloaded.copy_from(result, stream);
+    ops::copy(narrow ? downloaded : result, logits, placement.device(), stream);
+  }
+
+  /// On the part of the graph that some vertices depend on.
+  void run_near(MatrixView<const float> x, std::span<const VertexId> vertices,
+                MatrixView<float> logits) {
+    const Graph here = in_place(whole_graph, {});
+    const std::vector<VertexId> needed =
+        neighbourhood(here, vertices, hops + nn::num_hops(model.config()));
+    step::Topology part(graph, needed);
+    Matrix<float> rows(std::ssize(needed), x.cols);
+    for (std::int64_t i = 0; i < rows.rows(); ++i) {
+      const VertexId vertex = needed[static_cast<std::size_t>(i)];
+      std::copy_n(x.row(vertex), x.cols, rows.row(i));
+    }
+    step::Context near = context;
+    near.graph = &part;
+    Matrix<float> found(rows.rows(), model.output_width());
+    deliver(pass(made_ready(rows, part), near), found);
+    std::vector<std::int64_t> places(static_cast<std::size_t>(num_vertices()), -1);
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+      places[static_cast<std::size_t>(needed[i])] = static_cast<std::int64_t>(i);
+    }
+    for (std::int64_t i = 0; i < logits.rows; ++i) {
+      const VertexId vertex = vertices[static_cast<std::size_t>(i)];
+      std::copy_n(found.row(places[static_cast<std::size_t>(vertex)]), found.cols(), logits.row(i));
+    }
+  }
+
+  std::int64_t num_vertices() const { return whole_graph.num_rows(); }
 
   /// Ranges are those of a pass with rounded numbers, which found them unless they are given.
   void make_integers(const step::Input& x) {
@@ -276,24 +363,14 @@ struct Predictor::State {
     require_shape("logits", logits.rows, logits.cols, items, model.output_width(), logits.device);
   }
 
-  PredictOptions options;
-  step::Placement placement;
-  std::int64_t features;
-  std::int64_t items;
-  Normalisation normalisation;
-  int feature_bits;  ///< 0: features are not rounded
-  std::int64_t hops;
-  bool is_calibrated;        ///< with the ranges of the checkpoint
-  std::vector<float> reach;  ///< of features before they are rounded, of the last run if not given
-  std::vector<std::int64_t> class_values;
-  nn::Model model;
+  nn::Model& model;
+  std::unique_ptr<nn::StepRunner> passes;  ///< where the model is that of another predictor
   step::Topology graph;
   std::optional<step::Topology> pooling;
   ops::DenseWorkspace workspace;
   step::Context context;
-  DenseFeatures own;                       ///< of the data set, as they came
-  std::optional<nn::InputFeatures> ready;  ///< of the data set, where they are not dense
-  Matrix<float> treated;                   ///< features after normalising and rounding
+  std::vector<float> reach;  ///< of features before they are rounded, of the last run if not given
+  Matrix<float> treated;     ///< features after normalising and rounding
   step::Tensor uploaded;
   step::Tensor next;   ///< hops alternate between the two
   step::Tensor input;  ///< in the model's precision
@@ -301,7 +378,6 @@ struct Predictor::State {
   /// The same model with rounded numbers on the CPU, where this one is to run in integers.
   std::unique_ptr<State> rounded;
   std::optional<IntegerModel> integers;
-  std::vector<std::string> notes;
   bool has_own_codes = false;  ///< of the data set, where its features are not dense
 };
 
@@ -330,8 +406,8 @@ Predictor::Predictor(const Checkpoint& checkpoint, const Dataset& given,
     return;
   }
   if (!state_->rounded) {
-    state_->ready.emplace(problem.features, options.placement, !state_->model.accepts_sparse(),
-                          options.plans);
+    state_->ready = std::make_shared<nn::InputFeatures>(
+        problem.features, options.placement, !state_->model.accepts_sparse(), options.plans);
     return;
   }
   nn::ModelConfig plain = config;
@@ -355,6 +431,7 @@ Predictor::Predictor(const Checkpoint& checkpoint, const Dataset& given,
   }
 }
 
+Predictor::Predictor(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Predictor::Predictor(Predictor&&) noexcept = default;
 Predictor& Predictor::operator=(Predictor&&) noexcept = default;
 Predictor::~Predictor() = default;
@@ -381,7 +458,55 @@ void Predictor::run(MatrixView<float> logits) {
   state_->run(state_->ready->input(), logits);
 }
 
-std::int64_t Predictor::num_vertices() const noexcept { return state_->graph.graph().num_rows(); }
+void Predictor::run(MatrixView<const float> features, MatrixView<float> logits, Stream stream) {
+  State& state = *state_;
+  const Device device = state.placement.device();
+  if (state.feature_bits > 0) {
+    reject("a model of few bits rounds features in this process", "Predictor",
+           "give features and logits in memory of this process, without a stream");
+  }
+  if (state.normalisation.kind != Normalise::off && !state.options.features_are_normalised) {
+    reject(fmt::format("features on {} are not normalised there", to_string(device)), "Predictor",
+           "normalise them as training did and set PredictOptions::features_are_normalised");
+  }
+  require_shape("features", features.rows, features.cols, num_vertices(), num_features(),
+                features.device, device);
+  require_shape("logits", logits.rows, logits.cols, num_items(), num_outputs(), logits.device,
+                device);
+  state.queue(features, logits, stream);
+}
+
+void Predictor::run(MatrixView<const float> features, std::span<const VertexId> vertices,
+                    MatrixView<float> logits) {
+  if (state_->pooling || state_->feature_bits > 0) {
+    reject(state_->pooling ? "a model of graphs has no vertices to predict"
+                           : "a model of few bits knows its ranges for the whole graph alone",
+           "Predictor", "run it on everything");
+  }
+  require_shape("features", features.rows, features.cols, num_vertices(), num_features(),
+                features.device);
+  require_shape("logits", logits.rows, logits.cols, std::ssize(vertices), num_outputs(),
+                logits.device);
+  state_->run_near(features, vertices, logits);
+}
+
+Predictor Predictor::for_another_thread() const {
+  if (state_->feature_bits > 0) {
+    reject("models of few bits share no weights", "Predictor",
+           "make another predictor of the checkpoint");
+  }
+  auto state = std::make_unique<State>(static_cast<const Trained&>(*state_));
+  nn::Model& model = state->model;
+  state->passes = std::make_unique<nn::StepRunner>(
+      model, [&model](const nn::StepInputs& in) { return model.append(in); });
+  if (state->ready && state->ready->sparse() != nullptr) {
+    state->ready = std::make_shared<nn::InputFeatures>(
+        Features(state->ready->sparse()->graph()), state->placement, false, state->options.plans);
+  }
+  return Predictor(std::move(state));
+}
+
+std::int64_t Predictor::num_vertices() const noexcept { return state_->num_vertices(); }
 std::int64_t Predictor::num_features() const noexcept { return state_->features; }
 std::int64_t Predictor::num_items() const noexcept { return state_->items; }
 std::int64_t Predictor::num_outputs() const noexcept { return state_->model.output_width(); }
@@ -390,7 +515,9 @@ const step::Tensor& Predictor::embeddings() const {
   // Where there are none, the model says so.
   const bool from_codes = state_->integers && state_->integers->first_float_layer() < 0 &&
                           state_->integers->has_embeddings();
-  return from_codes ? state_->integers->embeddings() : state_->model.embeddings();
+  if (from_codes) return state_->integers->embeddings();
+  const step::Tensor* const kept = state_->passes ? state_->passes->kept() : nullptr;
+  return kept != nullptr ? *kept : state_->model.embeddings();
 }
 
 const std::vector<std::string>& Predictor::notes() const noexcept { return state_->notes; }

@@ -11,7 +11,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/nn/input.hpp"
-#include "tessera/nn/sgc.hpp"
+#include "tessera/nn/powers.hpp"
 
 #include "train/data_fingerprint.hpp"
 #include "train/features.hpp"

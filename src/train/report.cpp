@@ -10,9 +10,7 @@ namespace tessera::train {
 namespace {
 
 constexpr std::array<Named<Phase>, num_phases> phase_names = {{{Phase::batches, "batches"},
-                                                               {Phase::forward, "forward"},
-                                                               {Phase::loss, "loss"},
-                                                               {Phase::backward, "backward"},
+                                                               {Phase::passes, "passes"},
                                                                {Phase::optimiser, "optimiser"},
                                                                {Phase::device, "device"},
                                                                {Phase::evaluation, "evaluation"},

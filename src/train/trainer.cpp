@@ -19,11 +19,9 @@
 #include "tessera/core/start.hpp"
 #include "tessera/nn/model.hpp"
 #include "tessera/ops/evaluation.hpp"
-#include "tessera/ops/loss.hpp"
 
 #include "core/parts_clock.hpp"
 #include "core/stream_uses.hpp"
-#include "tessera/detail/ops/held_calls.hpp"
 #include "train/batch.hpp"
 #include "train/epoch_recordings.hpp"
 #include "train/host.hpp"
@@ -122,9 +120,10 @@ struct Trainer::State {
                  !model.accepts_sparse() || takes_whole_rows(given, given_options),
                  plans_of(given_options)},
                 given_seed, why_not_recorded(place.device).empty()),
-        gradient(given_options.placement),
         numbers(place),
         losses(batches.is_full() ? 0 : batches.batches_per_epoch(), place) {
+    model.leave_out_rewrites(options.rewrites_off);
+    model.set_recompute(options.recompute);
     first_step.upload = before_batches.seconds();
     may_record = options.record_steps && (batches.is_full() || batches.keeps()) &&
                  why_not_recorded(place.device).empty();
@@ -139,22 +138,10 @@ struct Trainer::State {
 
   /// One step. Whatever differs from step to step is read from the optimiser's clock.
   void queue_step(Batch& batch, double* loss, Stream stream) {
-    const step::Context context = step_context(batch, stream);
-    ops::HoldCalls hold(&workspace);
-    hold.set(true);
-    const step::Tensor& logits = timed(times, Phase::forward, [&]() -> const step::Tensor& {
-      return model.forward(batch.features.input(), context);
-    });
-    timed(times, Phase::loss, [&] {
-      gradient.resize(logits.rows(), logits.cols());
-      step::Parameter* const bias = model.leave_sum();
-      ops::loss(logits, *batch.train_targets, gradient, loss, stream, &workspace,
-                bias == nullptr ? ops::Operand() : ops::Operand(bias->gradient));
-    });
-    timed(times, Phase::backward, [&] {
-      model.backward(gradient, context);
-      hold.end();
-    });
+    step::Context context = step_context(batch, stream);
+    context.targets = &*batch.train_targets;
+    context.loss = loss;
+    timed(times, Phase::passes, [&] { model.learn(batch.features.input(), context); });
     timed(times, Phase::optimiser, [&] { optimiser.step(stream); });
   }
 
@@ -163,10 +150,7 @@ struct Trainer::State {
     step::Context context = batch.context(false, seed, step);
     context.stream = stream;
     context.workspace = &workspace;
-    ops::HoldCalls hold(&workspace);
-    hold.set(true);
     evaluated = &model.forward(batch.features.input(), context);
-    hold.end();
     ops::evaluate(*evaluated, *evaluation_targets, counts, stream, &workspace);
   }
 
@@ -256,7 +240,7 @@ struct Trainer::State {
     if (batch.planned) return;
     const PartsClock clock;
     const Stopwatch watch;
-    model.prepare(batch.features.input(), step_context(batch, place.stream));
+    model.prepare_to_learn(batch.features.input(), step_context(batch, place.stream));
     batch.planned = true;
     batches.learn_plans(batch);
     if (has_stepped) return;
@@ -449,7 +433,6 @@ struct Trainer::State {
   Rehearsal rehearsal;
   Stopwatch before_batches;
   BatchSource batches;
-  step::Tensor gradient;
   LateNumbers numbers;
   Buffer<double> losses;  ///< of all batches of an epoch; none where there is one
   std::deque<StartedEpoch> under_way;

@@ -72,6 +72,7 @@ class Keys(cli.CliTest):
         yield "train", ["train", KARATE, *SHORT, "--evaluate-every", "2", "--runs", "2"]
         yield "train", ["train", KARATE, *SHORT, "--bits", "8", "-c", at("trained_few.tsr"), "--baseline", at("model.tsr")]
         yield "train", ["train", KARATE, *SHORT, "--dry-run"]
+        yield "train", ["train", KARATE, *SHORT, "--explain", "step"]
         yield "train", ["train", KARATE, "--epochs", "2", "--folds", "3"]
         (self.folder / "splits.npz").write_bytes(cli.graph_npz(
             4, [(0, 1), (1, 0)], y=cli.npy([0, 1, 0, 1], "q"), train_mask=cli.npy([1, 0, 1, 0, 0, 1, 0, 0], "i", (4, 2)),
@@ -97,7 +98,7 @@ class Keys(cli.CliTest):
 
     # What needs a GPU, a failing kernel, a signal, an error or an op with figures of its own.
     NOT_HERE = {"bench": {"records[].chain_us", "records[].figures.*", "interrupted", "error"}, "check": {"checks[].reason"},
-                "reorder": {"nm.obstacle"}}
+                "reorder": {"nm.obstacle"}, "train": {"step.rewrites[].saved_us"}}
 
     def test_page_and_program_agree(self):
         sections = page()

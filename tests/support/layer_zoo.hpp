@@ -7,15 +7,13 @@
 #include <vector>
 
 #include "tessera/nn/agnn.hpp"
-#include "tessera/nn/cheb.hpp"
+#include "tessera/nn/dense.hpp"
 #include "tessera/nn/gat.hpp"
 #include "tessera/nn/gcn.hpp"
 #include "tessera/nn/gin.hpp"
-#include "tessera/nn/linear.hpp"
-#include "tessera/nn/norm.hpp"
+#include "tessera/nn/powers.hpp"
 #include "tessera/nn/sage.hpp"
 #include "tessera/nn/sequential.hpp"
-#include "tessera/nn/sgc.hpp"
 
 /// Every layer in every variant that takes another path through the code.
 namespace tessera::test {

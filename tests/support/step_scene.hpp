@@ -12,6 +12,7 @@
 #include "tessera/step/execution.hpp"
 #include "tessera/step/nodes.hpp"
 #include "tessera/step/op.hpp"
+#include "tessera/step/recompute.hpp"
 #include "tessera/step/rewrites.hpp"
 
 /// Small programs in double precision on a directed graph with weights and empty rows.
@@ -29,11 +30,13 @@ class StepScene {
     bool rewrites = true;
     bool shares_memory = true;          ///< otherwise every value is kept in a tensor of its own
     std::vector<std::string> off = {};  ///< rewrites that are left out
+    bool recomputes = false;
   };
   struct Result {
     std::vector<double> output, grad_x;
     std::map<std::string, std::vector<double>> gradients;  ///< of parameters
     std::vector<step::Fired> fired;
+    step::Recomputed recomputed;
     std::int64_t arena_bytes = 0, unshared_bytes = 0;
     std::string program;
   };
@@ -95,6 +98,10 @@ class StepScene {
            step::rewrite(program, {kept, placement, context_}, true, options.off)) {
         result.fired.push_back(one);
       }
+    }
+    if (options.recomputes) {
+      step::note_shapes(program, placement, bound, context_);
+      result.recomputed = step::recompute(program, num_forward, placement, bound, context_, kept);
     }
     result.program = program.describe();
     step::Execution execution(program, placement);

@@ -69,6 +69,9 @@ void validate(const ModelConfig& config);
 /// `unsupported` for models that cannot have it.
 std::int64_t precomputed_hops(const ModelConfig& config);
 
+/// How many edges away lies what a vertex's result depends on.
+std::int64_t num_hops(const ModelConfig& config);
+
 /// Bits of a layer, 0 where it has all of them.
 int layer_bits(const ModelConfig& config, std::int64_t layer);
 

@@ -5,9 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "tessera/nn/dense.hpp"
 #include "tessera/nn/layer.hpp"
-#include "tessera/nn/linear.hpp"
-#include "tessera/nn/norm.hpp"
 
 namespace tessera::nn {
 

@@ -12,6 +12,8 @@
 #include "tessera/ops/activation.hpp"
 #include "tessera/step/nodes.hpp"
 #include "tessera/step/program.hpp"
+#include "tessera/step/recompute.hpp"
+#include "tessera/step/rewrites.hpp"
 
 namespace tessera::nn {
 
@@ -90,6 +92,17 @@ class StepInputs {
   mutable std::optional<step::Value> found_targets_;
 };
 
+/// What became of the nodes that a layer appended.
+struct StepExplanation {
+  std::string written;    ///< the program as layers say it
+  std::string rewritten;  ///< what is run, with its gradients
+  std::vector<step::Fired> fired;
+  step::Recomputed recomputed;
+  std::int64_t bytes_moved = 0;     ///< by the nodes of the rewritten one
+  std::int64_t arena_bytes = 0;     ///< of its values
+  std::int64_t unshared_bytes = 0;  ///< what these would take side by side
+};
+
 class StepRunner;
 
 /// A differentiable function with parameters that says what it computes as nodes of a step
@@ -118,12 +131,26 @@ class Layer {
   /// nullptr if the input was sparse or `set_needs_input_gradient(false)` was called.
   virtual Tensor* backward(Tensor& grad_output, const Context& context);
 
+  /// Both passes in one, with the loss of the result against `context.targets`, which goes to
+  /// `context.loss`: writes the gradient of every trainable parameter, and keeps no output.
+  virtual void learn(const Input& input, const Context& context);
+
   /// Makes all plans and buffers that passes on inputs of this shape need, and computes nothing: in
   /// training those of backward, too. Passes that are recorded must be prepared.
   void prepare(const Input& input, const Context& context);
+  /// The same for `learn`, of which the targets may follow.
+  void prepare_to_learn(const Input& input, const Context& context);
 
   /// Appends what it computes to a program, and returns its result.
   step::Value append(const StepInputs& inputs) { return build(inputs); }
+
+  /// The program of the last pass.
+  StepExplanation explain() const;
+  /// Rewrites that are left out from now on (step/rewrites.hpp): to measure what they are worth.
+  void leave_out_rewrites(std::vector<std::string> names);
+  /// Whether values are computed again for gradients, rather than kept, where that saves memory and
+  /// costs little (step/recompute.hpp). Results are the same.
+  void set_recompute(bool recompute);
 
   /// How many graphs of a list (`Context::graphs`) the layer takes.
   virtual std::int64_t num_graphs() const { return 1; }
@@ -157,11 +184,6 @@ class Layer {
   std::uint32_t assign_numbers(std::uint32_t first);
   std::uint32_t number() const noexcept { return number_; }
 
-  /// For the loss, which makes the gradient of the output of the last pass: the bias whose gradient
-  /// is the sum of that over the rows. The loss writes it, and the next backward pass leaves it
-  /// out. nullptr: there is none.
-  Parameter* leave_sum();
-
   /// First layers need none: skipping it saves a product.
   void set_needs_input_gradient(bool needs) noexcept { needs_input_gradient_ = needs; }
   bool needs_input_gradient() const noexcept { return needs_input_gradient_; }
@@ -183,6 +205,7 @@ class Layer {
   StepRunner& runner() noexcept { return *runner_; }
 
  private:
+  void require_graphs(const Context& context) const;
   void collect(const std::string& prefix, std::vector<NamedRounder>& rounders) const;
   void collect(const std::string& prefix, std::vector<NamedParameter>& parameters,
                std::vector<NamedTensor>& buffers);

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "tessera/nn/bit_steps.hpp"
+#include "tessera/nn/bit_network.hpp"
 #include "tessera/nn/config.hpp"
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/layer.hpp"
@@ -27,6 +27,7 @@ class Model final : public Layer {
   const Tensor& forward(const Input& input, const Context& context) override;
   /// Returns nullptr unless the gradient of the features was asked for.
   Tensor* backward(Tensor& grad_output, const Context& context) override;
+  void learn(const Input& input, const Context& context) override;
   /// Layer `first` of its stack and those behind it (`BitSteps::first_float_layer`).
   const Tensor& forward_from(std::int64_t first, const Input& input, const Context& context);
 
@@ -48,6 +49,7 @@ class Model final : public Layer {
  private:
   step::Value build(const StepInputs& in) override { return stack_.append(in); }
   void require_layers() const;
+  Input taken(const Input& input, const Context& context);
 
   ModelConfig config_;
   InputDropout input_dropout_;

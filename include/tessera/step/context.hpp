@@ -7,6 +7,7 @@
 #include "tessera/core/device.hpp"
 #include "tessera/core/random.hpp"
 #include "tessera/ops/dense_workspace.hpp"
+#include "tessera/ops/loss.hpp"
 #include "tessera/ops/step_clock.hpp"
 #include "tessera/step/topology.hpp"
 
@@ -24,6 +25,10 @@ struct Context {
   std::span<Topology* const> graphs = {};
   /// Graph classification: which vertices belong to which graph (`pooling_graph`).
   Topology* pooling = nullptr;
+  /// What a step of training compares its result with, and where its loss goes, in the memory of
+  /// the device.
+  const ops::LossTargets* targets = nullptr;
+  double* loss = nullptr;
   /// Dropout falls and batch norm uses the batch's own statistics only in training.
   bool training = false;
   std::uint64_t seed = 0;

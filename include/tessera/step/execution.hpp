@@ -52,8 +52,6 @@ class Execution {
   void bind_scratch(Value input, Tensor& given);
   /// A value that others read after the run: it is written to `result`, which takes its shape.
   void keep(Value value, Tensor& result);
-  /// Leaves the gradient of a parameter out of the next run; null: none.
-  void leave_out(const Parameter* parameter) noexcept;
 
   /// Finds shapes and places for the graphs of a context, which live until the last run. Before the
   /// first run, and when inputs or graphs change.

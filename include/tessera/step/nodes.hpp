@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tessera/ops/activation.hpp"
 #include "tessera/ops/attention.hpp"
@@ -15,6 +18,9 @@
 /// What a step computes, a function for each kind of node: it appends the node and returns its
 /// value.
 namespace tessera::step {
+
+class Pass;
+class Shapes;
 
 /// y = x W^T of a dense or a sparse x; W is out x in, as in PyTorch.
 Value linear(Program& program, Value x, Value weight);
@@ -111,5 +117,29 @@ Value attend(Program& program, const Attention& attention, const AttentionValues
 
 /// Rows scaled to unit length.
 Value unit_rows(Program& program, Value x);
+
+/// The rows of x that a graph names, which has one edge in each of its rows.
+Value gather_rows(Program& program, Value x, int graph);
+/// A number for each edge of a graph, in CSR order, and head: target[i][h] . source[j][h].
+Value edge_dot(Program& program, Value target, Value source, std::int64_t heads = 1,
+               Derivation derivation = pattern, int graph = 0);
+
+/// An op of one's own, given by functions.
+struct CustomOp {
+  std::string name;
+  /// Reads `pass.in(i)` and writes `pass.out(0)`.
+  std::function<void(const Pass& pass)> forward = {};
+  /// Reads the gradient of the result, the result, and then what forward reads; writes the gradient
+  /// of input i to `pass.out(i)`, which is absent where it is not asked for. None: the op has no
+  /// gradient.
+  std::function<void(const Pass& pass)> backward = {};
+  /// Sets the shape of the result; none: it is that of the first input.
+  std::function<void(Shapes& shapes)> shape = {};
+};
+Value custom(Program& program, CustomOp op, std::vector<Value> in);
+
+/// The gradient of the loss of logits against `Context::targets`, with which the gradients of a
+/// step begin; the loss itself goes to `Context::loss`.
+Value loss_gradient(Program& program, Value logits);
 
 }  // namespace tessera::step

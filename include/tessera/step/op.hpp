@@ -114,6 +114,8 @@ class Op {
   /// The input that is added to every row of the first output at last, so that its gradient is the
   /// sum of the rows of that output's; -1: none.
   virtual int adds_last() const { return -1; }
+  /// Whether it may run again and write the same: it changes nothing but what it writes.
+  virtual bool may_repeat() const { return false; }
   /// Whether it is a dense op that may wait for the next ones, so that small ones run in one launch
   /// (tessera/detail/ops/held_calls.hpp).
   virtual bool defers() const { return false; }

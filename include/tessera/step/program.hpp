@@ -109,7 +109,8 @@ class Program {
   /// Removes nodes that contribute to none of these values and to no parameter's gradient.
   void remove_unused(std::span<const Value> wanted);
 
-  /// A line for each node: "sums: aggregate sum (product)".
+  /// A line for each node: "sums 2708 x 16 fp32: aggregate sum (product)"; the shape where it was
+  /// noted.
   std::string describe() const;
 
  private:

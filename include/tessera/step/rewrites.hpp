@@ -34,7 +34,15 @@ std::span<const Rewrite> rewrites();
 struct Fired {
   std::string name;
   std::int64_t times = 0;
+  std::int64_t saved_nodes = 0;  ///< each takes a pass of its own, or more
+  std::int64_t saved_bytes = 0;  ///< that nodes read and write less, by the shapes that were noted
 };
+
+/// What the nodes of a program read and write, by the shapes that were noted.
+std::int64_t bytes_moved(const Program& program);
+
+/// Throws `invalid_argument` for a name that no rewrite has, with those there are.
+void require_rewrites(std::span<const std::string> names);
 
 /// Applies the rewrites of one side of `differentiate`, but those named in `off`, and says which
 /// fired.

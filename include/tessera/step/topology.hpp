@@ -10,6 +10,7 @@
 #include "tessera/graph/graph.hpp"
 #include "tessera/ops/aggregate_update.hpp"
 #include "tessera/ops/attention.hpp"
+#include "tessera/ops/sddmm.hpp"
 #include "tessera/ops/spmm.hpp"
 #include "tessera/step/tensor.hpp"
 
@@ -56,8 +57,14 @@ struct PlanRequests {
     ops::AggregateUpdateOptions options;
   };
 
+  struct Sddmm {
+    Derivation derivation;
+    ops::SddmmOptions options;
+  };
+
   std::vector<Spmm> spmm = {};
   std::vector<Attention> attention = {};
+  std::vector<Sddmm> sddmm = {};
   std::vector<AggregateUpdate> aggregate_update = {};
 };
 
@@ -76,6 +83,10 @@ class Topology {
   /// `plans.allow_nondeterministic` sums over it may read the edges as they are; whatever else asks
   /// for rows makes them.
   explicit Topology(Coo edges, const Place& place, ops::PlanOptions plans);
+  /// The part of a square topology between some vertices, which become 0, 1, … in this order.
+  /// Whatever is derived is cut out of what the whole derives, so that degrees stay those of the
+  /// whole, which must outlive it.
+  Topology(Topology& whole, std::span<const VertexId> vertices);
   Topology(Topology&&) noexcept;
   Topology& operator=(Topology&&) noexcept;
   ~Topology();
@@ -105,6 +116,7 @@ class Topology {
   /// in gradients.
   ops::SpmmPlan spmm_gradient(Derivation derivation, ops::SpmmOptions options);
   ops::AttentionPlan attention(Derivation derivation, ops::AttentionOptions options);
+  ops::SddmmPlan sddmm(Derivation derivation, ops::SddmmOptions options);
 
   void set_fusing(Fusing fusing);
   /// An empty plan where layers are to keep to the stages that they have themselves.

@@ -10,7 +10,6 @@
 #include "tessera/graph/graph.hpp"
 #include "tessera/graph/partition.hpp"
 #include "tessera/nn/bit_network.hpp"
-#include "tessera/nn/bit_steps.hpp"
 
 /// Parts of a graph that a model of few bits takes several of at a time (Cluster-GCN, QGTC).
 namespace tessera::train {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "tessera/nn/config.hpp"
+#include "tessera/nn/layer.hpp"
 #include "tessera/train/options.hpp"
 #include "tessera/train/problem.hpp"
 
@@ -27,5 +28,9 @@ struct TrainingMemory {
 /// without `precomputed`.
 TrainingMemory predict_memory(const Problem& problem, const nn::ModelConfig& config,
                               const TrainOptions& options);
+
+/// The program of a training step, without the loss. Plans are made, and nothing is computed.
+nn::StepExplanation explain_step(const Problem& problem, const nn::ModelConfig& config,
+                                 const TrainOptions& options);
 
 }  // namespace tessera::train

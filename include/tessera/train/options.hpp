@@ -100,6 +100,11 @@ struct TrainOptions {
   /// On a GPU, full batches: after the first step record the next one and replay it as a whole
   /// (core/recording.hpp). The results are the same; a step of a small graph takes a fraction.
   bool record_steps = true;
+  /// Compute values again for gradients rather than keep them, where that saves memory and costs
+  /// little (step/recompute.hpp). The results are the same.
+  bool recompute = false;
+  /// Rewrites of the step that are left out (step/rewrites.hpp): to measure what they are worth.
+  std::vector<std::string> rewrites_off = {};
   CheckpointOptions checkpoint;
 
   /// Called after every epoch, from one thread at a time. May throw to stop; a checkpoint, if there

@@ -73,6 +73,8 @@ struct PredictOptions {
   /// How ranges are found where the checkpoint's are not taken; others than those of all numbers
   /// are always found anew. Ranges of sparse features have all numbers unless bounds are given.
   nn::RangeSearch ranges = {};
+  /// `Predictor` alone: features that runs are given are normalised already, as training did it.
+  bool features_are_normalised = false;
   /// Not null, for a model in integers that classifies vertices: the graph is cut into these parts,
   /// edges between them are left out, and so many parts at a time go to the device, as `BitBatches`
   /// (Cluster-GCN). Without ranges of a checkpoint those of the cut graph are found.

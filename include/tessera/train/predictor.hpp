@@ -11,7 +11,7 @@
 #include "tessera/core/matrix.hpp"
 #include "tessera/data/dataset.hpp"
 #include "tessera/graph/graph.hpp"
-#include "tessera/nn/bit_steps.hpp"
+#include "tessera/nn/bit_network.hpp"
 #include "tessera/step/tensor.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/predict.hpp"
@@ -23,8 +23,8 @@ namespace tessera::train {
 /// those of `predict`, bit for bit; in integers without ranges of the checkpoint they are if the
 /// first features were the same, whose ranges stay.
 ///
-/// One thread at a time; for several threads make several, which share the graph's memory. Nothing
-/// of the checkpoint is needed after the constructor.
+/// One thread at a time: `for_another_thread` makes one more. Nothing of the checkpoint is needed
+/// after the constructor.
 class Predictor {
  public:
   /// Vertices of this graph are classified. A model that classifies graphs, or a graph that is not
@@ -47,6 +47,21 @@ class Predictor {
   void run(MatrixView<const float> features, MatrixView<float> logits);
   /// On the features of the data set that it was made for.
   void run(MatrixView<float> logits);
+  /// Both in memory of the predictor's device: the work is queued on the stream, and nothing is
+  /// waited for after the first run. Features are not checked. Those of a model that was trained on
+  /// normalised ones come normalised (`PredictOptions::features_are_normalised`); models of few
+  /// bits are an `invalid_argument` error.
+  void run(MatrixView<const float> features, MatrixView<float> logits, Stream stream);
+  /// For some vertices, a row of logits each, of what they depend on alone: as many edges away as
+  /// the model has layers. The same numbers within rounding. `features` and `logits` as in the
+  /// first `run`. Models of graphs and of few bits are an `invalid_argument` error.
+  void run(MatrixView<const float> features, std::span<const VertexId> vertices,
+           MatrixView<float> logits);
+
+  /// One with the same weights, which shares them, the graph and its features with this one, and
+  /// has plans and buffers of its own. Either may go first. Models of few bits are an
+  /// `invalid_argument` error.
+  Predictor for_another_thread() const;
 
   std::int64_t num_vertices() const noexcept;
   std::int64_t num_features() const noexcept;
@@ -85,6 +100,8 @@ class Predictor {
 
  private:
   struct State;
+  explicit Predictor(std::unique_ptr<State> state);
+
   std::unique_ptr<State> state_;
 };
 

@@ -14,8 +14,8 @@ namespace tessera::train {
 
 /// Where the time of training goes. Work of a GPU is only queued in its phase; the time until it is
 /// done is that of the phase `device`.
-enum class Phase { batches, forward, loss, backward, optimiser, device, evaluation, checkpoint };
-inline constexpr std::size_t num_phases = 8;
+enum class Phase { batches, passes, optimiser, device, evaluation, checkpoint };
+inline constexpr std::size_t num_phases = 6;
 
 const char* to_string(Phase phase) noexcept;
 

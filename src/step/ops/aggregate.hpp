@@ -37,6 +37,7 @@ class Aggregate final : public Op {
   int adds_last() const override {
     return finishes_ && finishing_.is_linear() ? static_cast<int>(bias) : -1;
   }
+  bool may_repeat() const override { return is_sum(); }
 
   const Aggregation& aggregation() const noexcept { return aggregation_; }
   bool finishes() const noexcept { return finishes_; }
@@ -99,6 +100,7 @@ class ScaleRows final : public Op {
   /// (`Aggregate::of_scaled`).
   void differentiate(Adjoint& adjoint) const override { adjoint.give(0, adjoint.gradient()); }
   int replaces() const override { return 0; }
+  bool may_repeat() const override { return true; }
 
  private:
   Derivation derivation_;
@@ -131,6 +133,7 @@ class FirstRows final : public Op {
   void shape(Shapes& shapes) const override;
   void run(const Pass& pass) const override;
   void differentiate(Adjoint& adjoint) const override;
+  bool may_repeat() const override { return true; }
 
  private:
   int graph_;

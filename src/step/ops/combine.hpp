@@ -14,6 +14,7 @@ class Combine final : public Op {
   void shape(Shapes& shapes) const override;
   void run(const Pass& pass) const override;
   void differentiate(Adjoint& adjoint) const override;
+  bool may_repeat() const override { return true; }
   int updates() const override { return 1; }
 
   double alpha() const noexcept { return alpha_; }
@@ -34,6 +35,7 @@ class Scale final : public Op {
   void shape(Shapes& shapes) const override;
   void run(const Pass& pass) const override;
   void differentiate(Adjoint& adjoint) const override;
+  bool may_repeat() const override { return true; }
 
   double alpha() const noexcept { return alpha_; }
 
@@ -49,6 +51,7 @@ class Fill final : public Op {
   std::string describe() const override;
   void shape(Shapes& shapes) const override;
   void run(const Pass& pass) const override;
+  bool may_repeat() const override { return true; }
   void differentiate(Adjoint&) const override {}
 
  private:

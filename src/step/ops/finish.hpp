@@ -34,6 +34,7 @@ class Finish final : public Op {
   void differentiate(Adjoint& adjoint) const override;
   int replaces() const override { return 0; }
   int adds_last() const override { return finishing_.is_linear() ? 1 : -1; }
+  bool may_repeat() const override { return true; }
 
   const Finishing& finishing() const noexcept { return finishing_; }
 

@@ -32,6 +32,7 @@ class HeadDots final : public Op {
   }
 
   void differentiate(Adjoint& adjoint) const override;
+  bool may_repeat() const override { return true; }
 
  private:
   std::int64_t heads_;
@@ -117,6 +118,7 @@ class HeadMean final : public Op {
     adjoint.give(0, adjoint.program().append(std::make_shared<HeadMeanGradient>(heads_),
                                              {adjoint.gradient()}));
   }
+  bool may_repeat() const override { return true; }
 
  private:
   std::int64_t heads_;

@@ -34,6 +34,7 @@ class Linear final : public Op {
   int updates() const override { return form_.adds ? static_cast<int>(added) : -1; }
   bool reads(std::size_t input) const override { return input != x || !form_.reads_norm; }
   int adds_last() const override { return form_.adds || form_.relu ? -1 : static_cast<int>(bias); }
+  bool may_repeat() const override { return !form_.adds; }
   bool defers() const override { return true; }
 
   const Form& form() const noexcept { return form_; }
@@ -104,6 +105,7 @@ class SparseLinear final : public Op {
   int adds_last() const override {
     return finishes_ && finishing_.is_linear() ? static_cast<int>(bias) : -1;
   }
+  bool may_repeat() const override { return true; }
 
   bool finishes() const noexcept { return finishes_; }
 

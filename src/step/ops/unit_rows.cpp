@@ -33,6 +33,7 @@ class UnitRows final : public Op {
     adjoint.give(0, adjoint.program().append(std::make_shared<UnitRowsGradient>(),
                                              {adjoint.gradient(), adjoint.in(0)}));
   }
+  bool may_repeat() const override { return true; }
 };
 
 }  // namespace

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "step/rewrites/all.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
+
+#include "tessera/core/error.hpp"
+#include "tessera/step/op.hpp"
 
 namespace tessera::step {
 namespace {
 
 constexpr bool before_gradients = false, after_gradients = true;
 
-constexpr std::array<Rewrite, 20> all = {{
+constexpr std::array<Rewrite, 21> all = {{
     {"sums-first", "a sum over neighbours goes before the product where that is narrower",
      before_gradients, sums_first},
     {"merge-finishes", "bias, activation and dropout in one pass", before_gradients,
@@ -48,6 +55,8 @@ constexpr std::array<Rewrite, 20> all = {{
      after_gradients, norm_gradient_in_linear},
     {"norm-sums-in-linear", "a product's gradient finds the sums for that of batch norm before it",
      after_gradients, norm_sums_in_linear},
+    {"bias-gradient-in-loss", "the loss sums the columns of its gradient, for the bias before it",
+     after_gradients, bias_gradient_in_loss},
 }};
 
 }  // namespace
@@ -74,6 +83,43 @@ bool is_read(const Program& program, Value value, const Surroundings& around) {
          program.info(value).gradient_of != nullptr || program.num_readers(value) > 0;
 }
 
+std::int64_t bytes_moved(const Program& program) {
+  std::vector<bool> is_needed(static_cast<std::size_t>(program.num_values()));
+  std::int64_t bytes = 0;
+  const auto add = [&](Value value) {
+    const Shape& shape = program.info(value).shape;
+    bytes +=
+        shape.rows * shape.cols * static_cast<std::int64_t>(bytes_per_element(shape.precision));
+  };
+  for (const Node& node : program.nodes()) {
+    for (std::size_t i = 0; i < node.in.size(); ++i) {
+      if (node.in[i].absent() || !node.op->reads(i)) continue;
+      is_needed[static_cast<std::size_t>(node.in[i].id)] = true;
+      add(node.in[i]);
+    }
+  }
+  // The first output is what a node is for; of the others only those that somebody reads are there.
+  for (const Node& node : program.nodes()) {
+    for (std::size_t k = 0; k < node.out.size(); ++k) {
+      if (k == 0 || is_needed[static_cast<std::size_t>(node.out[k].id)]) add(node.out[k]);
+    }
+  }
+  return bytes;
+}
+
+void require_rewrites(std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    if (std::ranges::find(all, name, [](const Rewrite& one) { return std::string(one.name); }) !=
+        all.end()) {
+      continue;
+    }
+    std::vector<std::string> known;
+    for (const Rewrite& one : all) known.emplace_back(one.name);
+    throw Error(ErrorCode::invalid_argument, fmt::format("there is no rewrite '{}'", name),
+                "rewrites", fmt::format("use some of: {}", fmt::join(known, ", ")));
+  }
+}
+
 void erase(Program& program, std::size_t node) {
   program.nodes().erase(program.nodes().begin() + static_cast<std::ptrdiff_t>(node));
 }
@@ -84,8 +130,12 @@ std::vector<Fired> rewrite(Program& program, const Surroundings& around, bool af
   for (const Rewrite& one : all) {
     if (one.after_gradients != after_gradients) continue;
     if (std::ranges::find(off, one.name) != off.end()) continue;
+    const auto nodes_before = std::ssize(program.nodes());
+    const std::int64_t bytes_before = bytes_moved(program);
     const std::int64_t times = one.apply(program, around);
-    if (times > 0) fired.push_back({one.name, times});
+    if (times == 0) continue;
+    fired.push_back({one.name, times, nodes_before - std::ssize(program.nodes()),
+                     bytes_before - bytes_moved(program)});
   }
   return fired;
 }

@@ -6,7 +6,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tessera/nn/config.hpp"
-#include "tessera/nn/linear.hpp"
+#include "tessera/nn/dense.hpp"
 #include "tessera/nn/model.hpp"
 
 #include "support/gradient_check.hpp"

@@ -11,7 +11,7 @@
 #include "tessera/core/parallel.hpp"
 #include "tessera/data/embedded.hpp"
 #include "tessera/graph/build.hpp"
-#include "tessera/nn/sgc.hpp"
+#include "tessera/nn/powers.hpp"
 #include "tessera/ops/loss.hpp"
 
 #include "support/gradient_check.hpp"

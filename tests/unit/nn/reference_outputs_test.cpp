@@ -7,13 +7,12 @@
 #include <gtest/gtest.h>
 
 #include "tessera/nn/agnn.hpp"
-#include "tessera/nn/cheb.hpp"
 #include "tessera/nn/gat.hpp"
 #include "tessera/nn/gcn.hpp"
 #include "tessera/nn/gin.hpp"
+#include "tessera/nn/powers.hpp"
 #include "tessera/nn/readout.hpp"
 #include "tessera/nn/sage.hpp"
-#include "tessera/nn/sgc.hpp"
 
 #include "support/reference_cases.hpp"
 

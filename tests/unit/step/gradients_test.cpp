@@ -44,6 +44,26 @@ Value norm(StepScene& scene, Program& p, Value x, const step::ActivationKind& ki
   return step::dropout(p, step::activate(p, normed, kind), dropout, 2);
 }
 
+/// y = a * b, element by element.
+step::CustomOp products_of_elements() {
+  step::CustomOp op{.name = "multiply"};
+  const auto multiply = [](const step::Pass& pass, std::size_t out, std::size_t a, std::size_t b) {
+    if (pass.out(out).absent()) return;
+    const auto left = pass.in(a).as<double>(), right = pass.in(b).as<double>();
+    const auto y = pass.out(out).as<double>();
+    for (std::int64_t i = 0; i < y.rows; ++i) {
+      for (std::int64_t j = 0; j < y.cols; ++j) y(i, j) = left(i, j) * right(i, j);
+    }
+  };
+  op.forward = [=](const step::Pass& pass) { multiply(pass, 0, 0, 1); };
+  // In: the gradient, the result, a, b.
+  op.backward = [=](const step::Pass& pass) {
+    multiply(pass, 0, 0, 3);
+    multiply(pass, 1, 0, 2);
+  };
+  return op;
+}
+
 Kind activation(ops::Activation kind) {
   return {ops::to_string(kind), [=](StepScene& scene, Program& p, Value x) {
             const Value y = step::add_bias(p, product(scene, p, x), weight(scene, p, "b", 1, 6));
@@ -176,6 +196,19 @@ std::vector<Kind> kinds() {
                    y = step::activate(p, y, {.activation = ops::Activation::relu});
                    return step::linear(p, y, weight(scene, p, "second", 3, 6));
                  }});
+  all.push_back({"dots of edges", [](StepScene& scene, Program& p, Value x) {
+                   return step::edge_dot(p, product(scene, p, x, "u"), product(scene, p, x, "v"),
+                                         3);
+                 }});
+  all.push_back(
+      {"dots of edges with both ends the same", [](StepScene& scene, Program& p, Value x) {
+         const Value y = product(scene, p, x);
+         return step::edge_dot(p, y, y);
+       }});
+  all.push_back({"an op of functions", [](StepScene& scene, Program& p, Value x) {
+                   return step::custom(p, products_of_elements(),
+                                       {product(scene, p, x, "u"), product(scene, p, x, "v")});
+                 }});
   all.push_back(
       {"the input itself", [](StepScene&, Program& p, Value x) { return step::scaled(p, 1, x); }});
   return all;
@@ -195,6 +228,16 @@ TEST_P(StepGradients, AreTheSameInSharedMemory) {
   EXPECT_EQ(shared.output, apart.output) << shared.program;
   EXPECT_EQ(shared.grad_x, apart.grad_x) << shared.program;
   EXPECT_EQ(shared.gradients, apart.gradients) << shared.program;
+}
+
+TEST_P(StepGradients, AreTheSameWithValuesComputedAgain) {
+  StepScene scene(7, 4, GetParam().build);
+  const auto kept = scene.run({});
+  const auto recomputed = scene.run({.recomputes = true});
+  EXPECT_EQ(recomputed.output, kept.output) << recomputed.program;
+  EXPECT_EQ(recomputed.grad_x, kept.grad_x) << recomputed.program;
+  EXPECT_EQ(recomputed.gradients, kept.gradients) << recomputed.program;
+  EXPECT_LE(recomputed.arena_bytes, kept.arena_bytes);
 }
 
 TEST_P(StepGradients, AreThoseOfTheProgramWithoutRewrites) {

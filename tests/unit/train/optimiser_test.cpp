@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/matrices.hpp"
-#include "tessera/nn/linear.hpp"
+#include "tessera/nn/dense.hpp"
 
 namespace tessera::train {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "support/expect_error.hpp"
 #include "support/training_data.hpp"
+#include "tessera/nn/dense.hpp"
 #include "tessera/nn/gcn.hpp"
-#include "tessera/nn/linear.hpp"
 #include "tessera/nn/model.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/fit.hpp"

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "support/step_scene.hpp"
+
+/// Values that are computed again rather than kept.
+namespace tessera {
+namespace {
+
+using step::Program;
+using step::Value;
+using test::StepScene;
+
+Value weight(StepScene& scene, Program& program, const std::string& name, std::int64_t size) {
+  return program.parameter(scene.parameter(name, size, size));
+}
+
+/// Products of many rows, of which each gradient reads what the ones before it gave.
+Value deep(StepScene& scene, Program& p, Value x) {
+  for (int i = 0; i < 4; ++i) {
+    x = step::linear(p, x, weight(scene, p, "w" + std::to_string(i), 8));
+    x = step::activate(p, x, {.activation = ops::Activation::elu});
+    x = step::aggregate(p, x, {step::pattern, ops::Reduction::mean});
+  }
+  return x;
+}
+
+TEST(Recompute, SavesMemoryAndGivesTheSame) {
+  StepScene scene(200, 8, deep);
+  const auto kept = scene.run({});
+  const auto again = scene.run({.recomputes = true});
+  EXPECT_EQ(kept.recomputed.times, 0);
+  EXPECT_GT(again.recomputed.times, 0);
+  EXPECT_EQ(again.arena_bytes, kept.arena_bytes - again.recomputed.saved_bytes);
+  EXPECT_LT(again.arena_bytes, kept.arena_bytes);
+  EXPECT_EQ(again.output, kept.output);
+  EXPECT_EQ(again.grad_x, kept.grad_x);
+  EXPECT_EQ(again.gradients, kept.gradients);
+}
+
+TEST(Recompute, LeavesWhatSavesNothing) {
+  // One product: its gradients read the input and the weight alone.
+  StepScene scene(200, 8, [](StepScene& s, Program& p, Value x) {
+    return step::linear(p, x, weight(s, p, "w", 8));
+  });
+  EXPECT_EQ(scene.run({.recomputes = true}).recomputed.times, 0);
+}
+
+TEST(Recompute, LeavesOpsThatChangeMoreThanTheirResult) {
+  // Batch norm moves its running means, once in a step.
+  StepScene scene(200, 8, [](StepScene& s, Program& p, Value x) {
+    for (int i = 0; i < 3; ++i) {
+      const std::string number = std::to_string(i);
+      x = step::linear(p, x, weight(s, p, "w" + number, 8));
+      const step::BatchNormValues values{p.parameter(s.parameter("gamma" + number, 1, 8)),
+                                         p.parameter(s.parameter("beta" + number, 1, 8)),
+                                         p.state("mean", s.state("mean" + number, 8, 0)),
+                                         p.state("variance", s.state("variance" + number, 8, 1))};
+      x = step::batch_norm(p, x, values, {.training = true});
+    }
+    return x;
+  });
+  const auto once = scene.run({.recomputes = true});
+  std::size_t norms = 0, from = 0;
+  while ((from = once.program.find(": batch_norm (", from)) != std::string::npos) ++norms, ++from;
+  EXPECT_LE(norms, 3u) << once.program;
+  EXPECT_GT(norms, 0u) << once.program;
+}
+
+}  // namespace
+}  // namespace tessera
