@@ -15,6 +15,7 @@ if(TESSERA_BUILD_APP)
   install(TARGETS tessera_app)
   # What the program names where a file is one that only Python can read.
   install(FILES "${PROJECT_SOURCE_DIR}/examples/python/to_npz.py"
+                "${PROJECT_SOURCE_DIR}/examples/python/planetoid_files.py"
                 "${PROJECT_SOURCE_DIR}/examples/python/torch_files.py"
           DESTINATION "${CMAKE_INSTALL_DATADIR}/tessera")
 endif()

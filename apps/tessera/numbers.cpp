@@ -9,15 +9,6 @@
 
 namespace tessera::app {
 
-std::string grouped(std::int64_t number) {
-  std::string digits = fmt::format("{}", number);
-  const std::size_t first = digits[0] == '-' ? 1 : 0;
-  for (std::size_t place = digits.size(); place > first + 3; place -= 3) {
-    digits.insert(place - 3, ",");
-  }
-  return digits;
-}
-
 std::string human_bytes(std::int64_t bytes) {
   if (bytes < 1024) return fmt::format("{} bytes", bytes);
   constexpr std::array units{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

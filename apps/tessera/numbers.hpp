@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <string>
 
+#include "tessera/core/grouped.hpp"
+
 /// Numbers as people read them. Machines read the JSON.
 namespace tessera::app {
-
-/// 1234567 as "1,234,567".
-std::string grouped(std::int64_t number);
 
 /// "312 bytes", "1.25 MiB".
 std::string human_bytes(std::int64_t bytes);

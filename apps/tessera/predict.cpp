@@ -228,6 +228,7 @@ std::shared_ptr<const Partition> partition_of(Session& session, const PredictArg
   options.parts = arguments.parts;
   options.method = arguments.method;
   options.seed = session.seed();
+  options.progress = session.progress();
   return std::make_shared<const Partition>(partition(graph, options));
 }
 
@@ -274,6 +275,7 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
   const std::int64_t peak_bytes = memory_use(device).peak_bytes;
   session.add_notes(prediction.notes);
   session.add_notes(train::true_classes(checkpoint, data.dataset).notes);
+  session.add_notes(notes_on_tables(arguments.files, prediction));
   session.stage("writing");
   write_files(arguments.files, data.dataset, checkpoint, prediction);
   std::optional<Quantised> quantised;

@@ -3,9 +3,12 @@
 
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "class_report.hpp"
 #include "judge.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/core/grouped.hpp"
 
 namespace tessera::app {
 namespace {
@@ -69,6 +72,17 @@ void add_paths(const PredictFiles& files, Json& json) {
   if (!files.output.empty()) json["output"] = files.output;
   if (!files.embeddings.empty()) json["embeddings"] = files.embeddings;
   if (!files.reports.empty()) json["reports"] = files.reports;
+}
+
+std::vector<std::string> notes_on_tables(const PredictFiles& files,
+                                         const train::Prediction& prediction) {
+  const bool has_tables = files.output.ends_with(".csv") || files.embeddings.ends_with(".csv");
+  const std::int64_t changed = has_tables ? train::num_formula_names(prediction) : 0;
+  if (changed == 0) return {};
+  return {
+      fmt::format("{} of {} ids begin as a formula does (=, +, -, @) and have an apostrophe before "
+                  "them in tables; .json and .npz have them as they are",
+                  grouped(changed), grouped(prediction.logits.rows()))};
 }
 
 void write_files(const PredictFiles& files, const Dataset& dataset,

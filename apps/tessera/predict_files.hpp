@@ -34,6 +34,10 @@ std::vector<FileUse> uses_of(const PredictFiles& files);
 std::vector<std::string> paths_of(const PredictFiles& files);
 void add_paths(const PredictFiles& files, Json& json);
 
+/// What tables do to names, where there are tables.
+std::vector<std::string> notes_on_tables(const PredictFiles& files,
+                                         const train::Prediction& prediction);
+
 /// Nothing is written where a report is wanted and nothing can be said in it.
 void write_files(const PredictFiles& files, const Dataset& dataset,
                  const train::Checkpoint& checkpoint, const train::Prediction& prediction);

@@ -9,8 +9,8 @@
                                                          # or of an InMemoryDataset; also its folder
     python3 to_npz.py planetoid FOLDER NAME OUT.npz      # FOLDER/ind.NAME.x and its siblings
 
-Every function returns a dictionary of arrays as docs/formats.md describes them. Planetoid's files are pickles:
-reading them runs what is in them, so use only those that you trust. Of .pt files no code is run.
+Every function returns a dictionary of arrays as docs/formats.md describes them. Files of PyTorch's and Planetoid's are
+pickles; no code of theirs is run.
 """
 import sys
 
@@ -311,21 +311,17 @@ def from_networkx(graph, features=(), label=None, weight=None):
 
 
 def from_planetoid(folder, name):
-    """The public split of Cora, CiteSeer or PubMed from FOLDER/ind.NAME.*; needs SciPy."""
+    """The public split of Cora, CiteSeer or PubMed from FOLDER/ind.NAME.*, also where these are in FOLDER/raw."""
     import os
-    import pickle
-
-    def load(part):
-        with open(os.path.join(folder, f"ind.{name}.{part}"), "rb") as file:
-            return pickle.load(file, encoding="latin1")
-    x, tx, allx = (load(part) for part in ("x", "tx", "allx"))
-    y, ty, ally = (load(part) for part in ("y", "ty", "ally"))
-    graph = load("graph")
+    from planetoid_files import opened
+    if not os.path.isfile(os.path.join(folder, f"ind.{name}.graph")):
+        folder = os.path.join(folder, "raw")
+    x, tx, allx, y, ty, ally, graph = (opened(folder, name, part) for part in ("x", "tx", "allx", "y", "ty", "ally", "graph"))
     test = np.loadtxt(os.path.join(folder, f"ind.{name}.test.index"), dtype=np.int64, ndmin=1)
     num_nodes = max(max(graph) + 1, int(test.max()) + 1)
     features = np.zeros((num_nodes, allx.shape[1]), dtype=np.float32)
-    features[:allx.shape[0]] = allx.toarray() if hasattr(allx, "toarray") else allx
-    features[test] = tx.toarray() if hasattr(tx, "toarray") else tx
+    features[:allx.shape[0]] = allx
+    features[test] = tx
     one_hot = np.zeros((num_nodes, ally.shape[1]), dtype=np.int64)
     one_hot[:ally.shape[0]] = ally
     one_hot[test] = ty

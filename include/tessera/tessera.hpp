@@ -7,6 +7,7 @@
 #include "tessera/core/device_profile.hpp"
 #include "tessera/core/dtype.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/core/grouped.hpp"
 #include "tessera/core/matrix.hpp"
 #include "tessera/core/measure.hpp"
 #include "tessera/core/memory.hpp"

@@ -16,14 +16,13 @@ bool is_signed_number(std::string_view text) {
   return problem != std::errc::invalid_argument && stop == text.data() + text.size();
 }
 
-/// Whether a spreadsheet would run the field.
+}  // namespace
+
 bool is_formula(std::string_view field) {
   constexpr std::string_view begins_formula = "=+-@\t\r\n";
   return !field.empty() && begins_formula.find(field[0]) != std::string_view::npos &&
          !is_signed_number(field);
 }
-
-}  // namespace
 
 void append_csv_field(std::string& text, std::string_view name) {
   std::string field(is_formula(name) ? 1 : 0, '\'');

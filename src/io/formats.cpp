@@ -85,9 +85,8 @@ constexpr FileFormat formats[] = {
     {"pyg", "PyG's processed folder", "folder",
      [](const FirstLook& look) { return look.is_folder && is_processed_folder(look.path); },
      refuse_torch_file, nullptr, false},
-    {"planetoid", "Planetoid's pickles", "ind.NAME.x",
-     [](const FirstLook& look) { return !look.is_folder && begins_with(look.first_bytes, "\x80"); },
-     refuse_planetoid_file, nullptr, false},
+    {"planetoid", "Planetoid's pickles", "ind.NAME.x folder", is_planetoid_or_pickle, refuse_pickle,
+     nullptr, false},
     {"graphml", "GraphML", ".graphml .xml .graphml.gz",
      [](const FirstLook& look) {
        return begins_with(look.first_bytes, "<") || begins_with(look.first_bytes, "\xEF\xBB\xBF<");

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/core/grouped.hpp"
 
 #include "io/dataset_arrays.hpp"
 #include "io/edge_arrays.hpp"
@@ -289,7 +290,8 @@ void note_contents_of(const Contents& contents, Dataset& dataset) {
   }
   if (undirected > 0 && directed > 0) {
     dataset.notes.push_back(fmt::format("{} directed, {} undirected and read as two, one each way",
-                                        counted(directed, "edge is", "edges are"), undirected));
+                                        counted(directed, "edge is", "edges are"),
+                                        grouped(undirected)));
   } else if (undirected > 0) {
     dataset.notes.emplace_back("edges are undirected: each is read as two, one each way");
   } else if (directed > 0) {

@@ -12,21 +12,40 @@ namespace {
 
 std::size_t hash_of(std::string_view name) { return std::hash<std::string_view>()(name); }
 
+/// Other bits than those of the slot.
+std::uint32_t kept_of(std::size_t hash) { return static_cast<std::uint32_t>(hash >> 26); }
+
 }  // namespace
 
 std::size_t NameIndex::Shard::slot_of(std::string_view name, std::size_t hash) const {
   const std::size_t mask = slots.size() - 1;
-  for (std::size_t slot = hash & mask;; slot = (slot + 1) & mask) {
-    if (slots[slot] == 0 || text(entries[slots[slot] - 1]) == name) return slot;
+  for (std::size_t place = hash & mask;; place = (place + 1) & mask) {
+    const Slot& slot = slots[place];
+    if (slot.entry == 0) return place;
+    if (slot.hash == kept_of(hash) && text(entries[slot.entry - 1]) == name) return place;
+  }
+}
+
+void NameIndex::Shard::append(std::string_view name, std::int64_t place) {
+  Entry& entry = entries.emplace_back();
+  entry.place = place;
+  entry.length = static_cast<std::uint32_t>(name.size());
+  entry.number = -1;
+  if (entry.length <= Entry::short_length) {
+    std::copy(name.begin(), name.end(), entry.short_text);
+  } else {
+    entry.begin = bytes.size();
+    bytes.append(name);
   }
 }
 
 void NameIndex::Shard::grow() {
   if (2 * (entries.size() + 1) <= slots.size()) return;
-  slots.assign(std::max<std::size_t>(16, 2 * slots.size()), 0);
+  slots.assign(std::max<std::size_t>(16, 2 * slots.size()), {});
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::string_view name = text(entries[i]);
-    slots[slot_of(name, hash_of(name))] = static_cast<std::uint32_t>(i + 1);
+    const std::size_t hash = hash_of(name);
+    slots[slot_of(name, hash)] = {static_cast<std::uint32_t>(i + 1), kept_of(hash)};
   }
 }
 
@@ -35,15 +54,14 @@ bool NameIndex::add(std::string_view name, std::int64_t place) {
   Shard& shard = shards_[shard_of(hash)];
   const std::scoped_lock lock(shard.mutex);
   shard.grow();
-  const std::size_t slot = shard.slot_of(name, hash);
-  if (shard.slots[slot] != 0) {
-    Entry& entry = shard.entries[shard.slots[slot] - 1];
+  Slot& slot = shard.slots[shard.slot_of(name, hash)];
+  if (slot.entry != 0) {
+    Entry& entry = shard.entries[slot.entry - 1];
     entry.place = std::min(entry.place, place);
     return false;
   }
-  shard.entries.push_back({place, shard.bytes.size(), static_cast<std::uint32_t>(name.size()), -1});
-  shard.bytes.append(name);
-  shard.slots[slot] = static_cast<std::uint32_t>(shard.entries.size());
+  shard.append(name, place);
+  slot = {static_cast<std::uint32_t>(shard.entries.size()), kept_of(hash)};
   return true;
 }
 
@@ -72,7 +90,7 @@ VertexId NameIndex::find(std::string_view name) const noexcept {
   const std::size_t hash = hash_of(name);
   const Shard& shard = shards_[shard_of(hash)];
   if (shard.slots.empty()) return -1;
-  const std::uint32_t entry = shard.slots[shard.slot_of(name, hash)];
+  const std::uint32_t entry = shard.slots[shard.slot_of(name, hash)].entry;
   return entry == 0 ? -1 : shard.entries[entry - 1].number;
 }
 

@@ -30,22 +30,36 @@ class NameIndex {
   Names names() const;
 
  private:
-  struct Entry {
+  /// Half a line of the cache, with the name where it is short: looking one up among millions is
+  /// waiting for memory.
+  struct alignas(32) Entry {
+    static constexpr std::uint32_t short_length = 16;
+
     std::int64_t place;
-    std::size_t begin;  ///< in the shard's bytes
     std::uint32_t length;
     VertexId number;
+    union {
+      char short_text[short_length];
+      std::size_t begin;  ///< of a longer name, in the shard's bytes
+    };
+  };
+  struct Slot {
+    std::uint32_t entry = 0;  ///< + 1; 0: free
+    std::uint32_t hash = 0;   ///< a part of it, so that few other names are compared
   };
   struct Shard {
     std::mutex mutex;
-    std::vector<std::uint32_t> slots;  ///< entry + 1; 0: free
+    std::vector<Slot> slots;
     std::vector<Entry> entries;
     std::string bytes;
 
     std::string_view text(const Entry& entry) const {
-      return std::string_view(bytes).substr(entry.begin, entry.length);
+      return entry.length <= Entry::short_length
+                 ? std::string_view(entry.short_text, entry.length)
+                 : std::string_view(bytes).substr(entry.begin, entry.length);
     }
     std::size_t slot_of(std::string_view name, std::size_t hash) const;
+    void append(std::string_view name, std::int64_t place);
     void grow();
   };
   static constexpr std::size_t num_shards = 64;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/core/grouped.hpp"
 
 #include "core/listing.hpp"
 #include "io/edge_list_layout.hpp"
@@ -291,9 +292,9 @@ void read_split(TableRows& rows, std::int64_t column, const Progress& progress, 
   dataset.validation = members(Part::validation);
   dataset.test = members(Part::test);
   dataset.notes.push_back(note_about(
-      about::split,
-      fmt::format("{}, {} train, {} validation, {} test", rows.layout().named(column),
-                  dataset.train.size(), dataset.validation.size(), dataset.test.size())));
+      about::split, fmt::format("{}, {} train, {} validation, {} test", rows.layout().named(column),
+                                grouped(dataset.train.size()), grouped(dataset.validation.size()),
+                                grouped(dataset.test.size()))));
 }
 
 }  // namespace

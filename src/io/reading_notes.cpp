@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "tessera/core/grouped.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/data/classes.hpp"
 
@@ -43,9 +44,7 @@ void note_labels(std::span<const std::int64_t> labels, const char* items, Datase
   const auto without =
       std::count_if(labels.begin(), labels.end(), [](std::int64_t label) { return label < 0; });
   if (without == 0) return;
-  add_once(fmt::format("{} of {} {} {} no label", without, labels.size(), items,
-                       without == 1 ? "has" : "have"),
-           dataset.notes);
+  add_once(note_without_label(without, std::ssize(labels), items), dataset.notes);
 }
 
 }  // namespace
@@ -69,7 +68,12 @@ std::string file_name(const std::string& path) {
 }
 
 std::string counted(std::int64_t count, const char* one, const char* several) {
-  return fmt::format("{} {}", count, count == 1 ? one : several);
+  return grouped(count) + ' ' + (count == 1 ? one : several);
+}
+
+std::string note_without_label(std::int64_t without, std::int64_t all, const char* items) {
+  return fmt::format("{} of {} {} {} no label", grouped(without), grouped(all), items,
+                     without == 1 ? "has" : "have");
 }
 
 void note_contents(Dataset& dataset) {

@@ -39,5 +39,7 @@ std::string file_name(const std::string& path);
 
 /// "1 edge", "2 edges"
 std::string counted(std::int64_t count, const char* one, const char* several);
+/// "3 of 1,000 vertices have no label"
+std::string note_without_label(std::int64_t without, std::int64_t all, const char* items);
 
 }  // namespace tessera::io

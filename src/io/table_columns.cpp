@@ -2,8 +2,10 @@
 #include "io/table_columns.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <set>
 #include <span>
@@ -11,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/core/grouped.hpp"
 #include "tessera/data/classes.hpp"
 #include "tessera/data/feature_columns.hpp"
 
@@ -148,15 +151,33 @@ std::string label_note(const Column& column, std::span<const std::int64_t> label
                   names.empty() ? std::string() : ": " + listed(names)));
 }
 
+std::string in_small_letters(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+/// Classes that may be meant as one.
+void note_alike(const Names& classes, std::vector<std::string>& notes) {
+  std::map<std::string, std::string> seen;
+  for (std::int64_t k = 0; k < classes.size(); ++k) {
+    const std::string name(classes[k]);
+    const auto [other, is_new] = seen.emplace(in_small_letters(name), name);
+    if (is_new) continue;
+    notes.push_back(fmt::format("classes {} and {} differ in capital letters alone",
+                                in_quotes(other->second), in_quotes(name)));
+  }
+}
+
 void give_labels(Buffer<std::int64_t> labels, const Column& column, Dataset& dataset) {
   dataset.notes.push_back(label_note(column, labels.span()));
   const std::int64_t without = std::count(labels.begin(), labels.end(), -1);
   if (without > 0) {
-    dataset.notes.push_back(fmt::format("{} of {} vertices {} no label", without, labels.size(),
-                                        without == 1 ? "has" : "have"));
+    dataset.notes.push_back(note_without_label(without, labels.size(), "vertices"));
   }
   dataset.labels = ClassLabels(std::move(labels));
   dataset.class_names = Names(column.categories);
+  note_alike(dataset.class_names, dataset.notes);
 }
 
 /// The features that columns become.
@@ -236,14 +257,15 @@ using LineOfText = FunctionRef<std::int64_t(const Column&)>;
 
 /// "'colour' (2)", "'age' (3, as 'x' on line 4 is no number; 1 missing)"
 std::string category_note(const Column& column, LineOfText line_of) {
-  std::string text = fmt::format("{} ({}", in_quotes(column.name), column.categories.size());
+  std::string text =
+      fmt::format("{} ({}", in_quotes(column.name), grouped(std::ssize(column.categories)));
   if (column.numbers > 0) {
     // Finding the number of a line means to read the file.
     const std::int64_t line = column.text_at < 0 ? 0 : line_of(column);
     text += fmt::format(", as {}{} is no number", in_quotes(column.first_text),
                         line > 0 ? fmt::format(" on line {}", line) : std::string());
   }
-  if (column.missing > 0) text += fmt::format("; {} missing", column.missing);
+  if (column.missing > 0) text += fmt::format("; {} missing", grouped(column.missing));
   return text + ")";
 }
 
@@ -261,7 +283,7 @@ void note_features(const std::vector<Column>& columns, const FeaturePlan& plan,
     const std::string name = in_quotes(column.name);
     numbers.push_back(column.truths > 0 ? name + " (true is 1, false 0)" : name);
     if (column.missing == 0) continue;
-    filled.push_back(fmt::format("{} ({} with {})", name, column.missing,
+    filled.push_back(fmt::format("{} ({} with {})", name, grouped(column.missing),
                                  means[static_cast<std::size_t>(plan.firsts[i])]));
   }
   if (!numbers.empty()) notes.push_back(note_about(about::numbers, listed(numbers)));

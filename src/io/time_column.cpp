@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/core/grouped.hpp"
 
 #include "core/listing.hpp"
 #include "io/reading_notes.hpp"
@@ -191,8 +192,8 @@ std::string note_of(TableRows& rows, std::int64_t column, const VertexSplit& spl
       about::split,
       fmt::format("by the times in {}, {} vertices up to {} to train, {} up to {} to validate, {} "
                   "up to {} to test",
-                  in_quotes(rows.name_of(column)), split.train.size(), texts.at(last[0]),
-                  split.validation.size(), texts.at(last[1]), split.test.size(),
+                  in_quotes(rows.name_of(column)), grouped(split.train.size()), texts.at(last[0]),
+                  grouped(split.validation.size()), texts.at(last[1]), grouped(split.test.size()),
                   texts.at(last[2])));
 }
 

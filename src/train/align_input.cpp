@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/core/grouped.hpp"
 #include "tessera/core/parallel.hpp"
 #include "tessera/data/feature_columns.hpp"
 #include "tessera/graph/build.hpp"
@@ -305,7 +306,7 @@ void note_filled(const ModelInput& input, const Dataset& dataset, const Alignmen
     if (count == counts.end() || source.category) continue;
     filled.push_back(fmt::format("{} ({} with {})",
                                  in_quotes(input.feature_names[static_cast<std::int64_t>(k)]),
-                                 count->second, input.means[k]));
+                                 grouped(count->second), input.means[k]));
   }
   if (filled.empty()) return;
   notes.push_back("missing numbers get the means of training instead: " + listed(filled));

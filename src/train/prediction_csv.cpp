@@ -109,4 +109,12 @@ void write_prediction_csv(const Prediction& prediction, PredictionForm form,
              });
 }
 
+std::int64_t num_formula_names(const Prediction& prediction) {
+  std::int64_t count = 0;
+  for (std::int64_t item = 0; item < prediction.logits.rows(); ++item) {
+    count += io::is_formula(item_name(prediction, item)) ? 1 : 0;
+  }
+  return count;
+}
+
 }  // namespace tessera::train

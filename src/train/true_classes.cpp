@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "tessera/core/grouped.hpp"
 #include "tessera/data/classes.hpp"
 
 #include "core/listing.hpp"
@@ -68,7 +69,7 @@ TrueClasses true_classes(const Checkpoint& checkpoint, const Dataset& dataset) {
     if (found != known.end()) {
       numbers[label] = found->second;
     } else {
-      strangers.push_back(fmt::format("{} ({})", in_quotes(name_of(names, label)), count));
+      strangers.push_back(fmt::format("{} ({})", in_quotes(name_of(names, label)), grouped(count)));
     }
   }
   for (MaybeClass& label : result.classes) {

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The script that turns objects of Python's graph libraries into archives, with stand-ins for the objects."""
+import collections
 import contextlib
 import io
+import pickle
+import subprocess
 import sys
 import types
 import unittest
+import unittest.mock
 
 import cli
 
@@ -92,7 +96,6 @@ class ToNpz(cli.CliTest):
         self.assertEqual(self.info(empty)["edges"], 0)
 
     def test_help_and_wrong_uses(self):
-        import subprocess
         script = cli.SOURCE / "examples" / "python" / "to_npz.py"
         for option in ("-h", "--help"):
             found = subprocess.run([sys.executable, script, option], capture_output=True, text=True)
@@ -103,19 +106,67 @@ class ToNpz(cli.CliTest):
             self.assertEqual((found.returncode, found.stdout), (2, ""))
             self.assertIn("to_npz.py: error: no such use: " + " ".join(arguments), found.stderr)
 
-    def test_planetoid(self):
-        import pickle
+
+
+def sparse(rows, protocol):
+    """As a matrix of SciPy's is pickled."""
+    kind = type("csr_matrix", (), {"__module__": "scipy.sparse.csr"})
+    matrix, rows = kind(), np.array(rows)
+    places = np.argwhere(rows)
+    matrix.__dict__.update(_shape=rows.shape, indices=places[:, 1], data=rows[rows != 0],
+                           indptr=np.searchsorted(places[:, 0], np.arange(len(rows) + 1)))
+    module = types.SimpleNamespace(csr_matrix=kind)
+    names = ("scipy", "scipy.sparse", "scipy.sparse.csr")
+    with unittest.mock.patch.dict(sys.modules, {name: module for name in names}):
+        return pickle.dumps(matrix, protocol)
+
+
+@unittest.skipIf(np is None, "needs NumPy")
+class Planetoid(cli.CliTest):
+    def setUp(self):
+        super().setUp()
+        self.raw = self.folder / "Toy" / "raw"
+        self.raw.mkdir(parents=True)
+        parts = {"x": sparse(np.eye(2, 3), 2), "tx": sparse(np.ones((2, 3)), 1), "allx": pickle.dumps(np.eye(600, 3), 2)}
+        others = {"y": np.eye(2), "ty": np.eye(2), "ally": np.tile(np.eye(2), (300, 1)),
+                  "graph": collections.defaultdict(list, {0: [1], 601: [600]})}
+        for name, content in (parts | {name: pickle.dumps(other, 2) for name, other in others.items()}).items():
+            (self.raw / f"ind.toy.{name}").write_bytes(content)
+        (self.raw / "ind.toy.test.index").write_text("601\n600\n")
+
+    def test_the_program_names_the_command(self):
+        for path in (self.folder / "Toy", self.raw, self.raw / "ind.toy.graph", self.raw / "ind.toy.test.index"):
+            error = self.fail_with(cli.UNAVAILABLE, "train", path).err.strip()
+            command = error[error.index("python3 ") + len("python3 "):].split()
+            self.assertEqual(command[1:], ["planetoid", str(self.raw), "toy", "toy.npz"])
+            subprocess.run([sys.executable, *command], cwd=self.folder, check=True)
+            info = self.json("info", self.folder / "toy.npz")
+            self.assertEqual([info[key] for key in ("vertices", "edges", "train", "validation", "test")], [602, 4, 2, 500, 2])
+            self.assertEqual((info["features"], info["classes"]), (3, 2))
+            (self.folder / "toy.npz").unlink()
+
+    def refused(self):
         import to_npz
-        parts = {"x": np.eye(2, 3), "tx": np.ones((2, 3)), "allx": np.eye(600, 3), "y": np.eye(2),
-                 "ty": np.eye(2), "ally": np.tile(np.eye(2), (300, 1)), "graph": {0: [1], 601: [600]}}
-        for name, value in parts.items():
-            (self.folder / f"ind.toy.{name}").write_bytes(pickle.dumps(value, protocol=2))
-        (self.folder / "ind.toy.test.index").write_text("601\n600\n")
-        info = self.info(to_npz.from_planetoid(self.folder, "toy"))
-        self.assertEqual((info["vertices"], info["edges"], info["train"], info["validation"], info["test"]),
-                         (602, 4, 2, 500, 2))
-        error = self.fail_with(cli.UNAVAILABLE, "info", self.folder / "ind.toy.graph").err
-        self.assertIn("to_npz.py planetoid", error)
+        with self.assertRaises(SystemExit) as end, contextlib.redirect_stderr(io.StringIO()):
+            to_npz.main(["planetoid", str(self.folder / "Toy"), "toy", str(self.folder / "toy.npz")])
+        self.assertFalse((self.folder / "toy.npz").exists())
+        return end.exception.code
+
+    def test_no_code_of_a_file_runs(self):
+        class Hostile:
+            def __reduce__(self):
+                return open, (str(path), "w")
+        path = self.folder / "trace"
+        (self.raw / "ind.toy.y").write_bytes(pickle.dumps(Hostile(), protocol=2))
+        self.assertIn("ind.toy.y holds an object of io.open, which is not opened, since it could run code", self.refused())
+        self.assertFalse(path.exists())
+
+    def test_what_else_is_refused(self):
+        for found, said in ((b"\x80\x02}q\x00", "ind.toy.y is damaged: "), (pickle.dumps([1]), "ind.toy.y holds no matrix, but a list")):
+            (self.raw / "ind.toy.y").write_bytes(found)
+            self.assertIn(said, self.refused())
+        (self.raw / "ind.toy.y").unlink()
+        self.assertIn("ind.toy.y", self.refused())
 
 
 if __name__ == "__main__":

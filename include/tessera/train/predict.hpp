@@ -113,6 +113,9 @@ enum class PredictionForm { full, brief };
 /// number of one class per line. The form is that of .csv and .json.
 void save(const Prediction& prediction, const std::string& path,
           PredictionForm form = PredictionForm::full);
+/// How many items have a name that begins as a spreadsheet's formula does, and gets an apostrophe
+/// in tables.
+std::int64_t num_formula_names(const Prediction& prediction);
 /// Throws `invalid_argument` where `save` could not write such a file.
 void require_prediction_ending(const std::string& path, bool multi_label);
 

@@ -286,7 +286,17 @@ TEST_F(OtherFormats, FoldersOfOgb) {
 TEST_F(OtherFormats, PicklesAreRefusedWithAPointer) {
   test::write_file(folder_ / "ind.cora.x", std::string("\x80\x02}q\x00.", 6));
   EXPECT_THAT(error_of([&] { io::open(folder_ / "ind.cora.x"); }),
-              HasSubstr("to_npz.py planetoid"));
+              HasSubstr("is a Python pickle, which only Python can read"));
+  test::write_file(folder_ / "ind.cora.test.index", "7\n8\n");
+  test::write_file(folder_ / "ind.cora.graph", "(dp1\nI0\n");
+  const std::string command = "to_npz.py planetoid " + folder_.path() + " cora cora.npz";
+  for (const char* const part : {"ind.cora.x", "ind.cora.graph", "ind.cora.test.index"}) {
+    EXPECT_THAT(error_of([&] { io::open(folder_ / part); }), HasSubstr(command));
+  }
+  EXPECT_THAT(error_of([&] { io::open(folder_.path()); }), HasSubstr(command));
+  test::write_file(folder_ / "ind.pubmed.graph", "(dp1\nI0\n");
+  EXPECT_THAT(error_of([&] { io::open(folder_.path()); }),
+              AllOf(HasSubstr("of cora and pubmed"), HasSubstr(command)));
 }
 
 TEST_F(OtherFormats, TheFormatCanBeNamed) {
