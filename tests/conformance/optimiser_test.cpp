@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <deque>
 #include <type_traits>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "ops/optimiser/reference.hpp"
 #include "support/dense_backends.hpp"
 #include "support/dense_shapes.hpp"
+#include "support/dense_workspace.hpp"
 #include "support/expect_error.hpp"
 #include "support/matrices.hpp"
 #include "tessera/ops/optimiser.hpp"
@@ -94,6 +96,101 @@ TEST_P(Steps, optimisers_agree_with_the_reference) {
           copy_bytes(&now, there.data(), sizeof(now), device);
           EXPECT_EQ(now.step, 4) << "without parameters";
         }
+      }
+    }
+  });
+}
+
+/// Gradients of more parameters than a kernel takes at once, one of them empty, some with gaps.
+TEST_P(Steps, gradients_are_clipped_by_the_norm_of_all) {
+  const Device device = GetParam().device;
+  with_type_of(GetParam().precision, [&]<class T>() {
+    for (const std::int64_t count : {0, 1, 3, 50}) {
+      SCOPED_TRACE(count);
+      std::deque<DeviceMatrix<T>> slopes;
+      std::vector<OptimiserTarget> targets = {{}};
+      double squares = 0;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const auto values = normal_matrix<T>(1 + 7 * i, i % 2 == 0 ? 33 : 1, 5);
+        for (const T value : values.span()) squares += std::pow(static_cast<double>(value), 2);
+        slopes.emplace_back(values, device, i % 3);
+        targets.push_back({slopes.back(), {}});
+      }
+      const double norm = std::sqrt(squares);
+      Buffer<double> there(1, default_memory(device));
+      const auto factor_for = [&](double most) {
+        double factor = -1;
+        clip_gradients(most, there.data(), targets, device, {}, test::workspace_on(device));
+        copy_bytes(&factor, there.data(), sizeof(factor), device);
+        return factor;
+      };
+      EXPECT_EQ(factor_for(norm * 1.001 + 1), 1);
+      if (count > 0) {
+        EXPECT_NEAR(factor_for(0.25 * norm), 0.25, 1e-9);
+      }
+    }
+  });
+}
+
+TEST_P(Steps, steps_take_the_factor_of_gradients) {
+  const Device device = GetParam().device;
+  with_type_of(GetParam().precision, [&]<class T>() {
+    OptimiserOptions sgd;
+    sgd.kind = OptimiserKind::sgd;
+    sgd.weight_decay = 0.1;
+    OptimiserOptions adam = sgd;
+    adam.kind = OptimiserKind::adam;
+    for (const OptimiserOptions& options : {sgd, adam}) {
+      const auto start = normal_matrix<T>(15, 33, 1);
+      auto slopes = normal_matrix<T>(15, 33, 2);
+      const Matrix<T> zeros(15, 33, static_cast<T>(0.0f));
+      DeviceMatrix<T> gradient(slopes, device, 0), parameter(start, device, 0);
+      DeviceMatrix<T> first(zeros, device, 0), second(zeros, device, 0);
+      Matrix<double> expected = to_double(start), m(15, 33, 0.0), v(15, 33, 0.0);
+      Matrix<double> quarter = to_double(slopes);
+      for (double& value : quarter.span()) value *= 0.25;
+      const StepClock clock;
+      Buffer<StepClock> there(1, default_memory(device));
+      copy_bytes(there.data(), &clock, sizeof(clock), device);
+      Buffer<std::uint32_t> counter(1, default_memory(device));
+      fill_zero(counter.data(), sizeof(std::uint32_t), device);
+      const double fourth = 0.25;
+      Buffer<double> factor(1, default_memory(device));
+      copy_bytes(factor.data(), &fourth, sizeof(fourth), device);
+      const OptimiserTarget target{gradient, parameter, first, second};
+      step_and_advance(options, there.data(), counter.data(), {&target, 1}, device, {},
+                       factor.data());
+      reference::optimiser_step(options, 1, quarter, expected, m, v);
+      expect_close("parameter", parameter.values(), expected, 2e-6);
+    }
+  });
+}
+
+/// Against the sum of all steps, weighed one by one.
+TEST_P(Steps, means_over_steps_weigh_the_newest_most) {
+  const Device device = GetParam().device;
+  with_type_of(GetParam().precision, [&]<class T>() {
+    for (const double decay : {0.5, 0.99, 1.0}) {
+      for (const std::int64_t margin : margins) {
+        SCOPED_TRACE(::testing::Message() << "decay " << decay << ", margin " << margin);
+        DeviceMatrix<T> mean(Matrix<T>(15, 33, static_cast<T>(0.0f)), device, margin);
+        Matrix<double> sum(15, 33, 0.0);
+        double weights = 0;
+        Buffer<StepClock> there(1, default_memory(device));
+        for (std::int64_t step = 1; step <= 5; ++step) {
+          const auto values = normal_matrix<T>(15, 33, static_cast<std::uint64_t>(step));
+          const DeviceMatrix<T> now(values, device, margin);
+          const StepClock clock{step};
+          copy_bytes(there.data(), &clock, sizeof(clock), device);
+          average(decay, there.data(), now, mean, device);
+          const Matrix<double> wide = to_double(values);
+          for (std::int64_t i = 0; i < sum.size(); ++i) {
+            sum.data()[i] = decay * sum.data()[i] + wide.data()[i];
+          }
+          weights = decay * weights + 1;
+        }
+        for (double& value : sum.span()) value /= weights;
+        expect_close("mean", mean.values(), sum, 2e-6);
       }
     }
   });

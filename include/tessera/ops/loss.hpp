@@ -17,6 +17,14 @@
 /// GPU.
 namespace tessera::ops {
 
+struct LossOptions {
+  /// Classes: what a row of each of them counts, of which the mean is; empty: 1.
+  std::span<const float> class_weights = {};
+  /// This share of a row's weight is not wanted of its class but of all alike; of a yes or no, half
+  /// of it is wanted of the other answer.
+  double smoothing = 0;
+};
+
 /// What is wanted of the chosen rows: checked once and kept where the loss is computed, so that
 /// `loss` itself neither copies nor waits. Copied in the order of the place's stream: a loss on
 /// another stream must come after that.
@@ -26,10 +34,11 @@ class LossTargets {
   /// an error.
   static LossTargets classes(std::span<const std::int64_t> labels,
                              std::span<const std::int64_t> rows, std::int64_t num_classes,
-                             const Place& place = {});
-  /// Yes or no for every element: 1 or 0; anything else in a chosen row is an error.
+                             const Place& place = {}, const LossOptions& options = {});
+  /// Yes or no for every element: 1 or 0; anything else in a chosen row is an error,
+  /// as weights of classes are.
   static LossTargets binary(MatrixView<const float> targets, std::span<const std::int64_t> rows,
-                            const Place& place = {});
+                            const Place& place = {}, const LossOptions& options = {});
 
   struct State;
   explicit LossTargets(std::shared_ptr<const State> state) : state_(std::move(state)) {}

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "tessera/core/device.hpp"
+#include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/operand.hpp"
 #include "tessera/ops/step_clock.hpp"
 
@@ -53,9 +54,22 @@ void optimiser_step(const OptimiserOptions& options, const StepClock* clock,
                     Stream stream = {});
 
 /// The same, and then the clock advances, in the same pass. `counter` is one number in the memory
-/// of the device, 0 before the first step, which belongs to the clock.
+/// of the device, 0 before the first step, which belongs to the clock. Gradients are multiplied by
+/// `gradient_factor`, a number there, if there is one.
 void step_and_advance(const OptimiserOptions& options, StepClock* clock, std::uint32_t* counter,
                       std::span<const OptimiserTarget> targets, Device device = {},
-                      Stream stream = {});
+                      Stream stream = {}, const double* gradient_factor = nullptr);
+
+/// Writes the factor, at most 1, that gives all gradients together a Euclidean norm of `most` at
+/// most. Sums are added in double, in an order that depends on the shapes alone.
+void clip_gradients(double most, double* factor, std::span<const OptimiserTarget> targets,
+                    Device device = {}, Stream stream = {},
+                    const DenseWorkspace* workspace = nullptr);
+
+/// Goes on with the mean of what `values` were after each of the `clock->step` steps so far, of
+/// which each counts `decay` (above 0, at most 1) times as much as the next. `mean` begins as 0.
+/// Both are as parameters are.
+void average(double decay, const StepClock* clock, ConstOperand values, Operand mean,
+             Device device = {}, Stream stream = {});
 
 }  // namespace tessera::ops

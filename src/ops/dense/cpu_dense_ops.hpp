@@ -29,6 +29,8 @@ void run_on_cpu(const HeadDotsGradCall& call);
 void run_on_cpu(const HeadMeanCall& call);
 void run_on_cpu(const HeadMeanGradCall& call);
 void run_on_cpu(const OptimiserCall& call);
+void run_on_cpu(const ClipCall& call);
+void run_on_cpu(const AverageCall& call);
 void run_on_cpu(const AdvanceCall& call);
 
 }  // namespace tessera::ops

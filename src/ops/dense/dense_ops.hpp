@@ -213,6 +213,20 @@ struct OptimiserCall {
   /// steps.
   StepClock* advancing = nullptr;
   std::uint32_t* counter = nullptr;
+  const double* gradient_factor = nullptr;  ///< null: 1
+};
+
+struct ClipCall {
+  double most = 0;
+  double* factor = nullptr;
+  std::span<const OptimiserTarget> targets;
+};
+
+struct AverageCall {
+  double decay = 1;
+  const StepClock* clock = nullptr;
+  ConstOperand x;
+  Operand y;  ///< the mean
 };
 
 struct AdvanceCall {
@@ -224,7 +238,7 @@ using DenseCall =
                  AddScaledCall, ScaleRowsCall, DotCall, ActivationCall, ActivationGradCall,
                  UnitRowsCall, UnitRowsGradCall, BatchNormCall, BatchNormGradCall, LossCall,
                  EvaluationCall, RoundingCall, HeadDotsCall, HeadDotsGradCall, HeadMeanCall,
-                 HeadMeanGradCall, OptimiserCall, AdvanceCall>;
+                 HeadMeanGradCall, OptimiserCall, ClipCall, AverageCall, AdvanceCall>;
 
 /// The calls that may run together with others in one launch.
 using ChainCall =

@@ -28,7 +28,10 @@ std::shared_ptr<EvaluationTargets::State> state_of(const EvaluatedRows& rows, co
   state->validation_count = chosen.count;
   Buffer<EvaluatedRow> choices(chosen.rows);
   for (std::int64_t i = 0; i < chosen.rows; ++i) {
-    choices[i] = {train.state().times[i], chosen.times[i], test.state().times[i],
+    const auto times = [&](const LossTargets& part) {
+      return static_cast<std::int32_t>(part.state().weights[i]);
+    };
+    choices[i] = {times(train), times(validation), times(test),
                   chosen.is_binary ? 0 : chosen.labels[i]};
   }
   state->choices = placed(std::move(choices), place);

@@ -10,13 +10,22 @@
 namespace tessera::ops {
 namespace {
 
-/// -log softmax(logits)[label]; leaves the softmax in `probabilities`, which may be the memory of
-/// `logits`, or null.
+/// -log softmax(logits), where it is wanted; leaves the softmax in `probabilities`, which may be
+/// the memory of `logits`, or null.
 template <class T>
-double row_loss(const T* logits, std::int64_t classes, std::int64_t label, T* probabilities) {
-  const auto wanted = static_cast<double>(logits[label]);
+double row_loss(const T* logits, std::int64_t classes, std::int64_t label,
+                const WantedShares<double>& shares, T* probabilities) {
   T largest = logits[0];
   for (std::int64_t j = 1; j < classes; ++j) largest = std::max(largest, logits[j]);
+  const auto below = [&](std::int64_t j) {
+    return static_cast<double>(largest) - static_cast<double>(logits[j]);
+  };
+  double missed = below(label);
+  if (shares.of_other > 0) {
+    double all = 0;
+    for (std::int64_t j = 0; j < classes; ++j) all += below(j);
+    missed = shares.of_other * (all - missed) + shares.of_label * missed;
+  }
   double sum = 0;
   for (std::int64_t j = 0; j < classes; ++j) {
     const T power = std::exp(logits[j] - largest);
@@ -27,31 +36,34 @@ double row_loss(const T* logits, std::int64_t classes, std::int64_t label, T* pr
     const auto factor = static_cast<T>(1 / sum);
     for (std::int64_t j = 0; j < classes; ++j) probabilities[j] *= factor;
   }
-  return std::log(sum) + static_cast<double>(largest) - wanted;
+  return std::log(sum) + missed;
 }
 
 template <class T>
 double cross_entropy(MatrixView<const T> logits, const LossTargets::State& chosen,
                      MatrixView<T> gradient) {
   using W = Wide<T>;
-  const Buffer<std::int32_t>& times = chosen.times;
+  const Buffer<float>& weights = chosen.weights;
   const bool wants_gradient = gradient.data != nullptr;
+  const auto shares = WantedShares<double>::of(chosen);
+  const auto of_label = static_cast<W>(1 - chosen.smoothing);
+  const auto of_all = static_cast<W>(shares.of_other);
   const auto add_rows = [&](std::int64_t begin, std::int64_t end, double* sum) {
     for_wide_rows<T>(begin, end, logits.cols, [&](std::int64_t first, std::int64_t last) {
       const ReadRows<T> read(logits, first, last);
       const WrittenRows<T> written(gradient, first, last);
       for (std::int64_t i = first; i < last; ++i) {
         W* const row = wants_gradient ? written.rows().row(i - first) : nullptr;
-        if (times[i] == 0) {
+        if (weights[i] == 0) {
           if (wants_gradient) std::fill_n(row, gradient.cols, W{0});
           continue;
         }
         const std::int64_t label = chosen.labels[i];
-        *sum += times[i] * row_loss(read.rows().row(i - first), logits.cols, label, row);
+        *sum += weights[i] * row_loss(read.rows().row(i - first), logits.cols, label, shares, row);
         if (!wants_gradient) continue;
-        row[label] -= W{1};
-        const auto share = static_cast<W>(times[i] / chosen.count);
-        for (std::int64_t j = 0; j < gradient.cols; ++j) row[j] *= share;
+        row[label] -= of_label;
+        const auto share = static_cast<W>(weights[i] / chosen.count);
+        for (std::int64_t j = 0; j < gradient.cols; ++j) row[j] = (row[j] - of_all) * share;
       }
     });
   };
@@ -62,17 +74,17 @@ template <class T>
 double binary_cross_entropy(MatrixView<const T> logits, const LossTargets::State& chosen,
                             MatrixView<T> gradient) {
   using W = Wide<T>;
-  const Buffer<std::int32_t>& times = chosen.times;
+  const Buffer<float>& weights = chosen.weights;
   const MatrixView<const float> targets(chosen.targets.data(), chosen.rows, chosen.cols);
   const bool wants_gradient = gradient.data != nullptr;
   const auto sum = sum_each_row(logits.rows, 1, [&](std::int64_t i, double* sums) {
     T* const row = wants_gradient ? gradient.row(i) : nullptr;
-    if (times[i] == 0) {
+    if (weights[i] == 0) {
       if (wants_gradient) std::fill_n(row, gradient.cols, T(W{0}));
       return;
     }
     double row_sum = 0;
-    const auto share = static_cast<W>(times[i] / chosen.count);
+    const auto share = static_cast<W>(weights[i] / chosen.count);
     for (std::int64_t j = 0; j < logits.cols; ++j) {
       const W z = logits(i, j);
       const auto target = static_cast<W>(targets(i, j));
@@ -83,7 +95,7 @@ double binary_cross_entropy(MatrixView<const T> logits, const LossTargets::State
       const W sigmoid = (z < 0 ? power : W{1}) / (W{1} + power);
       row[j] = T((sigmoid - target) * share);
     }
-    *sums += times[i] * row_sum;
+    *sums += weights[i] * row_sum;
   });
   return sum[0] / chosen.count;
 }

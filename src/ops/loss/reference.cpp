@@ -19,9 +19,16 @@ void clear(MatrixView<double> gradient) {
 }  // namespace
 
 double cross_entropy(MatrixView<const double> logits, std::span<const std::int64_t> labels,
-                     std::span<const std::int64_t> rows, MatrixView<double> grad_logits) {
+                     std::span<const std::int64_t> rows, MatrixView<double> grad_logits,
+                     const LossOptions& options) {
   clear(grad_logits);
-  const auto count = static_cast<double>(rows.size());
+  const auto weight_of = [&](std::int64_t row) {
+    const auto label = static_cast<std::size_t>(labels[static_cast<std::size_t>(row)]);
+    return options.class_weights.empty() ? 1 : static_cast<double>(options.class_weights[label]);
+  };
+  double count = 0;
+  for (const std::int64_t row : rows) count += weight_of(row);
+  const double of_all = options.smoothing / static_cast<double>(logits.cols);
   ExactSum loss;
   for (const std::int64_t row : rows) {
     const std::int64_t label = labels[static_cast<std::size_t>(row)];
@@ -29,25 +36,29 @@ double cross_entropy(MatrixView<const double> logits, std::span<const std::int64
     for (std::int64_t j = 1; j < logits.cols; ++j) largest = std::max(largest, logits(row, j));
     double sum = 0;
     for (std::int64_t j = 0; j < logits.cols; ++j) sum += std::exp(logits(row, j) - largest);
-    loss += (std::log(sum) + largest - logits(row, label)) / count;
-    if (grad_logits.data == nullptr) continue;
+    const double share = count == 0 ? 0 : weight_of(row) / count;
     for (std::int64_t j = 0; j < logits.cols; ++j) {
+      const double wanted = of_all + (j == label ? 1 - options.smoothing : 0);
+      if (wanted > 0) loss += share * wanted * (std::log(sum) + largest - logits(row, j));
+      if (grad_logits.data == nullptr) continue;
       const double probability = std::exp(logits(row, j) - largest) / sum;
-      grad_logits(row, j) += (probability - (j == label ? 1 : 0)) / count;
+      grad_logits(row, j) += share * (probability - wanted);
     }
   }
   return loss.value();
 }
 
 double binary_cross_entropy(MatrixView<const double> logits, MatrixView<const float> targets,
-                            std::span<const std::int64_t> rows, MatrixView<double> grad_logits) {
+                            std::span<const std::int64_t> rows, MatrixView<double> grad_logits,
+                            double smoothing) {
   clear(grad_logits);
   const double count = static_cast<double>(rows.size()) * static_cast<double>(logits.cols);
   ExactSum loss;
   for (const std::int64_t row : rows) {
     for (std::int64_t j = 0; j < logits.cols; ++j) {
       const double z = logits(row, j);
-      const double target = static_cast<double>(targets(row, j));
+      const double answer = static_cast<double>(targets(row, j));
+      const double target = answer * (1 - smoothing) + smoothing / 2;
       loss += (std::max(z, 0.0) - z * target + std::log1p(std::exp(-std::abs(z)))) / count;
       if (grad_logits.data == nullptr) continue;
       grad_logits(row, j) += (1 / (1 + std::exp(-z)) - target) / count;

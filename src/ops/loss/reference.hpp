@@ -5,14 +5,17 @@
 #include <span>
 
 #include "tessera/core/matrix.hpp"
+#include "tessera/ops/loss.hpp"
 
 namespace tessera::ops::reference {
 
 /// `grad_logits` without memory is not written.
 double cross_entropy(MatrixView<const double> logits, std::span<const std::int64_t> labels,
-                     std::span<const std::int64_t> rows, MatrixView<double> grad_logits);
+                     std::span<const std::int64_t> rows, MatrixView<double> grad_logits,
+                     const LossOptions& options = {});
 
 double binary_cross_entropy(MatrixView<const double> logits, MatrixView<const float> targets,
-                            std::span<const std::int64_t> rows, MatrixView<double> grad_logits);
+                            std::span<const std::int64_t> rows, MatrixView<double> grad_logits,
+                            double smoothing = 0);
 
 }  // namespace tessera::ops::reference

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -32,6 +34,36 @@ Buffer<std::int32_t> multiplicities(const Checker& check, std::span<const std::i
     ++times[row];
   }
   return times;
+}
+
+void check_options(const Checker& check, const LossOptions& options, std::int64_t weights) {
+  check.that(
+      options.smoothing >= 0 && options.smoothing < 1,
+      fmt::format("the smoothing is {}, expected a number from 0 to below 1", options.smoothing));
+  const std::span<const float> given = options.class_weights;
+  check.that(given.empty() || std::ssize(given) == weights,
+             fmt::format("{} weights for {} classes", given.size(), weights));
+  for (const float weight : given) {
+    check.that(std::isfinite(weight) && weight >= 0,
+               fmt::format("a class weighs {}, expected a number from 0", weight));
+  }
+}
+
+/// What the rows weigh: how often each was chosen, times the weight of its class.
+Buffer<float> weights_of(const Buffer<std::int32_t>& times, std::span<const std::int64_t> labels,
+                         std::span<const float> class_weights) {
+  Buffer<float> weights(times.size());
+  for (std::int64_t i = 0; i < times.size(); ++i) {
+    weights[i] = static_cast<float>(times[i]);
+    if (class_weights.empty() || times[i] == 0) continue;
+    const std::int64_t label = labels[static_cast<std::size_t>(i)];
+    weights[i] *= class_weights[static_cast<std::size_t>(label)];
+  }
+  return weights;
+}
+
+double sum_of(const Buffer<float>& weights) {
+  return std::accumulate(weights.data(), weights.data() + weights.size(), 0.0);
 }
 
 void check_labels(std::span<const std::int64_t> labels, std::span<const std::int64_t> rows,
@@ -77,8 +109,18 @@ std::shared_ptr<LossTargets::State> made_state(std::int64_t rows, std::int64_t c
   state->place = place;
   state->rows = rows;
   state->cols = cols;
-  state->count = std::max(1.0, count);
+  state->count = count > 0 ? count : 1;
   return state;
+}
+
+/// As much of every target as of its opposite where it is smoothed whole.
+Buffer<float> smoothed(MatrixView<const float> targets, double smoothing) {
+  Buffer<float> values = without_gaps(targets);
+  for (std::int64_t i = 0; smoothing > 0 && i < values.size(); ++i) {
+    values[i] =
+        static_cast<float>(static_cast<double>(values[i]) * (1 - smoothing) + smoothing / 2);
+  }
+  return values;
 }
 
 /// One number on the device, read after the loss has been computed.
@@ -106,27 +148,31 @@ Buffer<float> without_gaps(MatrixView<const float> matrix) {
 
 LossTargets LossTargets::classes(std::span<const std::int64_t> labels,
                                  std::span<const std::int64_t> rows, std::int64_t num_classes,
-                                 const Place& place) {
+                                 const Place& place, const LossOptions& options) {
   require_available(place.device);
-  auto state = made_state(std::ssize(labels), num_classes, static_cast<double>(rows.size()), place);
-  Buffer<std::int32_t> times = multiplicities(check_classes, rows, state->rows);
+  const auto times = multiplicities(check_classes, rows, std::ssize(labels));
   check_labels(labels, rows, num_classes);
-  state->times = placed(std::move(times), place);
+  check_options(check_classes, options, num_classes);
+  Buffer<float> weights = weights_of(times, labels, options.class_weights);
+  auto state = made_state(std::ssize(labels), num_classes, sum_of(weights), place);
+  state->smoothing = options.smoothing;
+  state->weights = placed(std::move(weights), place);
   state->labels = placed(narrow_labels(labels), place);
   return LossTargets(std::move(state));
 }
 
 LossTargets LossTargets::binary(MatrixView<const float> targets, std::span<const std::int64_t> rows,
-                                const Place& place) {
+                                const Place& place, const LossOptions& options) {
   require_available(place.device);
+  check_options(check_binary, options, 0);
   check_binary.readable(targets, "targets");
   const double count = static_cast<double>(rows.size()) * static_cast<double>(targets.cols);
   auto state = made_state(targets.rows, targets.cols, count, place);
   state->is_binary = true;
-  Buffer<std::int32_t> times = multiplicities(check_binary, rows, targets.rows);
+  const auto times = multiplicities(check_binary, rows, targets.rows);
   check_targets(targets, times);
-  state->times = placed(std::move(times), place);
-  state->targets = placed(without_gaps(targets), place);
+  state->weights = placed(weights_of(times, {}, {}), place);
+  state->targets = placed(smoothed(targets, options.smoothing), place);
   return LossTargets(std::move(state));
 }
 

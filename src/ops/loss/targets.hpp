@@ -22,8 +22,9 @@ Buffer<T> placed(Buffer<T> values, const Place& place) {
 /// The rows of a matrix, one behind another.
 Buffer<float> without_gaps(MatrixView<const float> matrix);
 
-/// The arrays lie on the device. Losses walk over all rows with `times`, how often each was chosen:
-/// a row listed twice counts twice without two threads writing to it.
+/// The arrays lie on the device. Losses walk over all rows with `weights`, how often each was
+/// chosen times the weight of its class: a row listed twice counts twice without two threads
+/// writing to it.
 struct LossTargets::State {
   bool is_binary = false;
   Device device;
@@ -31,9 +32,22 @@ struct LossTargets::State {
   std::int64_t rows = 0;
   std::int64_t cols = 0;  ///< classes, or columns of the targets
   double count = 1;       ///< what the sum is divided by
-  Buffer<std::int32_t> times;
+  double smoothing = 0;   ///< for classes
+  Buffer<float> weights;
   Buffer<std::int32_t> labels;  ///< for classes; 0 where there is none
-  Buffer<float> targets;        ///< for yes or no: rows x cols
+  Buffer<float> targets;        ///< for yes or no: rows x cols, smoothed
+};
+
+/// Of what is wanted of a row, 1 in all: the share of its own class, and of each other one.
+template <class T>
+struct WantedShares {
+  T of_label = 1;
+  T of_other = 0;
+
+  static WantedShares of(const LossTargets::State& targets) {
+    const double of_other = targets.smoothing / static_cast<double>(targets.cols);
+    return {static_cast<T>(1 - targets.smoothing + of_other), static_cast<T>(of_other)};
+  }
 };
 
 }  // namespace tessera::ops

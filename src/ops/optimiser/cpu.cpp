@@ -13,10 +13,11 @@ namespace {
 /// The options as factors in the arithmetic of the parameter, worked out once in double.
 template <class T>
 struct Sgd {
-  T learning_rate, momentum, weight_decay;
+  T gradient_factor, learning_rate, momentum, weight_decay;
 
-  explicit Sgd(const OptimiserOptions& options)
-      : learning_rate(static_cast<T>(options.learning_rate)),
+  Sgd(const OptimiserOptions& options, double factor)
+      : gradient_factor(static_cast<T>(factor)),
+        learning_rate(static_cast<T>(options.learning_rate)),
         momentum(static_cast<T>(options.momentum)),
         weight_decay(static_cast<T>(options.weight_decay)) {}
 
@@ -24,12 +25,14 @@ struct Sgd {
   void operator()(const T* gradient, T* parameter, T* velocity, T*, std::int64_t count) const {
     if (velocity == nullptr) {
       for (std::int64_t j = 0; j < count; ++j) {
-        parameter[j] -= learning_rate * (gradient[j] + weight_decay * parameter[j]);
+        parameter[j] -=
+            learning_rate * (gradient_factor * gradient[j] + weight_decay * parameter[j]);
       }
       return;
     }
     for (std::int64_t j = 0; j < count; ++j) {
-      velocity[j] = momentum * velocity[j] + (gradient[j] + weight_decay * parameter[j]);
+      velocity[j] =
+          momentum * velocity[j] + (gradient_factor * gradient[j] + weight_decay * parameter[j]);
       parameter[j] -= learning_rate * velocity[j];
     }
   }
@@ -37,10 +40,11 @@ struct Sgd {
 
 template <class T>
 struct Adam {
-  T decay, gradient_decay, beta1, one_minus_beta1, beta2, one_minus_beta2;
+  T gradient_factor, decay, gradient_decay, beta1, one_minus_beta1, beta2, one_minus_beta2;
   T step_size, root_correction, epsilon;
 
-  Adam(const OptimiserOptions& options, std::int64_t step) {
+  Adam(const OptimiserOptions& options, std::int64_t step, double factor)
+      : gradient_factor(static_cast<T>(factor)) {
     const auto steps = static_cast<double>(step);
     const bool decoupled = options.kind == OptimiserKind::adamw;
     decay = static_cast<T>(decoupled ? 1 - options.learning_rate * options.weight_decay : 1);
@@ -57,7 +61,7 @@ struct Adam {
   void operator()(const T* gradient, T* parameter, T* first, T* second, std::int64_t count) const {
     for (std::int64_t j = 0; j < count; ++j) {
       const T p = parameter[j] * decay;
-      const T g = gradient[j] + gradient_decay * p;
+      const T g = gradient_factor * gradient[j] + gradient_decay * p;
       const T m = beta1 * first[j] + one_minus_beta1 * g;
       const T v = beta2 * second[j] + one_minus_beta2 * g * g;
       first[j] = m;
@@ -107,13 +111,14 @@ void for_each_run(const Gradient<G>& of, MatrixView<T> parameter, MatrixView<T> 
 }
 
 template <class G, class T>
-void run(const OptimiserOptions& options, std::int64_t step, const Gradient<G>& gradient,
-         MatrixView<T> parameter, MatrixView<T> first, MatrixView<T> second) {
+void run(const OptimiserOptions& options, std::int64_t step, double factor,
+         const Gradient<G>& gradient, MatrixView<T> parameter, MatrixView<T> first,
+         MatrixView<T> second) {
   if (options.kind != OptimiserKind::sgd) {
-    for_each_run(gradient, parameter, first, second, Adam<T>(options, step));
+    for_each_run(gradient, parameter, first, second, Adam<T>(options, step, factor));
   } else {
     if (options.momentum == 0) first = {};
-    for_each_run(gradient, parameter, first, {}, Sgd<T>(options));
+    for_each_run(gradient, parameter, first, {}, Sgd<T>(options, factor));
   }
 }
 
@@ -130,13 +135,14 @@ OptimiserCall at_present(const OptimiserCall& call) {
 
 void run_on_cpu(const OptimiserCall& given) {
   const OptimiserCall call = at_present(given);
+  const double factor = call.gradient_factor == nullptr ? 1 : *call.gradient_factor;
   for (const OptimiserTarget& target : call.targets) {
     OptimiserOptions options = call.options;
     options.weight_decay *= target.decay;
     visit_stored(target.gradient.type, [&]<class G>() {
       using T = Wide<G>;
       const Gradient<G> gradient{target.gradient.as<G>(), target.gradient_is_turned};
-      run(options, call.step, gradient, target.parameter.as<T>(), target.first.as<T>(),
+      run(options, call.step, factor, gradient, target.parameter.as<T>(), target.first.as<T>(),
           target.second.as<T>());
     });
     if (!target.rounded.absent()) run_on_cpu(CopyCall{target.parameter, target.rounded});
@@ -146,6 +152,39 @@ void run_on_cpu(const OptimiserCall& given) {
     }
   }
   if (call.advancing != nullptr) run_on_cpu(AdvanceCall{call.advancing});
+}
+
+void run_on_cpu(const ClipCall& call) {
+  double squares = 0;
+  for (const OptimiserTarget& target : call.targets) {
+    squares += visit_stored(target.gradient.type, [&]<class G>() {
+      const MatrixView<const G> gradient = target.gradient.as<G>();
+      return sum_each_row(gradient.rows, 1, [&](std::int64_t i, double* sum) {
+        for (std::int64_t j = 0; j < gradient.cols; ++j) {
+          const auto value = static_cast<double>(gradient(i, j));
+          *sum += value * value;
+        }
+      })[0];
+    });
+  }
+  const double norm = std::sqrt(squares);
+  *call.factor = norm > call.most ? call.most / norm : 1;
+}
+
+void run_on_cpu(const AverageCall& call) {
+  const auto steps = static_cast<double>(call.clock->step);
+  const double share =
+      call.decay < 1 ? (1 - call.decay) / -std::expm1(steps * std::log(call.decay)) : 1 / steps;
+  visit_stored(call.x.type, [&]<class T>() {
+    const MatrixView<const T> values = call.x.as<T>();
+    const MatrixView<T> mean = call.y.as<T>();
+    for_each_row(values.rows, values.cols, [&](std::int64_t i) {
+      for (std::int64_t j = 0; j < values.cols; ++j) {
+        const auto before = static_cast<double>(mean(i, j));
+        mean(i, j) = rounded_to<T>(before + share * (static_cast<double>(values(i, j)) - before));
+      }
+    });
+  });
 }
 
 void run_on_cpu(const AdvanceCall& call) { ++call.clock->step; }

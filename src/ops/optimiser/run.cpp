@@ -101,10 +101,33 @@ void optimiser_step(const OptimiserOptions& options, const StepClock* clock,
 }
 
 void step_and_advance(const OptimiserOptions& options, StepClock* clock, std::uint32_t* counter,
-                      std::span<const OptimiserTarget> targets, Device device, Stream stream) {
+                      std::span<const OptimiserTarget> targets, Device device, Stream stream,
+                      const double* gradient_factor) {
   const Checker check("step_and_advance", device);
   check.that(clock != nullptr && counter != nullptr, "there is no clock");
-  run(check, {options, 1, clock, targets, clock, counter}, device, stream);
+  run(check, {options, 1, clock, targets, clock, counter, gradient_factor}, device, stream);
+}
+
+void clip_gradients(double most, double* factor, std::span<const OptimiserTarget> targets,
+                    Device device, Stream stream, const DenseWorkspace* workspace) {
+  const Checker check("clip_gradients", device);
+  check.that(std::isfinite(most) && most > 0,
+             fmt::format("the norm is {}, expected a number above 0", most));
+  check.that(factor != nullptr, "there is no memory for the factor");
+  for (const OptimiserTarget& target : targets) check.floating(target.gradient, "gradient");
+  dense_ops(device).run(ClipCall{most, factor, targets}, stream, workspace);
+}
+
+void average(double decay, const StepClock* clock, ConstOperand values, Operand mean, Device device,
+             Stream stream) {
+  const Checker check("average", device);
+  check.that(decay > 0 && decay <= 1,
+             fmt::format("decay is {}, expected a number above 0 and at most 1", decay));
+  check.that(clock != nullptr, "there is no clock");
+  check.floating(values, "values");
+  check.matrix(mean, "mean", {values.type, values.rows, values.cols});
+  check.apart(mean, "mean", values, "values");
+  dense_ops(device).run(AverageCall{decay, clock, values, mean}, stream);
 }
 
 void advance(StepClock* clock, Device device, Stream stream) {

@@ -179,6 +179,47 @@ TEST(Loss, GradientsMatchFiniteDifferences) {
                         gradient);
 }
 
+/// As `torch.nn.functional.cross_entropy` with a mean over what rows weigh.
+TEST(Loss, WeighsClassesAndSmoothsLabels) {
+  auto logits = normal_matrix<double>(9, 4, 61);
+  const auto labels = random_labels(9, 4);
+  const auto targets = random_targets(9, 4);
+  const auto chosen = some_rows(9);
+  const std::vector<float> weights = {0.25f, 3, 0, 1};
+  const auto value_of = [&](const LossTargets& of, Operand gradient) {
+    double value = -1;
+    loss(logits, of, gradient, &value);
+    return value;
+  };
+  for (const LossOptions& options :
+       {LossOptions{weights, 0}, LossOptions{{}, 0.3}, LossOptions{weights, 0.1}}) {
+    const auto wanted = LossTargets::classes(labels, chosen, 4, {}, options);
+    Matrix<double> gradient(9, 4), expected(9, 4);
+    EXPECT_NEAR(value_of(wanted, gradient),
+                reference::cross_entropy(logits, labels, chosen, expected, options), 1e-13);
+    EXPECT_LE(test::largest_difference(gradient, expected), 1e-13);
+    test::expect_gradient([&] { return value_of(wanted, {}); }, logits, gradient);
+  }
+  const auto wanted = LossTargets::binary(targets, chosen, {}, {{}, 0.5});
+  Matrix<double> gradient(9, 4), expected(9, 4);
+  EXPECT_NEAR(value_of(wanted, gradient),
+              reference::binary_cross_entropy(logits, targets, chosen, expected, 0.5), 1e-13);
+  EXPECT_LE(test::largest_difference(gradient, expected), 1e-13);
+  test::expect_gradient([&] { return value_of(wanted, {}); }, logits, gradient);
+}
+
+TEST(Loss, RejectsWrongOptions) {
+  const std::vector<std::int64_t> labels = {0, 1}, rows = {0, 1};
+  const std::vector<float> two = {1, 1}, negative = {1, -1, 1};
+  const auto problem = [&](const LossOptions& options) {
+    return argument_problem([&] { LossTargets::classes(labels, rows, 3, {}, options); });
+  };
+  EXPECT_EQ(problem({two, 0}), "cross_entropy: 2 weights for 3 classes");
+  EXPECT_EQ(problem({negative, 0}), "cross_entropy: a class weighs -1, expected a number from 0");
+  EXPECT_EQ(problem({{}, 1}),
+            "cross_entropy: the smoothing is 1, expected a number from 0 to below 1");
+}
+
 TEST(Loss, RejectsWrongLabelsRowsAndTargets) {
   const Matrix<float> logits(3, 4, 0.0f);
   const std::vector<std::int64_t> labels = {0, -1, 4}, short_labels = {0};

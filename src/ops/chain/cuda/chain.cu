@@ -138,8 +138,9 @@ class LaunchMaker {
     next(ChainKind::loss, chain_sums).loss = {logits,
                                               gradient,
                                               values_of<T>(call.grad_sums),
-                                              call.targets->times.data(),
+                                              call.targets->weights.data(),
                                               call.targets->labels.data(),
+                                              WantedShares<float>::of(*call.targets),
                                               1 / call.targets->count,
                                               call.value};
   }

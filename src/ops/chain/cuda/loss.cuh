@@ -19,10 +19,11 @@ __device__ Value across_row(Value value, Join&& join) {
 }
 static_assert(chain_lanes == 4);
 
-/// -log softmax(logits)[label] for all threads of a row, and its gradient times `share` in place of
-/// the logits. In fp32, as rows are short: a logarithm in double takes a thread half a microsecond.
+/// -log softmax(logits) as far as wanted, for all threads of a row, and its gradient times `share`
+/// in place of the logits. In fp32, as rows are short: a logarithm in double takes a thread half a
+/// microsecond.
 __device__ inline float cross_entropy_of_row(float (&values)[4], int first_col, int cols, int label,
-                                             float share) {
+                                             const WantedShares<float>& wanted, float share) {
   float largest = -INFINITY, of_label = 0;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -31,6 +32,14 @@ __device__ inline float cross_entropy_of_row(float (&values)[4], int first_col, 
   }
   largest = across_row(largest, [](float a, float b) { return fmaxf(a, b); });
   of_label = across_row(of_label, [](float a, float b) { return a + b; });
+  float missed = largest - of_label;
+  if (wanted.of_other > 0) {
+    float all = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) all += first_col + i < cols ? largest - values[i] : 0.0f;
+    all = across_row(all, [](float a, float b) { return a + b; });
+    missed = wanted.of_other * (all - missed) + wanted.of_label * missed;
+  }
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -41,32 +50,35 @@ __device__ inline float cross_entropy_of_row(float (&values)[4], int first_col, 
   const float factor = 1 / sum;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    values[i] = (values[i] * factor - (first_col + i == label ? 1.0f : 0.0f)) * share;
+    const float of_column = first_col + i == label ? wanted.of_label : wanted.of_other;
+    values[i] = first_col + i < cols ? (values[i] * factor - of_column) * share : 0.0f;
   }
-  return logf(sum) + (largest - of_label);
+  return logf(sum) + missed;
 }
 
-/// How often the rows of a block count, and their classes.
+/// How much the rows of a block count, and their classes.
 struct ChainLabels {
-  std::int32_t times[most_block_rows], labels[most_block_rows];
+  float weights[most_block_rows];
+  std::int32_t labels[most_block_rows];
 };
 
 static_assert(chain_threads == most_block_rows);
 
 /// What a thread has of them, in flight.
 struct FetchedLabel {
-  std::int32_t times, label;
+  float weight;
+  std::int32_t label;
 };
 template <class T>
 __device__ FetchedLabel fetch_label(const ChainLaunch<T>& launch, const ChainBlock<T>& block) {
   const int row = static_cast<int>(threadIdx.x);
   if (launch.loss < 0 || row >= block.rows()) return {};
   const LossStep<T>& step = launch.steps[launch.loss].loss;
-  return {__ldg(step.times + block.first_row() + row),
+  return {__ldg(step.weights + block.first_row() + row),
           __ldg(step.labels + block.first_row() + row)};
 }
 __device__ inline void keep_label(const FetchedLabel& fetched, ChainLabels& labels) {
-  labels.times[threadIdx.x] = fetched.times;
+  labels.weights[threadIdx.x] = fetched.weight;
   labels.labels[threadIdx.x] = fetched.label;
 }
 
@@ -82,12 +94,12 @@ __device__ void add_cross_entropies(const LossStep<T>& step, const ChainBlock<T>
   float column_sums[4] = {};
   block.each_row([&](int row) {
     FourOfRow four{};
-    if (const int times = labels.times[row]; times > 0) {
+    if (const float weight = labels.weights[row]; weight > 0) {
       four = logits.load(row, first_col);
       const float loss =
           cross_entropy_of_row(four.values, first_col, logits.cols(), labels.labels[row],
-                               static_cast<float>(times * step.share));
-      if (first_col == 0) totals.values[4] += static_cast<double>(times) * loss;
+                               step.wanted, static_cast<float>(weight * step.share));
+      if (first_col == 0) totals.values[4] += static_cast<double>(weight) * loss;
     }
     if (has_gradient) gradient.store(four.values, row, first_col);
 #pragma unroll

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "ops/batch_norm/cuda/forward.cuh"
+#include "ops/loss/targets.hpp"
 
 /// Several dense ops on narrow rows in one launch. Each of its blocks has some of the rows, and
 /// keeps what it has of every matrix in shared memory, where the next step reads what one wrote;
@@ -93,15 +94,16 @@ struct NormGradStep {
   T* grad_shift;
 };
 
-/// Cross-entropy of classes and its gradient, for rows that are counted so many times.
+/// Cross-entropy of classes and its gradient, for rows that count so much each.
 template <class T>
 struct LossStep {
   int logits;
   int gradient;  ///< may be `no_matrix`
   T* sums;       ///< of its columns; may be null
-  const std::int32_t* times;
+  const float* weights;
   const std::int32_t* labels;
-  double share;  ///< 1 / how many rows are counted
+  WantedShares<float> wanted;
+  double share;  ///< 1 / what all rows count
   double* value;
 };
 

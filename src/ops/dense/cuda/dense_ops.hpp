@@ -36,6 +36,8 @@ struct CudaDenseRun {
   void run(const HeadMeanCall& call) const;
   void run(const HeadMeanGradCall& call) const;
   void run(const OptimiserCall& call) const;
+  void run(const ClipCall& call) const;
+  void run(const AverageCall& call) const;
   void run(const AdvanceCall& call) const;
 
   /// As `DenseOps` has them.

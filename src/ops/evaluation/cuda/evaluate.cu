@@ -110,7 +110,7 @@ __global__ __launch_bounds__(cuda::sum_threads,
         if constexpr (is_binary) {
           loss = row_binary<T>(row, 0, targets, {}, no_sums);
         } else {
-          loss = static_cast<double>(row_cross_entropy<T>(row, chosen.label, 0, {}, no_sums));
+          loss = static_cast<double>(row_cross_entropy<T>(row, chosen.label, {}, 0, {}, no_sums));
         }
         if (speaks && chosen.validation > 0) totals[6] += chosen.validation * loss;
       });

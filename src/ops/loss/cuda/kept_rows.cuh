@@ -4,6 +4,7 @@
 #include "cuda/vectors.cuh"
 #include "ops/cuda/exponentials.cuh"
 #include "ops/loss/cuda/rows.cuh"
+#include "ops/loss/targets.hpp"
 
 /// Cross-entropies of rows that a few lanes keep among them. What is done once for a row every lane
 /// of it does, so there are as few as there can be, and numbers are looked at as seldom as there
@@ -107,15 +108,17 @@ class RecentSums {
   int rows_ = 0;
 };
 
-/// -log softmax(values)[label], and what `softmax - (1 at the label)` times `share` is in place of
+/// -log softmax(values) as far as wanted, and what `softmax - wanted` times `share` is in place of
 /// the values.
 template <int width, int kept>
 __device__ float kept_cross_entropy(const cuda::RowTeam<width, true>& team, std::int32_t label,
-                                    float share, float (&values)[kept * width]) {
+                                    const WantedShares<float>& wanted, float share,
+                                    float (&values)[kept * width]) {
   constexpr int count = kept * width;
-  const auto is_label = [&](int i) {
-    return (team.lane + i / width * team.lanes) * width + i % width == label;
+  const auto column = [&](int i) {
+    return (team.lane + i / width * team.lanes) * width + i % width;
   };
+  const auto is_label = [&](int i) { return column(i) == label; };
   float largest = values[0], of_label = 0;
 #pragma unroll
   for (int i = 0; i < count; ++i) {
@@ -124,6 +127,13 @@ __device__ float kept_cross_entropy(const cuda::RowTeam<width, true>& team, std:
   }
   largest = team.largest(largest);
   of_label = team.sum(of_label);  // others have 0
+  float missed = largest - of_label;
+  if (wanted.of_other > 0) {
+    float all = 0;
+#pragma unroll
+    for (int i = 0; i < count; ++i) all += column(i) < team.cols ? largest - values[i] : 0.0f;
+    missed = wanted.of_other * (team.sum(all) - missed) + wanted.of_label * missed;
+  }
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < count; ++i) {
@@ -132,9 +142,11 @@ __device__ float kept_cross_entropy(const cuda::RowTeam<width, true>& team, std:
   }
   sum = team.sum(sum);
   const float factor = share / sum;
+  const float of_own = share * wanted.of_label, of_other = share * wanted.of_other;
 #pragma unroll
-  for (int i = 0; i < count; ++i) values[i] = values[i] * factor - (is_label(i) ? share : 0.0f);
-  return logf(sum) + (largest - of_label);
+  for (int i = 0; i < count; ++i)
+    values[i] = values[i] * factor - (is_label(i) ? of_own : of_other);
+  return logf(sum) + missed;
 }
 
 }  // namespace tessera::ops

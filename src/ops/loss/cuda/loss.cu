@@ -15,14 +15,15 @@ namespace {
 struct Wanted {
   std::int64_t rows, cols;
   double count;
-  const std::int32_t* times;
+  WantedShares<float> shares;
+  const float* weights;
   const std::int32_t* labels;
   const float* targets;
 };
 
-/// How often a row was chosen, and its class.
+/// How much a row counts, and its class.
 struct Chosen {
-  std::int32_t times = 0;
+  float weight = 0;
   std::int32_t label = 0;
 };
 
@@ -101,9 +102,9 @@ __global__ __launch_bounds__(cuda::sum_threads, row_blocks) void add_losses(
   double total = 0;
   GradientSums<T, width, kept> sums;
   const auto chosen = [&](std::int64_t row) {
-    return Chosen{__ldg(wanted.times + row), is_binary ? 0 : __ldg(wanted.labels + row)};
+    return Chosen{__ldg(wanted.weights + row), is_binary ? 0 : __ldg(wanted.labels + row)};
   };
-  const auto counts = [](const Chosen& chosen) { return chosen.times > 0; };
+  const auto counts = [](const Chosen& chosen) { return chosen.weight > 0; };
   for_team_rows<T, width, aligned, kept>(
       wanted.rows, wanted.cols, lanes, logits, chosen, counts,
       [&](const TeamRow<T, width, aligned, kept>& row, const Chosen& of_row) {
@@ -112,19 +113,20 @@ __global__ __launch_bounds__(cuda::sum_threads, row_blocks) void add_losses(
           clear_row(row.team(), gradient);
         }
         if (!__any_sync(~0u, has_part)) return;
-        const auto share = static_cast<float>(of_row.times / wanted.count);
+        const auto share = static_cast<float>(of_row.weight / wanted.count);
         double loss = 0;
         if constexpr (is_binary) {
           loss = row_binary(row, share, {wanted.targets, wanted.cols}, gradient, sums);
         } else {
-          loss = static_cast<double>(row_cross_entropy(row, of_row.label, share, gradient, sums));
+          loss = static_cast<double>(
+              row_cross_entropy(row, of_row.label, wanted.shares, share, gradient, sums));
         }
-        if (has_part && (is_binary || row.team().lane == 0)) total += of_row.times * loss;
+        if (has_part && (is_binary || row.team().lane == 0)) total += of_row.weight * loss;
       });
   add_results(wanted, lanes, total, sums, results, workspace);
 }
 
-/// Of classes, where the lanes of a team keep a row. How often a row was chosen is read two rows
+/// Of classes, where the lanes of a team keep a row. What a row counts is read two rows
 /// ahead, and the row itself one.
 template <class T, int width, int kept>
 __global__ __launch_bounds__(cuda::sum_threads, row_blocks) void add_kept_losses(
@@ -138,13 +140,14 @@ __global__ __launch_bounds__(cuda::sum_threads, row_blocks) void add_kept_losses
   cuda::RowTeam<width, true> team;
   team.lanes = lanes;
   team.lane = thread % lanes;
+  team.cols = cols;
   const auto chosen = [&](std::int64_t row) {
-    return row < wanted.rows ? Chosen{__ldg(wanted.times + row), __ldg(wanted.labels + row)}
+    return row < wanted.rows ? Chosen{__ldg(wanted.weights + row), __ldg(wanted.labels + row)}
                              : Chosen{};
   };
   const auto fetch = [&](std::int64_t row, const Chosen& of_row) {
     Row fetched;
-    fetched.fetch(logits.data + row * logits.stride, of_row.times > 0, cols, team.lane, lanes);
+    fetched.fetch(logits.data + row * logits.stride, of_row.weight > 0, cols, team.lane, lanes);
     return fetched;
   };
   const auto share_of_row = static_cast<float>(1 / wanted.count);
@@ -159,11 +162,11 @@ __global__ __launch_bounds__(cuda::sum_threads, row_blocks) void add_kept_losses
     const Row row_after = fetch(at + step, next);
     float values[Row::count];
     row.widen_to(values, cols, team.lane, lanes);
-    const bool has_part = now.times > 0;
-    const float loss = kept_cross_entropy<width, kept>(
-        team, now.label, static_cast<float>(now.times) * share_of_row, values);
+    const bool has_part = now.weight > 0;
+    const float loss = kept_cross_entropy<width, kept>(team, now.label, wanted.shares,
+                                                       now.weight * share_of_row, values);
     if (has_part && team.lane == 0) {
-      total += static_cast<double>(now.times) * static_cast<double>(loss);
+      total += static_cast<double>(now.weight) * static_cast<double>(loss);
     }
     if (gradient.data != nullptr) {
 #pragma unroll
@@ -209,8 +212,10 @@ bool launch(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T
 
 void CudaDenseRun::run(const LossCall& call) const {
   const LossTargets::State& targets = *call.targets;
-  const Wanted wanted{targets.rows,         targets.cols,          targets.count,
-                      targets.times.data(), targets.labels.data(), targets.targets.data()};
+  const Wanted wanted{targets.rows,           targets.cols,
+                      targets.count,          WantedShares<float>::of(targets),
+                      targets.weights.data(), targets.labels.data(),
+                      targets.targets.data()};
   bool finds_sums = true;
   {
     const DenseWorkspaceUse use(workspace, "loss", device, stream);

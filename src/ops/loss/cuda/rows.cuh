@@ -7,6 +7,7 @@
 
 #include "cuda/sums.cuh"
 #include "cuda/team_row.cuh"
+#include "ops/loss/targets.hpp"
 
 /// Sums over the rows of a matrix of logits, each row by a team of lanes. All lanes of a warp take
 /// part in what goes over a team; teams whose row ends before it begins get a number without
@@ -63,12 +64,12 @@ __device__ void for_gradients(const TeamRow<T, width, aligned, kept>& row, cuda:
   }
 }
 
-/// -log softmax(logits)[label], and its gradient times `share`. Chunks are added in double, so that
-/// long rows keep their digits; what is done once for a row is done in fp32.
+/// -log softmax(logits) as far as wanted, and its gradient times `share`. Chunks are added in
+/// double, so that long rows keep their digits; what is done once for a row is done in fp32.
 template <class T, int width, bool aligned, int kept>
 __device__ float row_cross_entropy(const TeamRow<T, width, aligned, kept>& row, std::int32_t label,
-                                   float share, cuda::Rows<T> gradient,
-                                   GradientSums<T, width, kept>& sums) {
+                                   const WantedShares<float>& wanted, float share,
+                                   cuda::Rows<T> gradient, GradientSums<T, width, kept>& sums) {
   using Place = cuda::Elements<width, aligned>;
   float largest = -INFINITY;
   float of_label = 0;
@@ -93,6 +94,18 @@ __device__ float row_cross_entropy(const TeamRow<T, width, aligned, kept>& row, 
   const auto whole = static_cast<float>(row.team().sum(sum));
   // One lane has the label's logit, the others 0.
   of_label = row.team().sum(of_label);
+  float missed = largest - of_label;
+  if (wanted.of_other > 0) {
+    double all = 0;
+    row.each([&](const Place& place, const float(&values)[width]) {
+#pragma unroll
+      for (int i = 0; i < width; ++i) {
+        if (i < place.count) all += static_cast<double>(largest - values[i]);
+      }
+    });
+    const auto of_all = static_cast<float>(row.team().sum(all));
+    missed = wanted.of_other * (of_all - missed) + wanted.of_label * missed;
+  }
   if (gradient.data != nullptr) {
     const float factor = 1 / whole;
     for_gradients(row, gradient, sums,
@@ -100,11 +113,13 @@ __device__ float row_cross_entropy(const TeamRow<T, width, aligned, kept>& row, 
 #pragma unroll
                     for (int i = 0; i < width; ++i) {
                       const float probability = expf(values[i] - largest) * factor;
-                      gradients[i] = (probability - (place.col + i == label ? 1.0f : 0.0f)) * share;
+                      const float of_column =
+                          place.col + i == label ? wanted.of_label : wanted.of_other;
+                      gradients[i] = (probability - of_column) * share;
                     }
                   });
   }
-  return logf(whole) + (largest - of_label);
+  return logf(whole) + missed;
 }
 
 /// The sum over the row of the binary cross-entropies, this lane's part of it, and their gradients.

@@ -91,6 +91,7 @@ struct StepRule {
   float momentum, beta1, one_minus_beta1, beta2, one_minus_beta2, epsilon;
   std::int64_t step;
   const StepClock* clock;
+  const double* gradient_factor;
 
   explicit StepRule(const OptimiserCall& call)
       : kind(call.options.kind),
@@ -104,18 +105,21 @@ struct StepRule {
         one_minus_beta2(static_cast<float>(1 - call.options.beta2)),
         epsilon(static_cast<float>(call.options.epsilon)),
         step(call.step),
-        clock(call.clock) {}
+        clock(call.clock),
+        gradient_factor(call.gradient_factor) {}
 };
 
 /// What differs from step to step. One thread of a block reads it for the others, which meanwhile
 /// read their parameters.
 struct PresentStep {
-  double rate, number;
+  double rate, number, gradient_factor;
 };
 
 __device__ inline PresentStep present_step(const StepRule& rule) {
-  if (rule.clock == nullptr) return {rule.learning_rate, static_cast<double>(rule.step)};
-  return {rule.learning_rate * rule.clock->rate_factor, static_cast<double>(rule.clock->step + 1)};
+  if (rule.clock == nullptr) return {rule.learning_rate, static_cast<double>(rule.step), 1};
+  const double factor = rule.gradient_factor == nullptr ? 1 : *rule.gradient_factor;
+  return {rule.learning_rate * rule.clock->rate_factor, static_cast<double>(rule.clock->step + 1),
+          factor};
 }
 
 /// A number of a parameter.
@@ -207,7 +211,8 @@ __device__ void store_parameter(float value, const Target& target, const Place& 
 
 __device__ void descend(const StepRule& rule, const Target& target, const Place& place,
                         const Fetched& fetched, const PresentStep& present) {
-  float step = fetched.gradient + static_cast<float>(target.weight_decay) * fetched.parameter;
+  const float gradient = fetched.gradient * static_cast<float>(present.gradient_factor);
+  float step = gradient + static_cast<float>(target.weight_decay) * fetched.parameter;
   if (target.first.data != nullptr) {
     step += rule.momentum * fetched.first;
     *place.in(target.first) = step;
@@ -229,7 +234,8 @@ __device__ void adapt(const StepRule& rule, const Target& target, const Place& p
   const float step_size = static_cast<float>(rate) / kept_of(rule.log_beta1);
   const float root_correction = rsqrtf(kept_of(rule.log_beta2));
   const float p = fetched.parameter * kept;
-  const float g = fetched.gradient + gradient_decay * p;
+  const float gradient = fetched.gradient * static_cast<float>(present.gradient_factor);
+  const float g = gradient + gradient_decay * p;
   const float m = rule.beta1 * fetched.first + rule.one_minus_beta1 * g;
   const float v = rule.beta2 * fetched.second + rule.one_minus_beta2 * g * g;
   *place.in(target.first) = m;
