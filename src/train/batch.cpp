@@ -109,9 +109,10 @@ step::Context Batch::context(bool training, std::uint64_t seed, std::int64_t ste
 }
 
 ops::LossTargets Batch::targets_of(std::span<const std::int64_t> items, std::int64_t outputs,
-                                   const Place& place) const {
-  return targets != nullptr ? ops::LossTargets::binary(*targets, items, place)
-                            : ops::LossTargets::classes(labels, items, outputs, place);
+                                   const Place& place, const TrainLoss& loss) const {
+  return targets != nullptr
+             ? ops::LossTargets::binary(*targets, items, place, loss.options())
+             : ops::LossTargets::classes(labels, items, outputs, place, loss.options());
 }
 
 ops::EvaluationTargets Batch::evaluation_targets(const Split& split, std::int64_t outputs,
@@ -180,10 +181,12 @@ Batch full_batch(const Problem& given, const Split& split, const FeatureForm& fo
 }  // namespace
 
 BatchSource::BatchSource(const Problem& problem, const Split& split, const TrainOptions& options,
-                         const FeatureForm& form, std::uint64_t seed, bool works_ahead)
+                         const FeatureForm& form, std::uint64_t seed, bool works_ahead,
+                         TrainLoss loss)
     : problem_(problem),
       form_(form),
       seed_(seed),
+      loss_(std::move(loss)),
       full_(full_batch(problem, split, form,
                        options.batching != Batching::full || options.process_every_step)),
       epochs_(options.epochs) {
@@ -408,7 +411,7 @@ std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> gro
   } else {
     add_vertices(vertices, *batch);
   }
-  batch->train_targets = batch->targets_of(batch->train_items, problem_.outputs, place);
+  batch->train_targets = batch->targets_of(batch->train_items, problem_.outputs, place, loss_);
   batch->made = std::make_unique<const MadeMark>(place);
   batch->uses = std::make_unique<StreamUses>(place);
   return batch;

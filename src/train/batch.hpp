@@ -18,6 +18,7 @@
 #include "tessera/step/context.hpp"
 #include "tessera/step/topology.hpp"
 #include "tessera/train/problem.hpp"
+#include "train/class_weights.hpp"
 #include "train/pattern_order.hpp"
 
 namespace tessera::train {
@@ -53,7 +54,7 @@ struct Batch {
 
   /// What the loss over some items of the batch wants, in the place of its features.
   ops::LossTargets targets_of(std::span<const std::int64_t> items, std::int64_t outputs,
-                              const Place& place) const;
+                              const Place& place, const TrainLoss& loss) const;
 
   /// What is known of the items of a split of the batch.
   ops::EvaluationTargets evaluation_targets(const Split& split, std::int64_t outputs,
@@ -78,16 +79,17 @@ struct FeatureForm {
 /// Batches are cut out of the graph and the features where these lie, on a stream of their own.
 class BatchSource {
  public:
-  /// `problem` must outlive it. `works_ahead`: threads make and plan the next batches while the
-  /// last is in use, unless batches are kept.
+  /// `problem` must outlive it; `split` is in the numbers of full batches. `works_ahead`: threads
+  /// make and plan the next batches while the last is in use, unless batches are kept.
   BatchSource(const Problem& problem, const Split& split, const TrainOptions& options,
-              const FeatureForm& form, std::uint64_t seed, bool works_ahead);
+              const FeatureForm& form, std::uint64_t seed, bool works_ahead, TrainLoss loss = {});
   ~BatchSource();
   BatchSource(const BatchSource&) = delete;
   BatchSource& operator=(const BatchSource&) = delete;
 
   /// Everything: what evaluation sees.
   Batch& full() { return full_; }
+  const TrainLoss& loss() const { return loss_; }
 
   std::int64_t batches_per_epoch() const;
   /// True if every step sees the same batch, which nobody makes again.
@@ -140,6 +142,7 @@ class BatchSource {
   const Problem& problem_;
   FeatureForm form_;
   std::uint64_t seed_;
+  TrainLoss loss_;
   PatternChoice pattern_;      ///< that the vertices of each batch are to fit
   ExpectedProducts products_;  ///< with each batch
   /// Where batches are made. So many that one which is needed no more was made on another: the

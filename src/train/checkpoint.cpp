@@ -310,9 +310,12 @@ Checkpoint load_checkpoint(const std::string& path) {
 
 BestEpoch best_epoch(const Checkpoint& checkpoint) {
   BestEpoch best;
+  const SettingsReader settings(checkpoint.settings, "checkpoint");
+  const StopBy by = settings.reading("training.stop_by", parse_stop_by);
   for (std::int64_t i = 0; i < std::ssize(checkpoint.runs); ++i) {
-    const RunPosition run = position_after(checkpoint.runs[static_cast<std::size_t>(i)].curve);
-    if (run.best_epoch == 0 || (best.run >= 0 && !better(run.best, best.evaluation))) continue;
+    const RunPosition run =
+        position_after(checkpoint.runs[static_cast<std::size_t>(i)].curve, RunPosition(by));
+    if (run.best_epoch == 0 || (best.run >= 0 && !better(run.best, best.evaluation, by))) continue;
     best = {i, run.best_epoch, run.best};
   }
   return best;

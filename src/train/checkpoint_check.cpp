@@ -52,10 +52,8 @@ class CheckpointCheck {
   }
 
   void check_task() const {
-    const bool one_label_metric =
-        c_.metric == Metric::accuracy || (c_.metric == Metric::roc_auc && c_.outputs == 2);
-    const bool multi_label_metric = c_.metric == Metric::micro_f1 || c_.metric == Metric::roc_auc;
-    if (!(c_.multi_label ? multi_label_metric : one_label_metric)) {
+    const Metric misfit = c_.multi_label ? Metric::accuracy : Metric::micro_f1;
+    if (c_.metric == Metric::automatic || c_.metric == misfit) {
       reject(fmt::format("the metric {} does not fit its {} outputs", to_string(c_.metric),
                          c_.outputs));
     }
@@ -215,19 +213,23 @@ class CheckpointCheck {
     }
   }
 
-  /// Both moments, or the first alone, of the same tensors in every run.
+  /// Both moments, or the first alone, of the same tensors in every run, and means of all tensors
+  /// or none.
   void check_moments(const RunState& run) const {
-    std::set<std::string> first, second;
+    std::set<std::string> first, second, means;
     for (const StoredTensor& tensor : run.moments) {
-      const bool is_first = tensor.path.starts_with("first.");
-      if (!is_first && !tensor.path.starts_with("second.")) {
+      const std::size_t dot = tensor.path.find('.');
+      const std::string kind = tensor.path.substr(0, dot);
+      if (kind != "first" && kind != "second" && kind != "average") {
         reject(fmt::format("'{}' is no moment", tensor.path));
       }
-      const std::string path = tensor.path.substr(tensor.path.find('.') + 1);
+      const std::string path = tensor.path.substr(dot + 1);
       check_same(path, tensor);
-      (is_first ? first : second).insert(path);
+      (kind == "first" ? first : kind == "second" ? second : means).insert(path);
     }
-    if ((!second.empty() && first != second) || run.moments.size() != c_.runs[0].moments.size()) {
+    const bool has_some_means = !means.empty() && means.size() != run.model.size();
+    if ((!second.empty() && first != second) || has_some_means ||
+        run.moments.size() != c_.runs[0].moments.size()) {
       reject("the optimiser's moments are not complete");
     }
   }

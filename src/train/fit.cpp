@@ -47,8 +47,10 @@ std::vector<Setting> all_settings(const Problem& problem, const nn::ModelConfig&
 }
 
 /// What may grow between a run and its continuation: how long it goes on.
-bool may_grow(const std::string& name) {
-  return name == "training.epochs" || name == "training.runs";
+bool may_grow(const std::string& name, const SettingsReader& then) {
+  // The rate of a cosine depends on how many epochs there are.
+  const bool is_cosine = then.text("training.schedule") == to_string(Schedule::cosine);
+  return (name == "training.epochs" && !is_cosine) || name == "training.runs";
 }
 
 /// What is learned is kept in fp32, so that a training can go on in another precision. Which splits
@@ -71,7 +73,7 @@ void require_same(const SettingsReader& then, const std::vector<Setting>& now,
                   path,
                   "resume with the data it was made with, or name another file for --checkpoint");
     }
-    if (!may_grow(wanted.name)) {
+    if (!may_grow(wanted.name, then)) {
       throw Error(
           ErrorCode::invalid_argument,
           fmt::format("the checkpoint was made with {} = {}, not {}", wanted.name, had,
@@ -244,16 +246,27 @@ class Fit {
   }
 
   bool is_over(const RunPosition& position) const {
-    return position.epoch >= options_.epochs || out_of_patience(position);
+    return position.epoch >= last_epoch() || out_of_patience(position);
+  }
+
+  /// Of those that this call trains.
+  std::int64_t last_epoch() const {
+    const std::int64_t pause = options_.pause_at;
+    return pause > 0 ? std::min(pause, options_.epochs) : options_.epochs;
+  }
+
+  RunPosition start_of_run() const {
+    const bool has_plateaus = options_.schedule == Schedule::plateau;
+    return RunPosition(options_.stop_by, has_plateaus ? options_.rate_decay_every : 0);
   }
 
   void train_run(std::int64_t run) {
     const RunState* const state = begun(run);
-    RunPosition position;
+    RunPosition position = start_of_run();
     std::vector<EpochRecord> curve;
     if (state != nullptr) {
       curve = state->curve;
-      position = position_after(curve);
+      position = position_after(curve, position);
       if (is_over(position)) return report_run(run, position, std::move(curve));
     }
     Stopwatch watch;
@@ -273,6 +286,7 @@ class Fit {
     Samples samples;
     std::int64_t started = position.epoch;
     while (!is_over(position)) {
+      trainer.set_plateaus(position.plateaus);
       for (const std::int64_t last = last_to_start(trainer, position); started < last; ++started) {
         trainer.start_epoch(evaluates(started + 1));
       }
@@ -299,10 +313,12 @@ class Fit {
 
   /// The device goes on with one epoch while the numbers of the last come back. If these say that
   /// training is over, what it did since is of no use to anybody: but where the state of the model
-  /// is kept, it must be that of the epoch that the numbers are of.
+  /// is kept, it must be that of the epoch that the numbers are of, and where they tell the rate of
+  /// the next epoch, that one waits for them.
   std::int64_t last_to_start(const Trainer& trainer, const RunPosition& position) const {
-    const std::int64_t ahead = trainer.runs_ahead() && !checkpoints() ? 1 : 0;
-    return std::min(position.epoch + 1 + ahead, options_.epochs);
+    const bool waits = checkpoints() || options_.schedule == Schedule::plateau;
+    const std::int64_t ahead = trainer.runs_ahead() && !waits ? 1 : 0;
+    return std::min(position.epoch + 1 + ahead, last_epoch());
   }
 
   EpochRecord finish_epoch(Trainer& trainer, std::int64_t run, RunPosition& position,
@@ -323,8 +339,11 @@ class Fit {
   /// other must agree with those trained at one go, so the first run wins among equals.
   void keep_if_best(Trainer& trainer, const BestEpoch& epoch) {
     if (!checkpoints()) return;
-    const bool is_first = epoch.run < best_.run && !better(best_.evaluation, epoch.evaluation);
-    if (best_.run >= 0 && !is_first && !better(epoch.evaluation, best_.evaluation)) return;
+    const auto beats = [by = options_.stop_by](const BestEpoch& a, const BestEpoch& b) {
+      return better(a.evaluation, b.evaluation, by);
+    };
+    const bool is_first = epoch.run < best_.run && !beats(best_, epoch);
+    if (best_.run >= 0 && !is_first && !beats(epoch, best_)) return;
     best_ = epoch;
     keep_weights(trainer, epoch.run);
     // The last pass was the evaluation.
@@ -332,7 +351,9 @@ class Fit {
   }
 
   void keep_weights(Trainer& trainer, std::int64_t run) {
+    trainer.optimiser().put_means_in(options_.placement.stream);
     checkpoint_.weights = store(trainer.model().state());
+    trainer.optimiser().take_means_out(options_.placement.stream);
     checkpoint_.split = split_of(run);
   }
 

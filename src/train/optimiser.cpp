@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/train/optimiser.hpp"
 
+#include "train/weight_average.hpp"
+
 namespace tessera::train {
 namespace {
 
@@ -21,14 +23,22 @@ step::Tensor moment_of(const step::Tensor& value, bool needed) {
 
 }  // namespace
 
-Optimiser::Optimiser(nn::Layer& layer, const ops::OptimiserOptions& options)
-    : options_(options), place_(layer.placement().place()), clock_(1, place_), counter_(1, place_) {
+Optimiser::Optimiser(nn::Layer& layer, const ops::OptimiserOptions& options, const StepRules& rules)
+    : options_(options),
+      rules_(rules),
+      place_(layer.placement().place()),
+      clock_(1, place_),
+      counter_(1, place_),
+      factor_(rules.clip_gradients > 0 ? 1 : 0, place_) {
   fill_zero(counter_.data(), sizeof(std::uint32_t), place_.device, place_.stream);
   for (const auto& [path, parameter] : layer.parameters()) {
     if (!parameter->trainable) continue;
     parameter->has_optimiser = true;
     slots_.push_back({path, parameter, moment_of(parameter->value, needs_first(options)),
                       moment_of(parameter->value, needs_second(options))});
+  }
+  if (rules.average_weights > 0) {
+    average_ = std::make_unique<WeightAverage>(layer, rules.average_weights);
   }
   set_clock();
 }
@@ -52,7 +62,7 @@ void Optimiser::set_rate_factor(double factor) {
   set_clock();
 }
 
-void Optimiser::step(Stream stream) {
+void Optimiser::step(Stream stream, const ops::DenseWorkspace* workspace) {
   targets_.clear();
   for (Slot& slot : slots_) {
     step::Parameter& parameter = *slot.parameter;
@@ -60,8 +70,23 @@ void Optimiser::step(Stream stream) {
                         parameter.decay, parameter.rounded(), parameter.turned_copy(),
                         parameter.gradient_is_turned()});
   }
-  ops::step_and_advance(options_, clock_.data(), counter_.data(), targets_, place_.device, stream);
+  if (rules_.clip_gradients > 0) {
+    ops::clip_gradients(rules_.clip_gradients, factor_.data(), targets_, place_.device, stream,
+                        workspace);
+  }
+  ops::step_and_advance(options_, clock_.data(), counter_.data(), targets_, place_.device, stream,
+                        factor_.data());
+  if (average_) average_->add(clock_.data(), stream);
   ++now_.step;
+}
+
+/// Before the first step there are none.
+void Optimiser::put_means_in(Stream stream) {
+  if (average_ && now_.step > 0) average_->put_in(stream);
+}
+
+void Optimiser::take_means_out(Stream stream) {
+  if (average_ && now_.step > 0) average_->take_out(stream);
 }
 
 std::vector<nn::NamedTensor> Optimiser::state() {
@@ -69,6 +94,9 @@ std::vector<nn::NamedTensor> Optimiser::state() {
   for (Slot& slot : slots_) {
     if (needs_first(options_)) tensors.push_back({"first." + slot.path, &slot.first});
     if (needs_second(options_)) tensors.push_back({"second." + slot.path, &slot.second});
+  }
+  if (average_) {
+    for (const nn::NamedTensor& mean : average_->state()) tensors.push_back(mean);
   }
   return tensors;
 }

@@ -8,6 +8,7 @@
 #include "tessera/core/error.hpp"
 
 #include "core/names.hpp"
+#include "train/schedule.hpp"
 
 namespace tessera::train {
 namespace {
@@ -69,6 +70,7 @@ TrainOptions paper_options(nn::ModelKind kind, const std::string& dataset, bool 
   if (graph_task) {
     options.optimiser.weight_decay = 0;
     options.epochs = 100;
+    options.schedule = Schedule::steps;
     options.rate_decay_every = 50;
     options.batching = Batching::graphs;
     return options;
@@ -92,7 +94,6 @@ void validate(const TrainOptions& options) {
   require_at_least("runs", options.runs, 1);
   require_at_least("evaluate_every", options.evaluate_every, 1);
   require_at_least("patience", options.patience, 0);
-  require_at_least("rate_decay_every", options.rate_decay_every, 0);
   require_at_least("parts", options.parts, 1);
   require_at_least("parts_per_batch", options.parts_per_batch, 1);
   require_at_least("graphs_per_batch", options.graphs_per_batch, 1);
@@ -101,6 +102,15 @@ void validate(const TrainOptions& options) {
   require_not_negative("weight_decay", options.optimiser.weight_decay);
   require_not_negative("momentum", options.optimiser.momentum);
   require_not_negative("rate_decay", options.rate_decay);
+  require_not_negative("clip_gradients", options.clip_gradients);
+  require(options.average_weights >= 0 && options.average_weights <= 1,
+          fmt::format("average_weights is {}", options.average_weights),
+          "give a number from 0 to 1, such as 0.99");
+  require(options.label_smoothing >= 0 && options.label_smoothing < 1,
+          fmt::format("label_smoothing is {}", options.label_smoothing),
+          "give a number from 0 to below 1, such as 0.1");
+  require_at_least("pause_at", options.pause_at, 0);
+  validate_schedule(options);
   require(options.placement.precision != Precision::fp16, "training in fp16 would lose gradients",
           "use bf16, which has fp32's range");
   require(options.folds == 0 || options.folds >= 3, fmt::format("folds is {}", options.folds),

@@ -84,6 +84,11 @@ class CountedTraining {
       if (!parameter->trainable) continue;
       memory_.parameters += num_moments(options.optimiser) * parameter->value.num_bytes();
     }
+    if (options.average_weights > 0) {
+      for (const auto& [path, tensor] : model_->state()) {
+        memory_.parameters += 2 * tensor->num_bytes();
+      }
+    }
     take_features(problem, config);
     graph_.emplace(problem.graph, for_plans(), plans_);
     if (problem.graph_task) {

@@ -13,6 +13,7 @@
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/powers.hpp"
 
+#include "train/class_weights.hpp"
 #include "train/data_fingerprint.hpp"
 #include "train/features.hpp"
 #include "train/host.hpp"
@@ -94,9 +95,6 @@ Metric chosen_metric(const Problem& problem, Metric asked) {
   }
   if (!problem.multi_label() && asked == Metric::micro_f1) {
     reject("micro_f1 of one label per item is its accuracy", "metric", "use accuracy");
-  }
-  if (!problem.multi_label() && asked == Metric::roc_auc && problem.outputs != 2) {
-    reject(fmt::format("ROC-AUC of {} classes", problem.outputs), "metric", "use accuracy");
   }
   return asked;
 }
@@ -311,6 +309,7 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
   make_split(dataset, options, problem);
   problem.fingerprint = data_fingerprint(problem);
   problem.input = input_of(dataset);
+  train_loss(problem, problem.split, options);  // throws where weights do not fit the classes
   find_order(config, options, problem);
   finish_features(config, chosen_normalisation(dataset, options, problem), options, problem);
   if (options.batching == Batching::graphs && !problem.graph_task) {

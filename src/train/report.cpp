@@ -16,6 +16,9 @@ constexpr std::array<Named<Phase>, num_phases> phase_names = {{{Phase::batches, 
                                                                {Phase::evaluation, "evaluation"},
                                                                {Phase::checkpoint, "checkpoint"}}};
 
+constexpr std::array<Named<StopBy>, 3> stop_by_names = {
+    {{StopBy::either, "either"}, {StopBy::metric, "metric"}, {StopBy::loss, "loss"}}};
+
 Summary summarise(const std::vector<RunReport>& runs, double Evaluation::*member) {
   Summary summary;
   if (runs.empty()) return summary;
@@ -30,6 +33,11 @@ Summary summarise(const std::vector<RunReport>& runs, double Evaluation::*member
 
 }  // namespace
 
+const char* to_string(StopBy choice) noexcept { return name_of(stop_by_names, choice); }
+StopBy parse_stop_by(const std::string& text) {
+  return parse_name(stop_by_names, "way to stop", text);
+}
+
 const char* to_string(Phase phase) noexcept { return name_of(phase_names, phase); }
 
 double PhaseTimes::total() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
@@ -39,7 +47,9 @@ PhaseTimes& PhaseTimes::operator+=(const PhaseTimes& other) {
   return *this;
 }
 
-bool better(const Evaluation& a, const Evaluation& b) {
+bool better(const Evaluation& a, const Evaluation& b, StopBy by) {
+  const bool same_loss = a.validation_loss == b.validation_loss;
+  if (by == StopBy::loss && !same_loss) return a.validation_loss < b.validation_loss;
   if (a.validation != b.validation) return a.validation > b.validation;
   return a.validation_loss < b.validation_loss;
 }

@@ -9,24 +9,30 @@ bool RunPosition::advance(const EpochRecord& record) {
   ++epoch;
   if (!record.evaluated) return false;
   const Evaluation& evaluation = record.evaluation;
-  const bool is_best = best_epoch == 0 || better(evaluation, best);
+  const bool is_best = best_epoch == 0 || better(evaluation, best, stop_by);
   if (is_best) {
     best_epoch = epoch;
     best = evaluation;
   }
-  const bool went_on =
-      evaluation.validation >= highest_metric || evaluation.validation_loss <= lowest_loss;
-  if (went_on) progress_epoch = epoch;
+  const bool improved = (stop_by != StopBy::loss && evaluation.validation > highest_metric) ||
+                        (stop_by != StopBy::metric && evaluation.validation_loss < lowest_loss);
+  const bool kept_up = stop_by == StopBy::either && (evaluation.validation == highest_metric ||
+                                                     evaluation.validation_loss == lowest_loss);
+  if (improved || kept_up) progress_epoch = epoch;
+  if (improved) flat_since = epoch;
   waited = epoch - progress_epoch;
+  if (plateau > 0 && epoch - flat_since >= plateau) {
+    ++plateaus;
+    flat_since = epoch;
+  }
   highest_metric = std::max(highest_metric, evaluation.validation);
   lowest_loss = std::min(lowest_loss, evaluation.validation_loss);
   return is_best;
 }
 
-RunPosition position_after(const std::vector<EpochRecord>& curve) {
-  RunPosition position;
-  for (const EpochRecord& record : curve) position.advance(record);
-  return position;
+RunPosition position_after(const std::vector<EpochRecord>& curve, RunPosition begin) {
+  for (const EpochRecord& record : curve) begin.advance(record);
+  return begin;
 }
 
 }  // namespace tessera::train

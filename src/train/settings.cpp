@@ -135,9 +135,16 @@ std::vector<Setting> settings_of(const TrainOptions& options) {
   add("training.epsilon", optimiser.epsilon);
   add("training.rate_decay_every", options.rate_decay_every);
   add("training.rate_decay", options.rate_decay);
+  add("training.schedule", options.schedule);
+  add("training.warm_up", options.warm_up);
+  add("training.clip_gradients", options.clip_gradients);
+  add("training.average_weights", options.average_weights);
+  add("training.class_weights", to_string(options.class_weights));
+  add("training.label_smoothing", options.label_smoothing);
   add("training.epochs", options.epochs);
   add("training.evaluate_every", options.evaluate_every);
   add("training.patience", options.patience);
+  add("training.stop_by", options.stop_by);
   add("training.metric", options.metric);
   add("training.normalise", options.normalise);
   add("training.split",
@@ -171,7 +178,15 @@ SettingsReader::SettingsReader(std::vector<Setting> settings, std::string where)
   if (!by_name_.contains("training.epochs")) return;
   const auto earlier = by_name_.find("training.row_normalise");
   const std::string normalise = earlier == by_name_.end() ? "auto" : earlier->second;
+  const bool decays = has("training.rate_decay_every") && text("training.rate_decay_every") != "0";
   const std::initializer_list<Setting> added = {
+      {"training.schedule", decays ? "steps" : "constant"},
+      {"training.warm_up", "0"},
+      {"training.clip_gradients", "0"},
+      {"training.average_weights", "0"},
+      {"training.class_weights", none},
+      {"training.label_smoothing", "0"},
+      {"training.stop_by", "either"},
       {"training.evaluate_every", "1"},
       {"model.bits", "all"},
       {"training.pattern", "off"},

@@ -27,6 +27,8 @@
 #include "train/host.hpp"
 #include "train/phase_timer.hpp"
 #include "train/rehearsal.hpp"
+#include "train/schedule.hpp"
+#include "train/score.hpp"
 #include "train/training_start.hpp"
 
 namespace tessera::train {
@@ -72,9 +74,6 @@ struct MarkedUse {
   }
 };
 
-/// Metrics that counts tell: the others need all logits.
-bool is_counted(Metric metric) { return metric != Metric::roc_auc; }
-
 double metric_of(const ops::PartCounts& counts, bool multi_label) {
   // F1 = 2 TP / (2 TP + FP + FN) for several labels, the share of right ones for classes.
   const std::int64_t right = multi_label ? 2 * counts.right : counts.right;
@@ -87,17 +86,11 @@ Evaluation evaluation_of(const ops::EvaluationNumbers& numbers, bool multi_label
           metric_of(numbers.test, multi_label), numbers.validation_loss};
 }
 
-double roc_auc_of(MatrixView<const float> logits, const Batch& batch,
-                  std::span<const std::int64_t> items) {
-  return batch.targets != nullptr ? roc_auc(logits, *batch.targets, items)
-                                  : roc_auc(logits, batch.labels, items);
-}
-
 void require_finite_loss(double loss, std::int64_t epoch) {
   if (std::isfinite(loss)) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("training diverged: the loss of epoch {} is {}", epoch, loss), "training",
-              "lower the learning rate");
+  throw Diverged(ErrorCode::invalid_argument,
+                 fmt::format("training diverged: the loss of epoch {} is {}", epoch, loss),
+                 "training", "lower the learning rate");
 }
 
 }  // namespace
@@ -113,13 +106,15 @@ struct Trainer::State {
         seed(given_seed),
         owned_model(std::move(given_model)),
         model(*owned_model),
-        optimiser(model, given_options.optimiser),
+        optimiser(model, given_options.optimiser,
+                  {given_options.clip_gradients, given_options.average_weights}),
         rehearsal(model, given_options.placement, given.shape().vertices),
         batches(given, split, given_options,
                 {given_options.placement,
                  !model.accepts_sparse() || takes_whole_rows(given, given_options),
                  plans_of(given_options)},
-                given_seed, why_not_recorded(place.device).empty()),
+                given_seed, why_not_recorded(place.device).empty(),
+                train_loss(given, given_split, given_options)),
         numbers(place),
         losses(batches.is_full() ? 0 : batches.batches_per_epoch(), place) {
     model.leave_out_rewrites(options.rewrites_off);
@@ -131,18 +126,13 @@ struct Trainer::State {
   /// Epochs that nobody wants any more must not lose what they work on.
   ~State() { numbers.forget(); }
 
-  double rate_factor() const {
-    if (options.rate_decay_every == 0) return 1;
-    return std::pow(options.rate_decay, static_cast<double>(epoch / options.rate_decay_every));
-  }
-
   /// One step. Whatever differs from step to step is read from the optimiser's clock.
   void queue_step(Batch& batch, double* loss, Stream stream) {
     step::Context context = step_context(batch, stream);
     context.targets = &*batch.train_targets;
     context.loss = loss;
     timed(times, Phase::passes, [&] { model.learn(batch.features.input(), context); });
-    timed(times, Phase::optimiser, [&] { optimiser.step(stream); });
+    timed(times, Phase::optimiser, [&] { optimiser.step(stream, &workspace); });
   }
 
   /// The logits of all items without dropout, and what can be counted of them.
@@ -150,7 +140,9 @@ struct Trainer::State {
     step::Context context = batch.context(false, seed, step);
     context.stream = stream;
     context.workspace = &workspace;
+    optimiser.put_means_in(stream);
     evaluated = &model.forward(batch.features.input(), context);
+    optimiser.take_means_out(stream);
     ops::evaluate(*evaluated, *evaluation_targets, counts, stream, &workspace);
   }
 
@@ -177,9 +169,9 @@ struct Trainer::State {
         evaluation_of(numbers.now(place.stream).evaluation, problem.multi_label());
     if (!is_counted(problem.metric)) {
       const Matrix<float> logits = to_host(*evaluated, place.stream);
-      evaluation.train = roc_auc_of(logits, batch, split.train);
-      evaluation.validation = roc_auc_of(logits, batch, split.validation);
-      if (!split.test.empty()) evaluation.test = roc_auc_of(logits, batch, split.test);
+      evaluation.train = score(problem.metric, logits, batch, split.train);
+      evaluation.validation = score(problem.metric, logits, batch, split.validation);
+      evaluation.test = score(problem.metric, logits, batch, split.test);
     }
     // Not before a step, which may make buffers grow.
     if (may_record && batches.is_full() && !batch.recorded_step.empty() &&
@@ -255,7 +247,8 @@ struct Trainer::State {
   void bring_targets(Batch& batch) {
     if (batch.train_targets) return;
     const Stopwatch watch;
-    batch.train_targets = batch.targets_of(batch.train_items, problem.outputs, place);
+    batch.train_targets =
+        batch.targets_of(batch.train_items, problem.outputs, place, batches.loss());
     if (!has_stepped) first_step.upload += watch.seconds();
   }
 
@@ -266,7 +259,7 @@ struct Trainer::State {
     timed(times, Phase::batches, [&] { plan_step(batch); });
     bring_targets(batch);
     planned.restart();
-    optimiser.set_rate_factor(rate_factor());
+    optimiser.set_rate_factor(rate_factor(options, epoch, plateaus));
     if (recorded.empty()) {
       rehearsal.wait();
       queue_step(batch, loss, place.stream);
@@ -447,6 +440,7 @@ struct Trainer::State {
   bool has_stepped = false;
   std::int64_t epoch = 0;
   std::int64_t step = 0;
+  std::int64_t plateaus = 0;
 };
 
 Trainer::Trainer(const Problem& problem, const Split& split, const nn::ModelConfig& config,
@@ -499,6 +493,8 @@ std::int64_t Trainer::step() const noexcept { return state_->step; }
 const PhaseTimes& Trainer::times() const noexcept { return state_->times; }
 const FirstStep& Trainer::first_step() const noexcept { return state_->first_step; }
 const std::string& Trainer::recording_note() const noexcept { return state_->recording_note; }
+
+void Trainer::set_plateaus(std::int64_t count) noexcept { state_->plateaus = count; }
 
 void Trainer::set_position(std::int64_t epoch, std::int64_t step) noexcept {
   state_->epoch = epoch;

@@ -11,7 +11,16 @@
 /// How good predictions are, as shares from 0 to 1. Each looks at chosen rows of `logits` only.
 namespace tessera::train {
 
-enum class Metric { automatic, accuracy, micro_f1, roc_auc };
+/// Means over classes where these are several (train/class_report.hpp).
+enum class Metric {
+  automatic,
+  accuracy,
+  micro_f1,  ///< several labels each
+  macro_f1,
+  weighted_f1,
+  roc_auc,
+  average_precision,
+};
 
 const char* to_string(Metric metric) noexcept;
 /// An unknown name is an `invalid_argument` error that lists those there are.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/core/progress.hpp"
@@ -34,6 +35,30 @@ enum class Batching {
   graphs,    ///< some graphs of a union
 };
 
+/// How the learning rate goes on after warming up.
+enum class Schedule {
+  constant,  ///< as it is
+  steps,     ///< times `rate_decay` every `rate_decay_every` epochs
+  cosine,    ///< half a wave of it down to 0, over all epochs
+  plateau,   ///< times `rate_decay` after every `rate_decay_every` epochs without progress
+};
+
+/// What items of a class count in the loss, whose mean is over these: where graphs or vertices of
+/// some classes are rare.
+struct ClassWeights {
+  /// Every class counts the same in all: its items, their number among those of training.
+  bool balanced = false;
+  /// By the name of a class, or its number; others count 1.
+  std::vector<std::pair<std::string, double>> given = {};
+
+  bool none() const { return !balanced && given.empty(); }
+};
+/// "balanced", "none", or "spam=5,ham=1". Anything else is an `invalid_argument` error.
+ClassWeights parse_class_weights(const std::string& text);
+std::string to_string(const ClassWeights& weights);
+
+const char* to_string(Schedule schedule) noexcept;
+Schedule parse_schedule(const std::string& text);
 const char* to_string(Task task) noexcept;
 const char* to_string(Batching batching) noexcept;
 Task parse_task(const std::string& text);
@@ -52,16 +77,27 @@ struct CheckpointOptions {
 
 struct TrainOptions {
   ops::OptimiserOptions optimiser;
-  /// Every so many epochs the learning rate is multiplied by `rate_decay`; 0: never.
-  std::int64_t rate_decay_every = 0;
+  Schedule schedule = Schedule::constant;
+  std::int64_t rate_decay_every = 0;  ///< epochs: see `Schedule`
   double rate_decay = 0.5;
+  /// Over so many first epochs the learning rate rises to what it is, in equal steps.
+  std::int64_t warm_up = 0;
+  /// Gradients are scaled down to this Euclidean norm, all together; 0: never.
+  double clip_gradients = 0;
+  /// Evaluated and kept are the means of the weights over the steps, of which each counts so many
+  /// times as much as the next: 1 is a plain mean. 0: the weights themselves.
+  double average_weights = 0;
+  ClassWeights class_weights;
+  double label_smoothing = 0;  ///< see `ops::LossOptions`
   std::int64_t epochs = 200;
   /// The epochs that are evaluated are those with numbers divisible by it. The best epoch is one of
   /// them, and early stopping looks at them alone.
   std::int64_t evaluate_every = 1;
-  /// Stop after so many epochs in which neither metric nor loss on the validation items got better;
-  /// 0: never.
+  /// Stop after so many epochs without progress (`stop_by`) on the validation items; 0: never.
   std::int64_t patience = 0;
+  StopBy stop_by = StopBy::either;
+  /// After so many epochs a run is left as it is, for a later call to go on with; 0: never.
+  std::int64_t pause_at = 0;
 
   Task task = Task::automatic;
   Metric metric = Metric::automatic;

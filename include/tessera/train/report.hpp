@@ -54,9 +54,20 @@ struct Evaluation {
   friend bool operator==(const Evaluation&, const Evaluation&) = default;
 };
 
+/// What of the validation items the best epoch is chosen by, and what early stopping and plateaus
+/// take for progress.
+enum class StopBy {
+  either,  ///< chosen by the metric; progress of the metric or of the loss, or as good as before
+  metric,
+  loss,
+};
+
+const char* to_string(StopBy choice) noexcept;
+StopBy parse_stop_by(const std::string& text);
+
 /// True if `a` is to be preferred: a better metric on the validation part, or the same with less
-/// loss there.
-bool better(const Evaluation& a, const Evaluation& b);
+/// loss there; by the loss, the other way round.
+bool better(const Evaluation& a, const Evaluation& b, StopBy by = StopBy::either);
 
 struct EpochRecord {
   std::int64_t run = 0;

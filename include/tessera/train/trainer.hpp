@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "tessera/core/error.hpp"
 #include "tessera/nn/config.hpp"
 #include "tessera/nn/layer.hpp"
 #include "tessera/train/optimiser.hpp"
@@ -14,6 +15,11 @@
 #include "tessera/train/report.hpp"
 
 namespace tessera::train {
+
+/// The loss is no longer a number.
+struct Diverged : Error {
+  using Error::Error;
+};
 
 /// What an epoch came to.
 struct EpochNumbers {
@@ -61,6 +67,8 @@ class Trainer {
   /// Goes on as if so many epochs and steps had been trained.
   void set_position(std::int64_t epoch, std::int64_t step) noexcept;
   std::int64_t step() const noexcept;
+  /// For `Schedule::plateau`: how many have been left behind.
+  void set_plateaus(std::int64_t count) noexcept;
   const PhaseTimes& times() const noexcept;
   const FirstStep& first_step() const noexcept;
   /// Whether steps are recorded (core/recording.hpp), or why not, in words; empty before the first

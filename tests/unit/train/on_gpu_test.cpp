@@ -84,6 +84,7 @@ TEST_P(OnGpu, replays_what_it_would_have_done) {
   const Dataset data = learnable_vertices();
   const nn::ModelConfig model = small_model(GetParam());
   TrainOptions options = on(gpu, 20);
+  options.schedule = Schedule::steps;
   options.rate_decay_every = 2;
   const TrainReport replayed = fit(data, model, options);
   options.record_steps = false;
