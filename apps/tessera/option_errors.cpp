@@ -12,6 +12,8 @@ namespace {
 constexpr std::pair<const char*, const char*> other_names[] = {
     {"learning_rate", "--lr"},
     {"patience", "--early-stopping"},
+    {"rate_decay_every", "--decay-every"},
+    {"rate_decay", "--decay-factor"},
     {"checkpoint.every", "--checkpoint-every"},
     {"batching", "--batch"},
     {"partition", "--parts"},

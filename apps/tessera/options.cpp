@@ -56,7 +56,7 @@ bool takes_whole_numbers(const std::string& placeholder) {
 }
 
 bool takes_reals(const std::string& placeholder) {
-  for (const char* name : {"M", "SHARE", "RATE", "RATIO", "FACTOR", "SECONDS"}) {
+  for (const char* name : {"M", "SHARE", "RATE", "RATIO", "FACTOR", "SECONDS", "NORM", "DECAY"}) {
     if (placeholder == name) return true;
   }
   return false;

@@ -21,7 +21,7 @@ namespace tessera::app {
 namespace {
 
 void add_model_options(Arguments& app, TrainArguments& a) {
-  const std::string group = "Model options (default: as in the model's paper)";
+  const std::string group = model_group;
   app.add_option("-m,--model", a.model, "gcn, sage, gin, gat, gatv2, agnn, sgc or cheb")
       ->type_name("NAME")
       ->check(offers({"gcn", "sage", "gin", "gat", "gatv2", "agnn", "sgc", "cheb"}))
@@ -79,7 +79,7 @@ void add_model_options(Arguments& app, TrainArguments& a) {
 }
 
 void add_training_options(Arguments& app, TrainArguments& a) {
-  const std::string group = "Training options (default: as in the model's paper)";
+  const std::string group = training_group;
   app.add_option("-e,--epochs", a.epochs, "maximum number of epochs")->type_name("N")->group(group);
   app.add_option("--lr", a.learning_rate, "learning rate")->type_name("RATE")->group(group);
   app.add_option("--weight-decay", a.weight_decay, "weight decay (L2 penalty)")
@@ -90,12 +90,57 @@ void add_training_options(Arguments& app, TrainArguments& a) {
       ->check(one_of({"adam", "adamw", "sgd"}))
       ->group(group);
   app.add_option("--momentum", a.momentum, "sgd: momentum")->type_name("M")->group(group);
+  app.add_option("--schedule", a.schedule,
+                 "how the learning rate goes on: constant, steps (times --decay-factor every "
+                 "--decay-every epochs), cosine (half a wave down to 0), or plateau (as steps, "
+                 "after so many epochs without progress)")
+      ->type_name("NAME")
+      ->check(offers({"constant", "steps", "cosine", "plateau"}))
+      ->group(group);
+  app.add_option("--decay-every", a.decay_every,
+                 "steps, plateau: number of epochs (default 50 and 10)")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--decay-factor", a.decay_factor, "steps, plateau: factor (default 0.5)")
+      ->type_name("FACTOR")
+      ->group(group);
+  app.add_option("--warm-up", a.warm_up, "epochs over which the learning rate rises to what it is")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--clip-gradients", a.clip_gradients,
+                 "scale gradients down to this norm, all together")
+      ->type_name("NORM")
+      ->group(group);
+  app.add_option("--average-weights", a.average_weights,
+                 "evaluate and keep the mean of the weights over the steps, of which each counts "
+                 "DECAY times as much as the next, such as 0.99; 1 is a plain mean")
+      ->type_name("DECAY")
+      ->group(group);
+  app.add_option(
+         "--class-weights", a.class_weights,
+         "what items of a class count in the loss: none, balanced (the rarer, the more), or "
+         "weights such as spam=5,ham=1")
+      ->type_name("WEIGHTS")
+      ->check(offers({"none", "balanced"}))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--label-smoothing", a.label_smoothing,
+                 "share of what the loss wants of a label that goes to all classes alike")
+      ->type_name("SHARE")
+      ->group(group);
   app.add_option("--evaluate-every", a.evaluate_every, "evaluate every N epochs (default 1)")
       ->type_name("N")
       ->group(group);
   app.add_option("--early-stopping", a.early_stopping,
                  "stop after N epochs without progress on the validation part; 0 is never")
       ->type_name("N")
+      ->group(group);
+  app.add_option("--stop-by", a.stop_by,
+                 "what progress is, and the best epoch: loss, metric (--metric), or either, where "
+                 "the metric tells the best epoch")
+      ->type_name("NAME")
+      ->check(offers({"either", "metric", "loss"}))
+      ->capture_default_str()
       ->group(group);
   app.add_option("--batch", a.batch,
                  "what a step trains on: full (the whole graph), clusters (parts of it) or graphs")
@@ -145,9 +190,12 @@ void add_task_options(Arguments& app, TrainArguments& a) {
       ->capture_default_str()
       ->group(group);
   app.add_option("--metric", a.metric,
-                 "what to report: accuracy, micro_f1, roc_auc, or auto: as the labels need")
+                 "what to report and to choose the best epoch by: accuracy, micro_f1 (several "
+                 "labels), macro_f1, weighted_f1, roc_auc, average_precision, or auto: as the "
+                 "labels need")
       ->type_name("NAME")
-      ->check(offers({"auto", "accuracy", "micro_f1", "roc_auc"}))
+      ->check(offers({"auto", "accuracy", "micro_f1", "macro_f1", "weighted_f1", "roc_auc",
+                      "average_precision"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--normalise", a.normalise,
@@ -179,8 +227,6 @@ void add_run_options(Arguments& app, TrainArguments& a) {
                  "number of runs, each with the next seed (default 1, or one for each fold; with "
                  "--split-index all so many for each split)")
       ->type_name("N");
-  app.add_flag("--parallel-runs", a.parallel_runs,
-               "train several runs at a time, with one thread each");
   app.add_option("--device", a.device, "cpu or cuda")
       ->type_name("NAME")
       ->check(offers({"cpu", "cuda"}))
@@ -191,6 +237,11 @@ void add_run_options(Arguments& app, TrainArguments& a) {
       ->type_name("NAME")
       ->check(one_of({"fp32", "tf32", "bf16"}))
       ->capture_default_str();
+}
+
+void add_result_options(Arguments& app, TrainArguments& a) {
+  app.add_flag("--parallel-runs", a.parallel_runs,
+               "train several runs at a time, with one thread each");
   app.add_option("-c,--checkpoint", a.checkpoint,
                  "file for the trained model and the state of the training")
       ->type_name("FILE");
@@ -302,7 +353,28 @@ void apply_model_options(const TrainArguments& a, nn::ModelConfig& config) {
   if (a.precompute) config.precomputed = true;
 }
 
+/// A schedule that is named takes the place of the paper's, with its rate of decay.
+void apply_schedule(const TrainArguments& a, train::TrainOptions& options) {
+  if (a.schedule) {
+    using train::Schedule;
+    options.schedule = train::parse_schedule(*a.schedule);
+    options.rate_decay = 0.5;
+    options.rate_decay_every = options.schedule == Schedule::steps     ? 50
+                               : options.schedule == Schedule::plateau ? 10
+                                                                       : 0;
+  }
+  override_with(a.decay_every, options.rate_decay_every);
+  override_with(a.decay_factor, options.rate_decay);
+  override_with(a.warm_up, options.warm_up);
+}
+
 void apply_training_options(const TrainArguments& a, train::TrainOptions& options) {
+  apply_schedule(a, options);
+  override_with(a.clip_gradients, options.clip_gradients);
+  override_with(a.average_weights, options.average_weights);
+  override_with(a.label_smoothing, options.label_smoothing);
+  options.class_weights = train::parse_class_weights(a.class_weights);
+  options.stop_by = train::parse_stop_by(a.stop_by);
   override_with(a.epochs, options.epochs);
   override_with(a.evaluate_every, options.evaluate_every);
   override_with(a.early_stopping, options.patience);
@@ -334,6 +406,11 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
 }  // namespace
 
 void add_train_options(Arguments& app, TrainArguments& arguments) {
+  add_training_settings(app, arguments);
+  add_result_options(app, arguments);
+}
+
+void add_training_settings(Arguments& app, TrainArguments& arguments) {
   add_data_options(app, arguments.data);
   add_run_options(app, arguments);
   add_model_options(app, arguments);
@@ -364,6 +441,10 @@ void require_sense(const TrainArguments& arguments) {
                 "give all three: the checkpoint says what its bits cost");
   }
   train::TrainOptions options;
+  // What the paper has instead of these depends on the data.
+  options.epochs = std::numeric_limits<std::int64_t>::max();
+  options.schedule = train::Schedule::steps;
+  options.rate_decay_every = 1;
   apply_training_options(arguments, options);
   train::validate(options);
 }

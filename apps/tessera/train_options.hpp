@@ -26,7 +26,10 @@ struct TrainArguments {
 
   std::optional<std::int64_t> epochs, evaluate_every, early_stopping;
   std::optional<double> learning_rate, weight_decay, momentum;
-  std::optional<std::string> optimiser, batch;
+  std::optional<std::string> optimiser, batch, schedule;
+  std::optional<std::int64_t> decay_every, warm_up;
+  std::optional<double> decay_factor, clip_gradients, average_weights, label_smoothing;
+  std::string class_weights = "none", stop_by = "either";
   std::optional<std::int64_t> parts, parts_per_batch, graphs_per_batch;
   bool process_every_step = false;
   std::string partition_file, method = "auto", pattern = "off";
@@ -50,6 +53,11 @@ struct TrainArguments {
 };
 
 void add_train_options(Arguments& app, TrainArguments& arguments);
+/// Those that say what is trained and how, without files and pictures of results.
+void add_training_settings(Arguments& app, TrainArguments& arguments);
+/// What can be searched: options of the model and of the training, by `Option::group`.
+inline constexpr const char* model_group = "Model options (default: as in the model's paper)";
+inline constexpr const char* training_group = "Training options (default: as in the model's paper)";
 
 /// The files that training reads and writes.
 std::vector<FileUse> files_of(const TrainArguments& arguments);

@@ -32,6 +32,18 @@ std::string training_line(const train::TrainOptions& options) {
   if (options.placement.precision != Precision::fp32) {
     text += fmt::format(", {}", to_string(options.placement.precision));
   }
+  if (options.schedule != train::Schedule::constant) {
+    text += fmt::format(", {} schedule", train::to_string(options.schedule));
+  }
+  if (options.warm_up > 0) text += fmt::format(", warm-up {}", options.warm_up);
+  if (options.clip_gradients > 0) text += fmt::format(", gradients to {}", options.clip_gradients);
+  if (options.average_weights > 0) {
+    text += fmt::format(", weights averaged {}", options.average_weights);
+  }
+  if (!options.class_weights.none()) {
+    text += fmt::format(", class weights {}", train::to_string(options.class_weights));
+  }
+  if (options.label_smoothing > 0) text += fmt::format(", smoothing {}", options.label_smoothing);
   if (options.patience > 0) text += fmt::format(", early stopping after {}", options.patience);
   return text + fmt::format(", {} batch", train::to_string(options.batching));
 }

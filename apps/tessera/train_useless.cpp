@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include "train_options.hpp"
 #include "useless.hpp"
 
@@ -36,6 +38,11 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
                                              !dataset.validation.empty() || !dataset.test.empty());
   const std::int64_t features =
       dataset.num_features() > 0 ? dataset.num_features() : dataset.graph.num_rows();
+  const bool decays =
+      options.schedule == train::Schedule::steps || options.schedule == train::Schedule::plateau;
+  const std::string without_decay =
+      fmt::format("with a {} learning rate", train::to_string(options.schedule));
+  const std::string by_decay = "use --schedule steps or plateau";
   const std::string by_clusters = "use --batch clusters";
   const bool explains = !a.explain.empty(), trains_nothing = explains || a.dry_run;
   const std::string only_says = explains ? "with --explain" : "with --dry-run";
@@ -57,6 +64,8 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
         "where no two neighbouring layers have one width", "use --layers 3"},
        {"--momentum", options.optimiser.kind != ops::OptimiserKind::sgd, "for adam and adamw",
         "use --optimiser sgd"},
+       {"--decay-every", !decays, without_decay, by_decay},
+       {"--decay-factor", !decays, without_decay, by_decay},
        {"--parts", !clusters, "without clusters", by_clusters},
        {"--parts", given_parts, "with --partition", ""},
        {"--method", !clusters, "without clusters", by_clusters},
