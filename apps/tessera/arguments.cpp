@@ -82,6 +82,7 @@ std::string Option::description() const { return option_->get_description(); }
 std::string Option::default_text() const { return option_->get_default_str(); }
 std::string Option::group() const { return option_->get_group(); }
 bool Option::is_given() const { return option_->count() > 0; }
+std::vector<std::string> Option::values() const { return option_->results(); }
 
 Arguments::Arguments(const std::string& summary, const std::string& verb)
     : verb_(verb), app_(std::make_unique<CLI::App>(summary, verb)) {

@@ -46,6 +46,8 @@ class Option {
   std::string group() const;
   const std::vector<std::string>& choices() const { return choices_; }
   bool is_given() const;
+  /// As they were given, one after the other; "true" for a flag.
+  std::vector<std::string> values() const;
 
  private:
   CLI::Option* option_;

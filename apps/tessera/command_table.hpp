@@ -18,7 +18,9 @@ struct OptionEntry {
   std::string group;
 
   bool takes_value() const { return !placeholder.empty(); }
-  bool takes_file() const { return placeholder == "FILE" || placeholder == "FILE|-"; }
+  bool takes_file() const {
+    return placeholder == "FILE" || placeholder == "FILE|-" || placeholder == "FOLDER";
+  }
 };
 
 /// The options of one verb, in the order of its help.

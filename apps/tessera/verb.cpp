@@ -11,18 +11,18 @@ namespace tessera::app {
 
 #ifdef TESSERA_WITH_BENCH
 std::span<const Verb* const> verbs() {
-  static constexpr std::array all{&info_verb,      &generate_verb,  &convert_verb,    &reorder_verb,
-                                  &prune_verb,     &partition_verb, &tiles_verb,      &train_verb,
-                                  &predict_verb,   &check_verb,     &plan_verb,       &bench_verb,
-                                  &calibrate_verb, &doctor_verb,    &completion_verb, &man_verb};
+  static constexpr std::array all{
+      &info_verb,  &generate_verb,  &convert_verb, &reorder_verb,    &prune_verb, &partition_verb,
+      &tiles_verb, &train_verb,     &tune_verb,    &predict_verb,    &check_verb, &plan_verb,
+      &bench_verb, &calibrate_verb, &doctor_verb,  &completion_verb, &man_verb};
   return all;
 }
 #else
 std::span<const Verb* const> verbs() {
-  static constexpr std::array all{&info_verb,       &generate_verb,  &convert_verb,   &reorder_verb,
-                                  &prune_verb,      &partition_verb, &tiles_verb,     &train_verb,
-                                  &predict_verb,    &plan_verb,      &calibrate_verb, &doctor_verb,
-                                  &completion_verb, &man_verb};
+  static constexpr std::array all{&info_verb,   &generate_verb,   &convert_verb, &reorder_verb,
+                                  &prune_verb,  &partition_verb,  &tiles_verb,   &train_verb,
+                                  &tune_verb,   &predict_verb,    &plan_verb,    &calibrate_verb,
+                                  &doctor_verb, &completion_verb, &man_verb};
   return all;
 }
 #endif

@@ -39,6 +39,7 @@ extern const Verb prune_verb;
 extern const Verb partition_verb;
 extern const Verb tiles_verb;
 extern const Verb train_verb;
+extern const Verb tune_verb;
 extern const Verb predict_verb;
 extern const Verb plan_verb;
 extern const Verb bench_verb;

@@ -8,7 +8,7 @@ import cli
 
 KARATE = "embedded:karate"
 SHORT = ["--epochs", "3", "--split", "0.3,0.3,0.4"]
-BRIEF = {"info", "generate", "convert", "reorder", "prune", "partition", "train", "predict", "check", "plan"}
+BRIEF = {"info", "generate", "convert", "reorder", "prune", "partition", "train", "tune", "predict", "check", "plan"}
 TYPES = {"text": str, "integer": int, "number": (int, float), "boolean": bool, "list": list, "object": dict}
 
 
@@ -78,6 +78,7 @@ class Keys(cli.CliTest):
             4, [(0, 1), (1, 0)], y=cli.npy([0, 1, 0, 1], "q"), train_mask=cli.npy([1, 0, 1, 0, 0, 1, 0, 0], "i", (4, 2)),
             val_mask=cli.npy([0, 1, 0, 0, 0, 0, 1, 0], "i", (4, 2))))
         yield "train", ["train", at("splits.npz"), "--epochs", "2"]
+        yield "tune", ["tune", KARATE, *SHORT, "--trials", "3", "--state", at("trials"), "-c", at("best.tsr")]
         yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "-o", at("classes.txt"),
                           "--embeddings", at("embeddings.csv"), "--report", at("quality.txt")]
         yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "--bits", "4", "--quantised", at("few.tsr")]

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searching for settings from the command line."""
+import pathlib
+import shlex
+import signal
+import subprocess
+import time
+import unittest
+
+import cli
+
+KARATE = ["embedded:karate", "--split", "0.3,0.3,0.4", "--epochs", "18"]
+SEARCH = ["--search", "lr=0.001..0.1,hidden=4|8,layers=1..3,optimiser=adam|adamw"]
+
+
+class Tune(cli.CliTest):
+    def setUp(self):
+        super().setUp()
+        self.state = self.folder / "trials"
+
+    def tune(self, *more, state=None):
+        return self.json("tune", *KARATE, *SEARCH, "--state", state or self.state, *more)
+
+    def test_the_better_third_goes_on(self):
+        found = self.tune("--trials", "9")
+        self.assertEqual(sorted(trial["trial"] for trial in found["trials"]), list(range(1, 10)))
+        self.assertEqual([trial["epochs"] for trial in found["trials"]], [18, 6, 6] + [2] * 6)
+        self.assertEqual(found["best"]["trial"], found["trials"][0]["trial"])
+        first = next(trial for trial in found["trials"] if trial["trial"] == 1)
+        self.assertEqual(first["settings"], {})
+        for trial in found["trials"]:
+            if trial["settings"]:
+                self.assertIn(trial["settings"]["hidden"], ["4", "8"])
+                self.assertIn(int(trial["settings"]["layers"]), [1, 2, 3])
+                self.assertTrue(0.001 <= float(trial["settings"]["lr"]) <= 0.1)
+        self.assertTrue((self.state / "trial-9.tsr").exists())
+
+    def test_the_command_trains_the_best_model(self):
+        best = self.folder / "best.tsr"
+        found = self.tune("--trials", "4", "--runs", "2", "-c", best, "--seed", "3")["best"]
+        words = shlex.split(found["command"])
+        self.assertEqual(words[:2], ["tessera", "train"])
+        trained = self.json(*words[1:], "-c", self.folder / "again.tsr")
+        self.assertEqual(trained["validation"]["mean"], found["validation"])
+        self.assertEqual(trained["test"]["mean"], found["test"])
+        self.assertEqual(trained["test"]["std"], found["test_std"])
+        self.assertEqual(best.read_bytes(), (self.folder / "again.tsr").read_bytes())
+
+    def test_more_trials_begin_with_the_same_ones(self):
+        self.tune("--trials", "3")
+        resumed = self.tune("--trials", "7", "--resume")
+        whole = self.tune("--trials", "7", state=self.folder / "others")
+        self.assertEqual(resumed["trials"], whole["trials"])
+        self.assertEqual(resumed["best"]["validation"], whole["best"]["validation"])
+
+    def test_an_interrupted_search_goes_on(self):
+        command = ["tune", *KARATE[:-1], "300", "--search", "lr=0.001..0.1", "--trials", "6"]
+        process = subprocess.Popen([cli.PROGRAM, *command, "--state", self.state], stderr=subprocess.PIPE,
+                                   stdout=subprocess.DEVNULL)
+        while process.poll() is None and not (self.state / "trial-2.tsr").exists():
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=60)[1].decode()
+        self.assertIn(process.returncode, (cli.OK, cli.INTERRUPTED), errors)
+        if process.returncode == cli.INTERRUPTED:
+            self.assertIn(f"{self.state} keeps the trials so far; --resume goes on from there", errors)
+        resumed = self.json(*command, "--state", self.state, "--resume")
+        whole = self.json(*command, "--state", self.folder / "whole")
+        self.assertEqual(resumed["trials"], whole["trials"])
+
+    def test_report_for_people(self):
+        out = self.succeed("tune", *KARATE, *SEARCH, "--trials", "3", "--state", self.state).out
+        for part in ["validation accuracy", "test accuracy", "train with", "as given", "hidden"]:
+            self.assertIn(part, out)
+
+    def test_every_model_has_something_to_search(self):
+        for model in "gcn sage gin gat agnn sgc cheb".split():
+            with self.subTest(model=model):
+                self.json("tune", *KARATE, "--model", model, "--trials", "2", "--state", self.folder / model)
+
+    def test_trials_may_diverge(self):
+        found = self.json("tune", *KARATE, "--trials", "3", "--search", "lr=1e38|1e37", "--optimiser", "sgd",
+                          "--state", self.state)
+        self.assertEqual(found["best"]["trial"], 1)
+        self.assertTrue(all(trial["diverged"] for trial in found["trials"][1:]), found["trials"])
+
+    def test_mistakes(self):
+        fail = lambda *more: self.fail_with(cli.USAGE, "tune", *KARATE, *more).err
+        state = ["--state", self.state]
+        self.assertIn("--state: there is no folder for the trials", fail())
+        for search, words in {
+            "lr": "'lr' says not what to try",
+            "lr=1..0": "'lr=1..0' is no range",
+            "lr=a..b": "'lr=a..b' is no range",
+            "lr=0.1|": "has an empty choice",
+            "lr=1,lr=2": "'lr' is named twice",
+            "hiden=4": "did you mean 'hidden'?",
+            "epochs=4": "'epochs' is no setting that can be searched",
+            "seed=1|2": "'seed' is no setting that can be searched",
+            "heads=4|8": "does nothing for gcn",
+            "optimiser=adam|newton": "newton",
+            "dropout=2|3": "dropout",
+        }.items():
+            with self.subTest(search=search):
+                self.assertIn(words, fail("--search", search, *state))
+        self.assertIn("'lr' is given and searched for", fail("--lr", "0.1", "--search", "lr=1..2", *state))
+        self.assertIn("1 trials", fail("--trials", "1", *state))
+        self.assertFalse(self.state.exists())
+        self.tune("--trials", "2")
+        self.assertIn("the folder is not empty; go on with its trials with --resume", fail(*state))
+        self.assertIn("name another folder", fail(*SEARCH, "--trials", "2", "--dropout", "0.1", "--resume", *state))
+        self.assertTrue(pathlib.Path(self.state).exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
