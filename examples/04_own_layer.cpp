@@ -70,13 +70,13 @@ int main() {
   train::Optimiser optimiser(*model, options.optimiser);
   nn::Topology graph(data.graph);
   nn::InputFeatures features(data.features);
-  nn::Tensor grad(data.graph.num_rows(), data.num_classes());
   const auto& labels = std::get<tessera::ClassLabels>(data.labels);
+  const auto wanted = ops::LossTargets::classes(labels, data.train, data.num_classes());
   double loss = 0;
+  nn::Context context{.graph = &graph, .targets = &wanted, .loss = &loss, .training = true};
   for (std::uint32_t step = 1; step <= 100; ++step) {
-    const nn::Context context{.graph = &graph, .training = true, .seed = 1, .step = step};
-    loss = ops::cross_entropy(model->forward(features.input(), context), labels, data.train, grad);
-    model->backward(grad, context);
+    context.step = step;
+    model->learn(features.input(), context);
     optimiser.step();
     if (step % 20 == 0) std::printf("step %3u  loss %.3f\n", step, loss);
   }
