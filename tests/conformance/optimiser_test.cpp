@@ -179,7 +179,7 @@ TEST_P(Steps, means_over_steps_weigh_the_newest_most) {
         Buffer<StepClock> there(1, default_memory(device));
         for (std::int64_t step = 1; step <= 5; ++step) {
           const auto values = normal_matrix<T>(15, 33, static_cast<std::uint64_t>(step));
-          const DeviceMatrix<T> now(values, device, margin);
+          DeviceMatrix<T> now(values, device, margin);
           const StepClock clock{step};
           copy_bytes(there.data(), &clock, sizeof(clock), device);
           average(decay, there.data(), now, mean, device);

@@ -77,6 +77,8 @@ double binary_cross_entropy(MatrixView<const T> logits, const LossTargets::State
   const Buffer<float>& weights = chosen.weights;
   const MatrixView<const float> targets(chosen.targets.data(), chosen.rows, chosen.cols);
   const bool wants_gradient = gradient.data != nullptr;
+  // Stored targets are rounded to fp32.
+  const W no = static_cast<W>(chosen.smoothing / 2), yes = static_cast<W>(1 - chosen.smoothing / 2);
   const auto sum = sum_each_row(logits.rows, 1, [&](std::int64_t i, double* sums) {
     T* const row = wants_gradient ? gradient.row(i) : nullptr;
     if (weights[i] == 0) {
@@ -87,7 +89,7 @@ double binary_cross_entropy(MatrixView<const T> logits, const LossTargets::State
     const auto share = static_cast<W>(weights[i] / chosen.count);
     for (std::int64_t j = 0; j < logits.cols; ++j) {
       const W z = logits(i, j);
-      const auto target = static_cast<W>(targets(i, j));
+      const W target = targets(i, j) > 0.5f ? yes : no;
       // Written with exp(-|z|), which cannot overflow.
       const W power = std::exp(-std::abs(z));
       row_sum += static_cast<double>(std::max(z, W{0}) - z * target + std::log1p(power));

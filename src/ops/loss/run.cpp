@@ -169,6 +169,7 @@ LossTargets LossTargets::binary(MatrixView<const float> targets, std::span<const
   const double count = static_cast<double>(rows.size()) * static_cast<double>(targets.cols);
   auto state = made_state(targets.rows, targets.cols, count, place);
   state->is_binary = true;
+  state->smoothing = options.smoothing;
   const auto times = multiplicities(check_binary, rows, targets.rows);
   check_targets(targets, times);
   state->weights = placed(weights_of(times, {}, {}), place);

@@ -32,7 +32,7 @@ struct LossTargets::State {
   std::int64_t rows = 0;
   std::int64_t cols = 0;  ///< classes, or columns of the targets
   double count = 1;       ///< what the sum is divided by
-  double smoothing = 0;   ///< for classes
+  double smoothing = 0;
   Buffer<float> weights;
   Buffer<std::int32_t> labels;  ///< for classes; 0 where there is none
   Buffer<float> targets;        ///< for yes or no: rows x cols, smoothed
