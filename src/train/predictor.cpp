@@ -23,6 +23,7 @@
 #include "train/integer_model.hpp"
 #include "train/neighbourhood.hpp"
 #include "train/standardise.hpp"
+#include "train/trained.hpp"
 
 namespace tessera::train {
 namespace {
@@ -30,85 +31,6 @@ namespace {
 [[noreturn]] void reject(const std::string& problem, const std::string& where,
                          const std::string& fix) {
   throw Error(ErrorCode::invalid_argument, problem, where, fix);
-}
-
-const Checkpoint& checked(const Checkpoint& checkpoint) {
-  if (checkpoint.weights.empty()) {
-    reject("the checkpoint holds no trained weights", "checkpoint", "train for at least one epoch");
-  }
-  validate(checkpoint, "checkpoint");
-  return checkpoint;
-}
-
-const DenseFeatures* dense_of(const Dataset& dataset) {
-  return std::get_if<DenseFeatures>(&dataset.features);
-}
-
-/// Whether predictions with these bits have the ranges of the training.
-bool has_ranges(const Checkpoint& checkpoint, const nn::ModelConfig& config,
-                const PredictOptions& options) {
-  if (options.calibrate || !options.ranges.keeps_all() || checkpoint.ranges.empty()) return false;
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    if (nn::layer_bits(config, layer) != nn::layer_bits(checkpoint.model, layer)) return false;
-  }
-  return true;
-}
-
-/// How far the features reached in training; empty: unknown.
-std::vector<float> known_reach(const Checkpoint& checkpoint, const nn::ModelConfig& config,
-                               const PredictOptions& options) {
-  if (options.ranges.bounds) {
-    return step::find_ranges({}, ops::RoundingRange::matrix, nullptr, options.ranges);
-  }
-  if (!has_ranges(checkpoint, config, options)) return {};
-  return stored_feature_reach(checkpoint.ranges);
-}
-
-/// What a data set brings. Its features are made ready here only if they are not dense: dense ones
-/// are treated in every run.
-Problem problem_of(const Checkpoint& checkpoint, const nn::ModelConfig& model,
-                   const Dataset& dataset, const PredictOptions& options) {
-  TrainOptions how;
-  how.placement = options.placement;
-  how.plans = options.plans;
-  nn::ModelConfig config = model;
-  const bool is_dense = dense_of(dataset) != nullptr;
-  if (is_dense) {
-    config.precomputed = false;
-    config.bits.clear();
-  }
-  Problem problem = prepare_features(dataset, config, checkpoint.graph_task,
-                                     is_dense ? Normalisation() : checkpoint.normalisation, how,
-                                     known_reach(checkpoint, model, options));
-  if (problem.num_features() != checkpoint.features) {
-    reject(fmt::format("the data has {} features, the checkpoint's model {}",
-                       problem.num_features(), checkpoint.features),
-           problem.name, "use data of the kind the model was trained on");
-  }
-  return problem;
-}
-
-/// The checkpoint's model with the bits that are asked for.
-nn::ModelConfig config_of(const Checkpoint& checkpoint, const PredictOptions& options) {
-  nn::ModelConfig config = checkpoint.model;
-  if (!options.bits.empty()) config.bits = options.bits;
-  nn::validate(config);
-  return config;
-}
-
-Problem problem_of(const Checkpoint& checkpoint, const Graph& graph) {
-  if (checkpoint.graph_task) {
-    reject("the model classifies graphs of a union, but was given one graph", "Predictor",
-           "give it a data set with graph ids");
-  }
-  if (!graph.is_square()) {
-    reject(fmt::format("the graph is {} x {}", graph.num_rows(), graph.num_cols()), "Predictor",
-           "use a graph whose targets are its sources");
-  }
-  Problem problem;
-  problem.graph = graph;
-  problem.num_items = graph.num_rows();
-  return problem;
 }
 
 void require_shape(const char* name, std::int64_t rows, std::int64_t cols, std::int64_t wanted_rows,
@@ -139,51 +61,6 @@ PredictOptions for_ranges(PredictOptions options) {
   options.integers = false;
   return options;
 }
-
-/// What predictors of several threads have in common.
-struct Trained {
-  Trained(const Checkpoint& checkpoint, const nn::ModelConfig& config, const Problem& problem,
-          const PredictOptions& given)
-      : options(given),
-        placement(options.placement),
-        features(checkpoint.features),
-        items(problem.num_items),
-        normalisation(checkpoint.normalisation),
-        feature_bits(config.bits.empty() ? 0 : nn::layer_bits(config, 0)),
-        hops(config.precomputed ? nn::precomputed_hops(config) : 0),
-        is_calibrated(has_ranges(checkpoint, config, options)),
-        class_values(checkpoint.class_values),
-        weights(std::make_shared<nn::Model>(config, checkpoint.features, checkpoint.outputs, 0,
-                                            placement)),
-        whole_graph(problem.graph) {
-    nn::Model& model = *weights;
-    restore(checkpoint.weights, model.state(), "checkpoint");
-    model.round_parameters(placement.stream);
-    if (options.embeddings) model.keep_embeddings();
-    if (is_calibrated) restore_ranges(checkpoint.ranges, model.rounders(), "checkpoint");
-    options.ranges.validate();
-    for (const auto& named : model.rounders()) named.rounder->set_search(options.ranges);
-    if (problem.graph_task) {
-      pooling_graph = step::pooling_graph(problem.graph_ids, problem.num_items);
-    }
-  }
-
-  PredictOptions options;
-  step::Placement placement;
-  std::int64_t features;
-  std::int64_t items;
-  Normalisation normalisation;
-  int feature_bits;  ///< 0: features are not rounded
-  std::int64_t hops;
-  bool is_calibrated;  ///< with the ranges of the checkpoint
-  std::vector<std::int64_t> class_values;
-  std::shared_ptr<nn::Model> weights;
-  Graph whole_graph;
-  std::optional<Graph> pooling_graph;
-  DenseFeatures own;                         ///< of the data set, as they came
-  std::shared_ptr<nn::InputFeatures> ready;  ///< of the data set, where they are not dense
-  std::vector<std::string> notes;
-};
 
 }  // namespace
 
