@@ -138,7 +138,10 @@ const Option* Arguments::find(const std::string& name) const {
   return nullptr;
 }
 
-bool Arguments::is_given(const std::string& name) const { return app_->count(name) > 0; }
+bool Arguments::is_given(const std::string& name) const {
+  const Option* const option = find(name);
+  return option != nullptr && option->is_given();
+}
 
 bool Arguments::parse(int argc, char** argv) {
   try {

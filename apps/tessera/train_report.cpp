@@ -119,6 +119,22 @@ std::string runs_text(const train::TrainReport& report) {
          (parts > 1 ? fmt::format(" on {} {}", parts, folded ? "folds" : "splits") : "");
 }
 
+/// Of cross-validation and of several splits: a line for each run.
+std::string runs_table(const train::TrainReport& report) {
+  const train::RunReport& first = report.runs.front();
+  if (report.runs.size() < 2 || (!first.fold && !first.split)) return {};
+  Table table("rrrrr");
+  table.add({"run", first.fold ? "fold" : "split", "best epoch", "validation",
+             report.tested ? "test" : ""});
+  for (std::size_t i = 0; i < report.runs.size(); ++i) {
+    const train::RunReport& run = report.runs[i];
+    table.add({grouped(static_cast<std::int64_t>(i) + 1),
+               grouped(run.fold ? *run.fold : run.split.value_or(0)), grouped(run.best_epoch),
+               percent(run.best.validation), report.tested ? percent(run.best.test) : ""});
+  }
+  return "\n" + table.text();
+}
+
 std::string curves(const train::TrainReport& report) {
   const auto& curve = report.runs.back().curve;
   std::vector<double> loss, validation;
@@ -248,7 +264,7 @@ std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
   if (!arguments.saved_data.empty()) table.add({"data", arguments.saved_data});
   if (!arguments.plot.empty()) table.add({"plot", arguments.plot});
   for (const std::string& path : arguments.reports) table.add({"report", path});
-  std::string text = headline(dataset) + "\n" + table.text();
+  std::string text = headline(dataset) + "\n" + table.text() + runs_table(report);
   if (arguments.curve && !report.runs.back().curve.empty()) text += curves(report);
   return text;
 }

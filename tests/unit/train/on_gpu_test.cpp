@@ -93,6 +93,29 @@ TEST_P(OnGpu, replays_what_it_would_have_done) {
   expect_same_curve(eager, replayed, 0);
 }
 
+/// Rates that follow the curve, factors that a device finds for itself, and means of the weights.
+TEST_P(OnGpu, replays_the_rules_of_training) {
+  const Dataset data = learnable_vertices();
+  const nn::ModelConfig model = small_model(GetParam());
+  for (const Schedule schedule : {Schedule::cosine, Schedule::plateau}) {
+    TrainOptions options = on(gpu, 20);
+    options.schedule = schedule;
+    options.rate_decay_every = schedule == Schedule::plateau ? 1 : 0;
+    options.stop_by = StopBy::metric;
+    options.warm_up = 2;
+    options.clip_gradients = 0.05;
+    options.average_weights = 0.9;
+    options.class_weights = {true, {}};
+    options.label_smoothing = 0.1;
+    const TrainReport replayed = fit(data, model, options);
+    options.record_steps = false;
+    expect_same_curve(fit(data, model, options), replayed, 0);
+    if (schedule == Schedule::plateau) continue;  // rounding may tell when one begins
+    options.placement = {};
+    expect_same_curve(fit(data, model, options), replayed, 2e-4, evaluates_alike());
+  }
+}
+
 /// The device is an epoch ahead of the numbers: what is decided by them must not depend on that.
 TEST_P(OnGpu, stops_where_it_would_have_stopped) {
   const test::TemporaryFolder folder;

@@ -281,8 +281,6 @@ TEST(ImpossibleRequest, rectangular_graph) {
 
 TEST(ImpossibleRequest, metric_that_does_not_fit) {
   TrainOptions options = short_training();
-  options.metric = Metric::roc_auc;
-  expect_impossible({"ROC-AUC of 3 classes"}, learnable_vertices(), options);
   options.metric = Metric::micro_f1;
   expect_impossible({"accuracy"}, learnable_vertices(), options);
   options.metric = Metric::accuracy;
