@@ -138,7 +138,7 @@ class TheOwnerOfAFile(PygStory):
         classes = torch.arange(80) % 2
         edges = [(a, b) for a in range(80) for b in range(80) if a != b and draw.random() < (0.1 if (a - b) % 2 == 0 else 0.01)]
         part = torch.tensor([draw.randrange(4) for _ in range(80)])
-        graph = {"edge_index": torch.tensor(edges).t(), "x": torch.rand(80, 3) + classes[:, None], "y": classes,
+        graph = {"edge_index": torch.tensor(edges).t(), "x": torch.rand(80, 3) + torch.eye(3)[classes], "y": classes,
                  "train_mask": part < 2, "val_mask": part == 2, "test_mask": part == 3}
         (self.folder / "processed").mkdir()
         torch.save((graph, None, {}), self.folder / "processed" / "data.pt")
