@@ -242,8 +242,9 @@ Flaws refine(const WeightedGraph& graph, std::span<const std::int64_t> limits,
     const Flaws now{refiner.overweight(), cut};
     const bool better = round == 0 || now < least;
     // A little better is worth keeping, but not worth going on for.
-    const bool much_better = round == 0 || now.overweight < least.overweight ||
-                             static_cast<double>(now.cut) < 0.999 * static_cast<double>(least.cut);
+    const bool much_better =
+        round == 0 || now.overweight < least.overweight ||
+        static_cast<double>(now.cut) < (1 - options.worthwhile) * static_cast<double>(least.cut);
     in_vain = better && much_better ? 0 : in_vain + 1;
     if (better) {
       best = block_of;

@@ -11,7 +11,8 @@
 namespace tessera::detail {
 
 struct RefineOptions {
-  int patience = 8;        ///< rounds without a better partition before it ends
+  int patience = 8;           ///< rounds without a better partition before it ends
+  double worthwhile = 0.001;  ///< share by which the cut has to fall, or a round was in vain
   double boldness = 0.25;  ///< of the edges to its own block, what a vertex may lose at first sight
   std::function<void()> on_round = {};
 };

@@ -84,6 +84,7 @@ class Multilevel {
         }
         flaws = refine(level.graph, limits, block_of,
                        {.patience = patience(level.graph),
+                        .worthwhile = worthwhile(level.graph),
                         .boldness = finest ? 0.25 : 0.75,
                         .on_round = on_round});
       } while (num_blocks() < wanted);
@@ -126,6 +127,11 @@ class Multilevel {
   static int patience(const WeightedGraph& graph) {
     return static_cast<int>(
         std::clamp<EdgeOffset>(8 * many_edges / (graph.num_edges() + 1), 1, 10));
+  }
+
+  /// The last rounds gain little, and take as long as the first.
+  static double worthwhile(const WeightedGraph& graph) {
+    return graph.num_edges() < many_edges ? 0.001 : 0.005;
   }
 
   static Assignment projected(const Level& level, const Assignment& coarse) {

@@ -107,10 +107,6 @@ struct FixedHeader {
 };
 
 FixedHeader check_fixed_header(const InputFile& file, std::span<const std::byte> header) {
-  if (std::memcmp(header.data(), container_magic.data(), container_magic.size()) != 0) {
-    throw Error(ErrorCode::bad_data, "is not a Tessera container", file.path(),
-                "give a file that tessera wrote with the ending .tsr");
-  }
   const auto version = get_little_endian<std::uint32_t>(header, 8);
   if (version != container_version) {
     throw Error(ErrorCode::unsupported,
@@ -202,6 +198,10 @@ bool begins_as_container(const InputFile& file) {
 }
 
 std::vector<Section> read_container_header(const InputFile& file) {
+  if (!begins_as_container(file)) {
+    throw Error(ErrorCode::bad_data, "is not a Tessera container", file.path(),
+                "give a file that tessera wrote with the ending .tsr");
+  }
   if (file.size() < static_cast<std::int64_t>(header_bytes)) {
     damaged(file.path(), "is too short for a container");
   }
