@@ -111,8 +111,7 @@ Action setup(Arguments& app) {
 const Verb tune_verb{"tune", "search for settings to train with", "[options] SOURCE --state FOLDER",
                      "tessera tune embedded:citation --state trials\n"
                      "tessera tune --data cora.npz --model gat --state trials --resume\n"
-                     "tessera tune --data graph.npz --search 'lr=0.001..0.1,hidden=16|64' "
-                     "--trials 9 --state trials -c best.tsr",
+                     "tessera tune graph.npz --search 'lr=0.001..0.1,hidden=16|64' --state trials",
                      setup};
 
 }  // namespace tessera::app

@@ -41,27 +41,26 @@ std::string validation_text(const Trial& trial) {
   return fmt::format("{:.2f} %", trial.score.validation * 100);
 }
 
-/// Once: trials share the names of their settings, but the first has none of its own.
-const TrialSettings& searched(const std::vector<Trial>& trials) {
-  for (const Trial& trial : trials) {
-    if (!trial.settings.empty()) return trial.settings;
+/// The value that a trial has of a searched option.
+std::string value_in(const Trial& trial, const std::string& name) {
+  if (trial.number == 1) return "as given";
+  for (const auto& [searched, value] : trial.settings) {
+    if (searched == name) return value;
   }
-  return trials.front().settings;
+  return "-";
 }
 
-std::string trials_table(const std::vector<Trial>& trials) {
-  const TrialSettings& names = searched(trials);
-  Table table("rrrr" + std::string(names.size(), 'r'));
+std::string trials_table(const std::vector<SearchedOption>& search,
+                         const std::vector<Trial>& trials) {
+  Table table("rrrr" + std::string(search.size(), 'r'));
   std::vector<std::string> header = {"trial", "epochs", "validation", "loss"};
-  for (const auto& [name, value] : names) header.push_back(name);
+  for (const SearchedOption& option : search) header.push_back(option.name);
   table.add(header);
   for (const Trial& trial : trials) {
     std::vector<std::string> row = {
         fmt::format("{}", trial.number), grouped(trial.epochs), validation_text(trial),
         trial.diverged ? "" : fmt::format("{:.4f}", trial.score.validation_loss)};
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      row.push_back(trial.settings.empty() ? "as given" : trial.settings[i].second);
-    }
+    for (const SearchedOption& option : search) row.push_back(value_in(trial, option.name));
     table.add(row);
   }
   return table.text();
@@ -110,7 +109,8 @@ std::string tune_text(const TuneArguments& arguments, const Dataset& dataset,
   table.add({"train with", command});
   table.add({"trials", arguments.state});
   if (!arguments.checkpoint.empty()) table.add({"checkpoint", arguments.checkpoint});
-  return headline(dataset) + "\n" + table.text() + "\n" + trials_table(trials);
+  return headline(dataset) + "\n" + table.text() + "\n" +
+         trials_table(parse_search(arguments.searched()), trials);
 }
 
 Json tune_json(const TuneArguments& arguments, const Dataset& dataset,

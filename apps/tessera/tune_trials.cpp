@@ -2,6 +2,7 @@
 #include "tune_trials.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -66,6 +67,39 @@ TrainPlan plan_with(const Arguments& given, const TuneArguments& arguments,
   nn::validate(plan.config);
   train::validate(plan.options);
   return plan;
+}
+
+/// Settings that were left out of trials where they do nothing beside the others, as heads of a
+/// model without attention, and what is wrong with each.
+using LeftOut = std::map<std::string, Error>;
+
+/// Plans a trial, with those of its settings that do something.
+template <class Plan>
+void plan_what_counts(Trial& trial, LeftOut& left_out, Plan&& plan) {
+  while (true) {
+    try {
+      trial.plan = plan(trial.settings);
+      return;
+    } catch (const Error& error) {
+      const auto useless =
+          std::find_if(trial.settings.begin(), trial.settings.end(),
+                       [&](const auto& setting) { return "--" + setting.first == error.where(); });
+      if (useless == trial.settings.end()) throw;
+      left_out.emplace(useless->first, error);
+      trial.settings.erase(useless);
+    }
+  }
+}
+
+/// Searching for what no trial has is a mistake.
+void require_some_use(const std::vector<Trial>& trials, const LeftOut& left_out) {
+  for (const auto& [name, error] : left_out) {
+    const auto has = [&, &searched = name](const Trial& trial) {
+      return std::any_of(trial.settings.begin(), trial.settings.end(),
+                         [&](const auto& setting) { return setting.first == searched; });
+    };
+    if (std::none_of(trials.begin(), trials.end(), has)) throw error;
+  }
 }
 
 /// At the best of so many first epochs of each run.
@@ -162,14 +196,18 @@ bool is_better(const Trial& a, const Trial& b) {
 std::vector<Trial> planned_trials(const Arguments& app, const TuneArguments& arguments,
                                   const Dataset& dataset, std::uint64_t seed) {
   std::vector<Trial> trials;
+  LeftOut left_out;
   const std::vector<SearchedOption> search = parse_search(arguments.searched());
   for (TrialSettings& settings : drawn_settings(search, arguments.trials, seed)) {
     Trial& trial = trials.emplace_back();
     trial.number = std::ssize(trials);
     trial.settings = std::move(settings);
     trial.path = fmt::format("{}/trial-{}.tsr", arguments.state, trial.number);
-    trial.plan = plan_with(app, arguments, trial.settings, trial.path, dataset, seed);
+    plan_what_counts(trial, left_out, [&](const TrialSettings& counting) {
+      return plan_with(app, arguments, counting, trial.path, dataset, seed);
+    });
   }
+  require_some_use(trials, left_out);
   return trials;
 }
 

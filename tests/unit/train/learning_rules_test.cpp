@@ -180,7 +180,7 @@ TEST(Rules, are_learned_with) {
     TrainOptions options = short_training(60);
     change(options);
     options.patience = 0;
-    options.optimiser.learning_rate = 0.01;
+    options.optimiser.learning_rate = 0.02;
     EXPECT_GT(fit(learnable_vertices(), small_model(nn::ModelKind::gcn), options).test.mean, 0.7);
   }
   TrainOptions options = short_training(30);
