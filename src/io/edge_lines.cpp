@@ -2,6 +2,8 @@
 #include "io/edge_lines.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -89,13 +91,43 @@ const char* EdgeLines::read_weight(const char* at, const char* end, std::string&
   return stop;
 }
 
+/// Has what is known of the names in the next lines fetched from memory, and returns where those
+/// end. What is wrong with a line is for others to say.
+const char* EdgeLines::look_ahead(const char* at, const char* end, const NameIndex& names) const {
+  const FieldScanner& fields = layout_.table.fields;
+  const std::int64_t last = std::max(layout_.source, layout_.target);
+  std::array<std::size_t, 32> hashes;
+  std::size_t count = 0;
+  std::string scratch;
+  while (at != end && count + 2 <= hashes.size()) {
+    const char* const line = line_end(at, end);
+    try {
+      for (std::int64_t column = 0; column <= last && at != nullptr; ++column) {
+        std::string_view field;
+        at = fields.scan(at, line, scratch, field);
+        if (column == layout_.source || column == layout_.target) {
+          hashes[count++] = NameIndex::hash_of(field);
+        }
+        at = fields.next_field(at, line);
+      }
+    } catch (const LineProblem&) {
+    }
+    at = line == end ? end : line + 1;
+  }
+  names.fetch(std::span(hashes).first(count));
+  return at;
+}
+
 /// `on_line` is called per line with the first field, and returns the place after the last field it
-/// has read, of column `last`.
+/// has read, of column `last`. `names` is where it looks names up, if it does.
 template <class OnField>
-void EdgeLines::for_each_line(const TextChunk& chunk, std::int64_t last, OnField&& on_line) const {
+void EdgeLines::for_each_line(const TextChunk& chunk, std::int64_t last, const NameIndex* names,
+                              OnField&& on_line) const {
   const char* at = chunk.text.data();
   const char* const end = at + chunk.text.size();
+  const char* seen = names == nullptr ? end : at;
   while (at != end) {
+    if (at >= seen) seen = look_ahead(at, end, *names);
     const char* const begin = skip_blanks(at, end);
     if (is_remark(begin, end)) {
       at = line_end(begin, end);
@@ -155,6 +187,9 @@ const char* scan_plain_pair(const char* at, const char* end, const FieldScanner&
   return at;
 }
 
+const NameIndex* names_of(const NumberedVertices&) { return nullptr; }
+const NameIndex* names_of(const NamedVertices& vertices) { return &vertices.names; }
+
 /// Names are never plain.
 const char* scan_plain_pair(const char*, const char*, const FieldScanner&, const NamedVertices&,
                             VertexId&, VertexId&) {
@@ -173,7 +208,7 @@ std::int64_t EdgeLines::parse(const TextChunk& chunk, const Vertices& vertices, 
   const bool source_first = layout_.source == 0;
   std::string scratch;
   std::int64_t dropped = 0;
-  for_each_line(chunk, last, [&](const char* at, const char* end) {
+  for_each_line(chunk, last, names_of(vertices), [&](const char* at, const char* end) {
     Entry entry{-1, -1, 1};
     const char* const after =
         begins_with_pair
@@ -224,7 +259,7 @@ void EdgeLines::collect(const TextChunk& chunk, NameIndex& names) const {
   const FieldScanner& fields = layout_.table.fields;
   const std::int64_t last = std::max(layout_.source, layout_.target);
   std::string scratch;
-  for_each_line(chunk, last, [&](const char* at, const char* end) {
+  for_each_line(chunk, last, &names, [&](const char* at, const char* end) {
     for (std::int64_t column = 0;; ++column) {
       const std::int64_t place = chunk.offset + (at - chunk.text.data());
       std::string_view field;

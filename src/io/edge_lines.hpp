@@ -54,8 +54,10 @@ class EdgeLines {
                           float& weight) const;
   const char* finish_line(const char* at, const char* end, std::int64_t column) const;
   [[noreturn]] void too_few_columns(const char* at, std::int64_t columns) const;
+  const char* look_ahead(const char* at, const char* end, const NameIndex& names) const;
   template <class OnField>
-  void for_each_line(const TextChunk& chunk, std::int64_t last, OnField&& on_line) const;
+  void for_each_line(const TextChunk& chunk, std::int64_t last, const NameIndex* names,
+                     OnField&& on_line) const;
 
   const EdgeListLayout& layout_;
   Nonfinite nonfinite_;

@@ -10,12 +10,14 @@
 namespace tessera::io {
 namespace {
 
-std::size_t hash_of(std::string_view name) { return std::hash<std::string_view>()(name); }
-
 /// Other bits than those of the slot.
 std::uint32_t kept_of(std::size_t hash) { return static_cast<std::uint32_t>(hash >> 26); }
 
 }  // namespace
+
+std::size_t NameIndex::hash_of(std::string_view name) noexcept {
+  return std::hash<std::string_view>()(name);
+}
 
 std::size_t NameIndex::Shard::slot_of(std::string_view name, std::size_t hash) const {
   const std::size_t mask = slots.size() - 1;
@@ -57,12 +59,38 @@ bool NameIndex::add(std::string_view name, std::int64_t place) {
   Slot& slot = shard.slots[shard.slot_of(name, hash)];
   if (slot.entry != 0) {
     Entry& entry = shard.entries[slot.entry - 1];
-    entry.place = std::min(entry.place, place);
+    // Writing in vain would take the line away from the other threads.
+    if (place < entry.place) entry.place = place;
     return false;
   }
   shard.append(name, place);
   slot = {static_cast<std::uint32_t>(shard.entries.size()), kept_of(hash)};
   return true;
+}
+
+template <class Visit>
+void NameIndex::visit_shards(std::span<const std::size_t> hashes, Visit&& visit) const {
+  for (const std::size_t hash : hashes) {
+    const Shard& shard = shards_[shard_of(hash)];
+    std::unique_lock lock(shard.mutex, std::defer_lock);
+    if (!is_numbered_) lock.lock();
+    if (!shard.slots.empty()) visit(shard, hash);
+  }
+}
+
+void NameIndex::fetch(std::span<const std::size_t> hashes) const noexcept {
+  visit_shards(hashes, [](const Shard& shard, std::size_t hash) {
+    __builtin_prefetch(&shard.slots[hash & (shard.slots.size() - 1)]);
+  });
+  visit_shards(hashes, [](const Shard& shard, std::size_t hash) {
+    const std::size_t mask = shard.slots.size() - 1;
+    std::size_t place = hash & mask;
+    while (shard.slots[place].entry != 0 && shard.slots[place].hash != kept_of(hash)) {
+      place = (place + 1) & mask;
+    }
+    const std::uint32_t entry = shard.slots[place].entry;
+    if (entry != 0) __builtin_prefetch(&shard.entries[entry - 1]);
+  });
 }
 
 std::int64_t NameIndex::size() const noexcept {
@@ -84,6 +112,7 @@ void NameIndex::number_all() {
   std::sort(order.begin(), order.end(),
             [](const Entry* a, const Entry* b) { return a->place < b->place; });
   for (std::size_t i = 0; i < order.size(); ++i) order[i]->number = static_cast<VertexId>(i);
+  is_numbered_ = true;
 }
 
 VertexId NameIndex::find(std::string_view name) const noexcept {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,11 @@ class NameIndex {
   /// After the last `add`, before the first `find`. Throws `bad_data` for more than vertices can
   /// have numbers.
   void number_all();
+
+  /// Fetches from memory what `add` and `find` will read for names of these hashes, all at once:
+  /// one after the other they would wait for each. Any thread may call it, also while others add.
+  void fetch(std::span<const std::size_t> hashes) const noexcept;
+  static std::size_t hash_of(std::string_view name) noexcept;
 
   /// The number of a name; -1 where it was never added.
   VertexId find(std::string_view name) const noexcept;
@@ -48,7 +54,7 @@ class NameIndex {
     std::uint32_t hash = 0;   ///< a part of it, so that few other names are compared
   };
   struct Shard {
-    std::mutex mutex;
+    mutable std::mutex mutex;
     std::vector<Slot> slots;
     std::vector<Entry> entries;
     std::string bytes;
@@ -65,7 +71,11 @@ class NameIndex {
   static constexpr std::size_t num_shards = 64;
   static std::size_t shard_of(std::size_t hash) { return hash >> 58; }
 
+  template <class Visit>
+  void visit_shards(std::span<const std::size_t> hashes, Visit&& visit) const;
+
   std::array<Shard, num_shards> shards_;
+  bool is_numbered_ = false;  ///< nothing is added any more
 };
 
 }  // namespace tessera::io
