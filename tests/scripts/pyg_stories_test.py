@@ -106,7 +106,7 @@ class TheStudentOfWebPages(PygStory):
 
     @unittest.skipUnless(DATA, "TESSERA_DATA names no folder of real data")
     def test_real_pages(self):
-        """docs/results/accuracy.md has what papers reach."""
+        """docs/results/splits.md has what papers reach."""
         for name in ("texas", "cornell", "wisconsin"):
             with self.subTest(data=name):
                 report = self.report("train", pathlib.Path(DATA, name, f"{name}.npz"), "--model", "sage", "--split-index",

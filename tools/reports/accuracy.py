@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test accuracy of all models on citation graphs, unions of graphs and web pages with ten splits, beside what papers report.
+"""Test accuracy of all models on citation graphs and unions of graphs, beside what their papers report.
 
     tools/report.py accuracy --data GRAPHS --jobs 16
     tools/report.py accuracy --data GRAPHS --device cuda --precisions fp32,bf16
@@ -10,7 +10,6 @@ trained in the same way. On a GPU the page is accuracy_gpu.md: precisions beside
 """
 import concurrent.futures
 import functools
-import itertools
 import json
 import statistics
 
@@ -22,9 +21,6 @@ FOLDS, SEED, RUNS_A_PIECE = 10, 1, 5
 # What the papers report; for GraphSAGE (mean, 64 hidden) what PyG reaches on the same files.
 PUBLISHED = {"gcn": [81.5, 70.3, 79.0], "gat": [83.0, 72.5, 79.0], "sgc": [81.0, 71.9, 78.9], "agnn": [83.1, 71.7, 79.9],
              "cheb": [81.2, 69.6, 73.8], "sage": [80.6, 70.5, 77.6], "gatv2": [None, None, None]}
-# Means over the same ten splits, with settings chosen for each graph: Zhu et al. 2020 (H2GCN), table 5.
-WEB_PAGES = ["texas", "cornell", "wisconsin"]
-PUBLISHED_ON_PAGES = {"gcn": [59.5, 57.0, 59.8], "gat": [58.4, 58.9, 55.3], "cheb": [77.3, 74.3, 79.4], "sage": [82.4, 76.0, 81.2]}
 REFERENCE = common.ROOT / "docs" / "results" / "accuracy.json"
 
 
@@ -87,17 +83,6 @@ def measure_gin(run):
     return found
 
 
-@common.needs(lambda run: run.device == "cpu" and not run.options.quick, "needs --device cpu, and is left out by --quick")
-def measure_pages(run):
-    found = []
-    for model, (name, source) in itertools.product(PUBLISHED_ON_PAGES, graphs(run, WEB_PAGES).items()):
-        report = run.call("train", "--data", source, "--model", model, "--split-index", "all", "--seed", SEED, "--parallel-runs",
-                          "--threads", run.options.jobs, "--quiet")
-        tests = [kept(one) | {"split": one["split"]} for one in report["runs"]]
-        found.append({"framework": "tessera", "model": model, "dataset": name, **summary(tests)})
-    return found
-
-
 @common.needs_pyg
 def measure_pyg(run):
     found = []
@@ -112,8 +97,7 @@ def measure_pyg(run):
     return found
 
 
-PARTS = {**{model: functools.partial(measure_model, model) for model in PUBLISHED}, "gin": measure_gin, "pages": measure_pages,
-         "pyg": measure_pyg}
+PARTS = {**{model: functools.partial(measure_model, model) for model in PUBLISHED}, "gin": measure_gin, "pyg": measure_pyg}
 
 
 def results(record):
@@ -125,10 +109,7 @@ def figures(one):
 
 
 def published(model, dataset):
-    for figures_of, datasets in ((PUBLISHED, DATASETS), (PUBLISHED_ON_PAGES, WEB_PAGES)):
-        if model in figures_of and dataset in datasets:
-            return figures_of[model][datasets.index(dataset)]
-    return None
+    return PUBLISHED[model][DATASETS.index(dataset)] if model in PUBLISHED and dataset in DATASETS else None
 
 
 def rows(record, models, datasets):
@@ -145,10 +126,8 @@ def rows(record, models, datasets):
 
 def lines(record):
     found = [one for one in results(record) if one["framework"] == "tessera"]
-    on_citations = [one for one in found if one["dataset"] in [*DATASETS, "citation"]]
-    below = {(one["model"], one["dataset"]): one["mean"] - paper
-             for one in on_citations if (paper := published(one["model"], one["dataset"]))}
-    datasets = sorted({one["dataset"] for one in on_citations}, key=[*DATASETS, "citation"].index)
+    below = {(one["model"], one["dataset"]): one["mean"] - paper for one in found if (paper := published(one["model"], one["dataset"]))}
+    datasets = sorted({one["dataset"] for one in found if one["model"] != "gin"}, key=[*DATASETS, "citation"].index)
     yield "# Do models reach the accuracy of their papers?\n"
     if below:
         worst = min(below, key=below.get)
@@ -158,18 +137,12 @@ def lines(record):
     yield ("Test accuracy in percent at the best validation epoch, mean ± standard deviation, with the hyperparameters of each\n"
            "paper ([training](../training.md)); in brackets what the paper reports (GraphSAGE: PyG on the same files), and PyG's\n"
            "layers in the same harness.\n")
-    runs = max((one["runs"] for one in on_citations), default=0)
+    runs = max((one["runs"] for one in found if one["model"] != "gin"), default=0)
     yield f"## Citation graphs\n\nPublic splits, row-normalised features, {runs} runs.\n"
     yield from common.table(["model", *datasets], rows(record, PUBLISHED, datasets))
     if record["parts"].get("gin"):
         yield f"## Unions of graphs\n\n{FOLDS}-fold cross-validation, vertex labels as features.\n"
         yield from common.table(["model", *UNIONS], rows(record, ["gin"], UNIONS))
-    if record["parts"].get("pages"):
-        yield (f"## Several splits\n\nWeb pages: ten splits (48 % to train, 32 % to validate), each trained on once "
-               f"(`--split-index all`), at commit\n{common.where(record, 'pages')}. With the settings that each model has in its own "
-               "paper; in brackets the mean over the same splits that [Zhu et\nal. 2020](https://arxiv.org/abs/2006.11468) report, who "
-               "chose settings for each graph by its validation parts.\n")
-        yield from common.table(["model", *WEB_PAGES], rows(record, PUBLISHED_ON_PAGES, WEB_PAGES))
     yield from common.again("accuracy --data GRAPHS --jobs 16 --pyg python3", "The record, [accuracy.json](accuracy.json), has every run.")
 
 
