@@ -164,5 +164,19 @@ class Notes(cli.CliTest):
         self.succeed("partition", path, "--parts", "2")
 
 
+class Classes(cli.CliTest):
+    def test_alike_ones_are_noted(self):
+        (self.folder / "e.csv").write_text("source,target\n1,2\n2,3\n")
+        (self.folder / "n.csv").write_text("id,label\n1,Yes\n2,yes\n3,no\n")
+        notes = self.json("info", self.folder / "e.csv", "--nodes", self.folder / "n.csv")["notes"]
+        self.assertIn("classes 'Yes' and 'yes' differ in capital letters alone", notes)
+
+    def test_large_counts_have_commas(self):
+        (self.folder / "e.csv").write_text("source,target\n1,2\n")
+        (self.folder / "n.csv").write_text("id,label\n" + "".join(f"{v},{'a' * (v < 10)}\n" for v in range(1, 2001)))
+        notes = self.json("info", self.folder / "e.csv", "--nodes", self.folder / "n.csv")["notes"]
+        self.assertIn("1,991 of 2,000 vertices have no label", notes)
+
+
 if __name__ == "__main__":
     unittest.main()

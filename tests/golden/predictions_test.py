@@ -117,6 +117,16 @@ class Predictions(cli.CliTest):
         for wrong in [["--embeddings", self.folder / "e.txt"], ["--embeddings"], ["-o", table, "--embeddings", table, "-f"]]:
             self.fail_with(cli.USAGE, "predict", self.data, "-c", self.model, *wrong)
 
+    def test_ids_that_change_in_tables_are_noted(self):
+        (self.folder / "f.csv").write_text("id,weight,height\n@a,1,2\n-b,3,4\n-1,5,6\nc,7,8\n")
+        (self.folder / "fe.csv").write_text("source,target\n@a,-b\n-1,c\n")
+        command = ["predict", self.folder / "fe.csv", "--nodes", self.folder / "f.csv", "-c", self.model, "-o"]
+        noted = [note for note in self.json(*command, self.folder / "f.out.csv")["notes"] if "formula" in note]
+        self.assertEqual(len(noted), 1)
+        self.assertTrue(noted[0].startswith("2 of 4 ids begin as a formula does"), noted)
+        self.assertEqual([row["id"] for row in read_csv(self.folder / "f.out.csv")], ["'@a", "'-b", "-1", "c"])
+        self.assertNotIn("formula", str(self.json(*command, self.folder / "f.json")["notes"]))
+
     def test_data_without_labels_has_no_columns_for_them(self):
         rows = read_csv(self.folder / "nodes.csv")
         lines = ["id,weight,height", *(f"{row['id']},{row['weight']},{row['height']}".replace("pet", "new") for row in rows)]
