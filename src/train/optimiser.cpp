@@ -70,12 +70,12 @@ void Optimiser::step(Stream stream, const ops::DenseWorkspace* workspace) {
                         parameter.decay, parameter.rounded(), parameter.turned_copy(),
                         parameter.gradient_is_turned()});
   }
-  if (rules_.clip_gradients > 0) {
-    ops::clip_gradients(rules_.clip_gradients, factor_.data(), targets_, place_.device, stream,
-                        workspace);
+  double* const factor = factor_.empty() ? nullptr : factor_.data();
+  if (factor != nullptr) {
+    ops::clip_gradients(rules_.clip_gradients, factor, targets_, place_.device, stream, workspace);
   }
   ops::step_and_advance(options_, clock_.data(), counter_.data(), targets_, place_.device, stream,
-                        factor_.data());
+                        factor);
   if (average_) average_->add(clock_.data(), stream);
   ++now_.step;
 }
