@@ -125,6 +125,7 @@
 #include "tessera/step/op.hpp"
 #include "tessera/step/program.hpp"
 #include "tessera/step/range_search.hpp"
+#include "tessera/step/recompute.hpp"
 #include "tessera/step/rewrites.hpp"
 #include "tessera/step/rounder.hpp"
 #include "tessera/step/tensor.hpp"
