@@ -83,8 +83,9 @@ class Trial {
     const Node node = *producer;
     std::vector<Value> in;
     for (std::size_t k = 0; k < node.in.size(); ++k) {
+      // What is not read stands for its shape alone.
       const std::optional<Value> found =
-          node.op->reads(k) ? available(node.in[k]) : std::optional(Value());
+          node.op->reads(k) ? available(node.in[k]) : std::optional(node.in[k]);
       if (!found) return {};
       in.push_back(*found);
     }
