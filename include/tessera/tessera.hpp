@@ -53,6 +53,7 @@
 #include "tessera/io/open.hpp"
 #include "tessera/io/tables.hpp"
 #include "tessera/io/tu.hpp"
+#include "tessera/io/vertex_list.hpp"
 #include "tessera/io/writing.hpp"
 #include "tessera/links/curves.hpp"
 #include "tessera/links/decoder.hpp"

@@ -119,6 +119,13 @@ bool is_prose(const EdgeListLayout& layout, const EdgeListOptions& options) {
 
 }  // namespace
 
+HeaderWords edge_header_words() { return HeaderWords(all_words()); }
+
+std::pair<std::int64_t, std::int64_t> end_columns(const TableLayout& table) {
+  const std::int64_t source = end_column(table, "", "", source_words, 0, "");
+  return {source, end_column(table, "", "", target_words, source == 1 ? 0 : 1, "")};
+}
+
 bool names_edges(const TableLayout& table) {
   return column_called(table, source_words) >= 0 && column_called(table, target_words) >= 0;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "tessera/io/tables.hpp"
 
@@ -25,6 +26,12 @@ struct EdgeListLayout {
 /// @param head  the begin of the text, of whole lines
 EdgeListLayout find_edge_list_layout(std::string_view head, const EdgeListOptions& options,
                                      const std::string& path);
+
+/// What columns of edge lists are called.
+HeaderWords edge_header_words();
+
+/// The columns of sources and targets, by what they are called or else the first two.
+std::pair<std::int64_t, std::int64_t> end_columns(const TableLayout& table);
 
 /// True for a header that calls one column as sources are called, and another as targets are.
 bool names_edges(const TableLayout& table);
