@@ -71,6 +71,8 @@
 #include "tessera/nn/gin.hpp"
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/layer.hpp"
+#include "tessera/nn/link_decoder.hpp"
+#include "tessera/nn/link_model.hpp"
 #include "tessera/nn/model.hpp"
 #include "tessera/nn/names.hpp"
 #include "tessera/nn/powers.hpp"
