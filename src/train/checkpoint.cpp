@@ -34,6 +34,7 @@ constexpr std::string_view moments_prefix = "moments:";
 constexpr std::string_view weights_prefix = "weights:";
 constexpr std::string_view ranges_prefix = "ranges:";
 constexpr const char* lost_section = "lost";
+constexpr const char* decoder_setting = "decoder";
 
 constexpr std::pair<std::string_view, std::vector<std::int64_t> Split::*> split_parts[] = {
     {"split:train", &Split::train},
@@ -67,6 +68,7 @@ std::vector<Setting> progress_of(const Checkpoint& c) {
   put("outputs", c.outputs);
   put("graph_task", c.graph_task ? 1 : 0);
   put("multi_label", c.multi_label ? 1 : 0);
+  if (c.decoder) settings.push_back({decoder_setting, nn::to_string(*c.decoder)});
   put("row_normalised", c.normalisation.kind == Normalise::rows ? 1 : 0);
   if (c.input.graph) {
     for (const auto& [name, trait] : graph_traits) put(name, (*c.input.graph).*trait ? 1 : 0);
@@ -88,6 +90,9 @@ void take_progress(const SettingsReader& reader, Checkpoint& c) {
   c.outputs = reader.integer("outputs", 1, most);
   c.graph_task = reader.truth("graph_task");
   c.multi_label = reader.truth("multi_label");
+  if (reader.has(decoder_setting)) {
+    c.decoder = reader.reading(decoder_setting, nn::parse_link_decoder);
+  }
   if (reader.truth("row_normalised")) c.normalisation.kind = Normalise::rows;
   if (reader.has(graph_traits[0].first)) {
     c.input.graph.emplace();
@@ -132,36 +137,42 @@ bool take_normalisation(io::ArrayReader& array, Normalisation& normalisation) {
   return false;
 }
 
-constexpr std::int64_t curve_width = 5;
+/// Numbers of an epoch. Links have one more.
+std::int64_t curve_width(const Checkpoint& c) { return c.decoder ? 6 : 5; }
 
-ExtraArray stored_curve(const std::vector<EpochRecord>& curve) {
+ExtraArray stored_curve(const std::vector<EpochRecord>& curve, const Checkpoint& c) {
   std::vector<double> values;
   for (const EpochRecord& record : curve) {
     constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    const Evaluation e = record.evaluated ? record.evaluation : Evaluation{none, none, none, none};
+    const Evaluation e =
+        record.evaluated ? record.evaluation : Evaluation{none, none, none, none, none};
     values.insert(values.end(), {record.loss, e.train, e.validation, e.test, e.validation_loss});
+    if (c.decoder) values.push_back(e.test_other);
   }
   return io::stored(SharedArray<double>(std::move(values)));
 }
 
-std::vector<EpochRecord> curve_in(io::ArrayReader& array, std::int64_t run) {
-  if (array.type() != io::type_name<double>() || array.num_elements() % curve_width != 0) {
+std::vector<EpochRecord> curve_in(io::ArrayReader& array, std::int64_t run, const Checkpoint& c) {
+  const std::int64_t width = curve_width(c);
+  if (array.type() != io::type_name<double>() || array.num_elements() % width != 0) {
     array.reject("is not a training curve");
   }
   const SharedArray<std::byte> bytes = array.bytes();
   const auto* const values = reinterpret_cast<const double*>(bytes.data());
   const auto is_share = [](double value) { return value >= 0 && value <= 1; };
   std::vector<EpochRecord> curve;
-  for (std::int64_t i = 0; i < array.num_elements(); i += curve_width) {
-    const Evaluation stored{values[i + 1], values[i + 2], values[i + 3], values[i + 4]};
+  for (std::int64_t i = 0; i < array.num_elements(); i += width) {
+    const Evaluation stored{values[i + 1], values[i + 2], values[i + 3], values[i + 4],
+                            c.decoder ? values[i + 5] : 0};
     const bool evaluated = !(std::isnan(stored.train) && std::isnan(stored.validation) &&
                              std::isnan(stored.test) && std::isnan(stored.validation_loss));
     const Evaluation evaluation = evaluated ? stored : Evaluation{};
     if (!std::isfinite(values[i]) || !is_share(evaluation.train) ||
-        !is_share(evaluation.validation) || !is_share(evaluation.test)) {
-      array.reject(fmt::format("epoch {} is out of range", i / curve_width + 1));
+        !is_share(evaluation.validation) || !is_share(evaluation.test) ||
+        !is_share(evaluation.test_other)) {
+      array.reject(fmt::format("epoch {} is out of range", i / width + 1));
     }
-    curve.push_back({run, i / curve_width + 1, values[i], evaluation, evaluated});
+    curve.push_back({run, i / width + 1, values[i], evaluation, evaluated});
   }
   return curve;
 }
@@ -186,7 +197,7 @@ void take_run_part(io::ArrayReader& array, Checkpoint& c) {
     const std::size_t number = run_of(rest, array, c);
     RunState& run = c.runs[number];
     if (prefix == curve_prefix) {
-      run.curve = curve_in(array, static_cast<std::int64_t>(number));
+      run.curve = curve_in(array, static_cast<std::int64_t>(number), c);
     } else {
       auto& tensors = prefix == model_prefix ? run.model : run.moments;
       tensors.push_back({std::string(rest), io::read_as_is(array)});
@@ -233,7 +244,7 @@ void save(const Checkpoint& checkpoint, const std::string& path) {
   arrays.emplace_back("plans", io::stored_text(checkpoint.plans));
   for (std::size_t i = 0; i < checkpoint.runs.size(); ++i) {
     const RunState& run = checkpoint.runs[i];
-    arrays.emplace_back(fmt::format("{}{}", curve_prefix, i), stored_curve(run.curve));
+    arrays.emplace_back(fmt::format("{}{}", curve_prefix, i), stored_curve(run.curve, checkpoint));
     add_tensors(fmt::format("{}{}:", model_prefix, i), run.model);
     add_tensors(fmt::format("{}{}:", moments_prefix, i), run.moments);
   }

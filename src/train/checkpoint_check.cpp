@@ -57,6 +57,9 @@ class CheckpointCheck {
       reject(fmt::format("the metric {} does not fit its {} outputs", to_string(c_.metric),
                          c_.outputs));
     }
+    if (c_.decoder && (c_.graph_task || c_.multi_label || !c_.class_values.empty())) {
+      reject("a model of links has no classes");
+    }
     if (c_.graph_task && c_.multi_label) reject("graphs have no several labels each");
     if (c_.model.readout.has_value() != c_.graph_task) {
       reject("the model's readout does not fit what is classified");

@@ -18,6 +18,7 @@
 #include "tessera/nn/model.hpp"
 #include "tessera/ops/plan_store.hpp"
 #include "tessera/train/checkpoint.hpp"
+#include "tessera/train/link_trainer.hpp"
 #include "tessera/train/trainer.hpp"
 
 #include "io/file.hpp"
@@ -124,6 +125,7 @@ class Fit {
     checkpoint_.outputs = problem.outputs;
     checkpoint_.graph_task = problem.graph_task;
     checkpoint_.multi_label = problem.multi_label();
+    if (problem.link_task()) checkpoint_.decoder = options.links.decoder;
     checkpoint_.normalisation = problem.normalisation;
     checkpoint_.class_values = problem.class_values;
     checkpoint_.class_names = problem.class_names;
@@ -163,14 +165,33 @@ class Fit {
   }
 
  private:
-  std::unique_ptr<nn::Layer> new_model(std::uint64_t seed) const {
+  /// What maps features to the outputs.
+  std::unique_ptr<nn::Layer> new_encoder(std::uint64_t seed) const {
     if (maker_) return maker_(problem_.shape(), options_.placement);
     return std::make_unique<nn::Model>(config_, problem_.num_features(), problem_.outputs, seed,
                                        options_.placement);
   }
 
+  std::unique_ptr<nn::Layer> new_model(std::uint64_t seed) const {
+    if (problem_.link_task()) return link_model(new_encoder(seed), options_.links);
+    return new_encoder(seed);
+  }
+
+  std::unique_ptr<EpochTrainer> new_trainer(std::int64_t run,
+                                            std::unique_ptr<nn::Layer> encoder) const {
+    const std::uint64_t seed = seed_of(run);
+    if (problem_.link_task()) {
+      return std::make_unique<LinkTrainer>(problem_, std::move(encoder), options_, seed);
+    }
+    return std::make_unique<Trainer>(problem_, split_of(run), std::move(encoder), options_, seed);
+  }
+
   bool writes() const { return !options_.checkpoint.path.empty(); }
-  bool checkpoints() const { return writes() || options_.checkpoint.kept != nullptr; }
+  /// Of links the report says more of the best weights, which are kept for it.
+  bool checkpoints() const {
+    const bool judges = problem_.link_task() && !options_.parallel_runs;
+    return writes() || options_.checkpoint.kept != nullptr || judges;
+  }
   std::uint64_t seed_of(std::int64_t run) const {
     return options_.seed + static_cast<std::uint64_t>(run);
   }
@@ -181,6 +202,12 @@ class Fit {
     std::error_code problem;  // Where it cannot be looked at, opening it says why.
     if (!std::filesystem::exists(path, problem) && !problem) return;
     Checkpoint loaded = load_checkpoint(path);
+    if (loaded.decoder.has_value() != problem_.link_task()) {
+      throw Error(ErrorCode::invalid_argument,
+                  loaded.decoder ? "the checkpoint predicts links, not classes"
+                                 : "the checkpoint predicts classes, not links",
+                  path, "name another file for --checkpoint, or change --task");
+    }
     require_same({loaded.settings, path}, checkpoint_.settings, path);
     if (quantised_after_training(loaded)) {
       throw Error(ErrorCode::invalid_argument, "the model was quantised after its training", path,
@@ -217,7 +244,7 @@ class Fit {
     const bool same =
         loaded.model == config_ && loaded.features == checkpoint_.features &&
         loaded.outputs == checkpoint_.outputs && loaded.graph_task == checkpoint_.graph_task &&
-        loaded.multi_label == checkpoint_.multi_label &&
+        loaded.multi_label == checkpoint_.multi_label && loaded.decoder == checkpoint_.decoder &&
         loaded.normalisation == checkpoint_.normalisation &&
         loaded.class_values == checkpoint_.class_values &&
         loaded.class_names == checkpoint_.class_names && loaded.metric == checkpoint_.metric;
@@ -273,9 +300,10 @@ class Fit {
     start(options_.placement.device());
     const double starting = watch.seconds();
     watch.restart();
-    std::unique_ptr<nn::Layer> model = new_model(seed_of(run));
+    std::unique_ptr<nn::Layer> encoder = new_encoder(seed_of(run));
     const double building = watch.seconds();
-    Trainer trainer(problem_, split_of(run), std::move(model), options_, seed_of(run));
+    const std::unique_ptr<EpochTrainer> made = new_trainer(run, std::move(encoder));
+    EpochTrainer& trainer = *made;
     if (state != nullptr) {
       restore(state->model, trainer.model().state(), options_.checkpoint.path);
       trainer.model().round_parameters(options_.placement.stream);
@@ -315,13 +343,13 @@ class Fit {
   /// training is over, what it did since is of no use to anybody: but where the state of the model
   /// is kept, it must be that of the epoch that the numbers are of, and where they tell the rate of
   /// the next epoch, that one waits for them.
-  std::int64_t last_to_start(const Trainer& trainer, const RunPosition& position) const {
+  std::int64_t last_to_start(const EpochTrainer& trainer, const RunPosition& position) const {
     const bool waits = checkpoints() || options_.schedule == Schedule::plateau;
     const std::int64_t ahead = trainer.runs_ahead() && !waits ? 1 : 0;
     return std::min(position.epoch + 1 + ahead, last_epoch());
   }
 
-  EpochRecord finish_epoch(Trainer& trainer, std::int64_t run, RunPosition& position,
+  EpochRecord finish_epoch(EpochTrainer& trainer, std::int64_t run, RunPosition& position,
                            Samples& samples) {
     const EpochNumbers numbers = trainer.finish_epoch();
     samples.steps.push_back(numbers.step_seconds);
@@ -337,7 +365,7 @@ class Fit {
 
   /// The weights are kept only where somebody will see them. Runs that are prolonged one after the
   /// other must agree with those trained at one go, so the first run wins among equals.
-  void keep_if_best(Trainer& trainer, const BestEpoch& epoch) {
+  void keep_if_best(EpochTrainer& trainer, const BestEpoch& epoch) {
     if (!checkpoints()) return;
     const auto beats = [by = options_.stop_by](const BestEpoch& a, const BestEpoch& b) {
       return better(a.evaluation, b.evaluation, by);
@@ -350,15 +378,15 @@ class Fit {
     checkpoint_.ranges = store_ranges(trainer.model().rounders(), problem_.feature_reach);
   }
 
-  void keep_weights(Trainer& trainer, std::int64_t run) {
+  void keep_weights(EpochTrainer& trainer, std::int64_t run) {
     trainer.optimiser().put_means_in(options_.placement.stream);
     checkpoint_.weights = store(trainer.model().state());
     trainer.optimiser().take_means_out(options_.placement.stream);
     checkpoint_.split = split_of(run);
   }
 
-  void write_checkpoint(Trainer& trainer, std::int64_t run, const std::vector<EpochRecord>& curve,
-                        Samples& samples) {
+  void write_checkpoint(EpochTrainer& trainer, std::int64_t run,
+                        const std::vector<EpochRecord>& curve, Samples& samples) {
     if (!checkpoints()) return;
     const Stopwatch watch;
     const auto place = static_cast<std::size_t>(run);
@@ -374,7 +402,7 @@ class Fit {
     samples.times[Phase::checkpoint] += watch.seconds();
   }
 
-  void tell(const EpochRecord& record, Trainer& trainer, std::int64_t run,
+  void tell(const EpochRecord& record, EpochTrainer& trainer, std::int64_t run,
             const std::vector<EpochRecord>& curve, Samples& samples) {
     if (!options_.on_epoch) return;
     try {
@@ -386,7 +414,7 @@ class Fit {
     }
   }
 
-  void finish_run(Trainer& trainer, const Samples& samples) {
+  void finish_run(EpochTrainer& trainer, const Samples& samples) {
     const std::scoped_lock lock(mutex_);
     report_.model = trainer.model().describe();
     report_.parameters = trainer.model().num_parameters();
@@ -421,12 +449,24 @@ class Fit {
     report_.test = summarise_test(report_.runs);
     report_.lost = checkpoint_.lost;
     report_.validation = summarise_validation(report_.runs);
+    if (problem_.link_task()) judge_links();
     report_.epochs = std::ssize(all_steps_);
     report_.step_ms = summarise(std::move(all_steps_)).median_us * 1e3;
     report_.epoch_ms = summarise(std::move(all_epochs_)).median_us * 1e3;
     report_.peak_memory_bytes = memory_use(options_.placement.device()).peak_bytes;
     if (report_.model.empty()) describe_finished();
     if (options_.checkpoint.kept != nullptr) *options_.checkpoint.kept = std::move(checkpoint_);
+  }
+
+  /// The best weights of all runs, on the test pairs.
+  void judge_links() {
+    report_.test_other = summarise_test_other(report_.runs);
+    if (best_.run < 0 || !report_.tested) return;
+    LinkTrainer judge(problem_, new_encoder(options_.seed), options_, options_.seed);
+    restore(checkpoint_.weights, judge.model().state(), options_.checkpoint.path);
+    judge.model().round_parameters(options_.placement.stream);
+    report_.links = judge.quality();
+    report_.links->run = best_.run;
   }
 
   /// Nothing was left to train: the report still says of what model it is.

@@ -13,8 +13,10 @@
 namespace tessera::train {
 namespace {
 
-constexpr std::array<Named<Task>, 3> task_names = {
-    {{Task::automatic, "auto"}, {Task::node, "node"}, {Task::graph, "graph"}}};
+constexpr std::array<Named<Task>, 4> task_names = {{{Task::automatic, "auto"},
+                                                    {Task::node, "node"},
+                                                    {Task::graph, "graph"},
+                                                    {Task::links, "links"}}};
 constexpr std::array<Named<Batching>, 3> batching_names = {
     {{Batching::full, "full"}, {Batching::clusters, "clusters"}, {Batching::graphs, "graphs"}}};
 constexpr std::array<Named<Normalise>, 4> normalise_names = {{{Normalise::automatic, "auto"},

@@ -18,6 +18,7 @@
 #include "train/features.hpp"
 #include "train/host.hpp"
 #include "train/items.hpp"
+#include "train/link_problem.hpp"
 #include "train/pattern_order.hpp"
 #include "train/standardise.hpp"
 
@@ -302,11 +303,17 @@ bool is_graph_task(const Dataset& dataset, Task task) {
 Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
                 const TrainOptions& options) {
   validate(options);
+  const bool link_task = options.task == Task::links;
+  if (link_task) require_link_options(config, options);
   reject_useless_pattern(config, options);
   Problem problem = start(dataset, config, is_graph_task(dataset, options.task));
-  take_labels(dataset, problem);
-  problem.metric = chosen_metric(problem, options.metric);
-  make_split(dataset, options, problem);
+  if (link_task) {
+    take_links(dataset, options, problem);
+  } else {
+    take_labels(dataset, problem);
+    problem.metric = chosen_metric(problem, options.metric);
+    make_split(dataset, options, problem);
+  }
   problem.fingerprint = data_fingerprint(problem);
   problem.input = input_of(dataset);
   train_loss(problem, problem.split, options);  // throws where weights do not fit the classes

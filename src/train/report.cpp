@@ -58,6 +58,10 @@ Summary summarise_test(const std::vector<RunReport>& runs) {
   return summarise(runs, &Evaluation::test);
 }
 
+Summary summarise_test_other(const std::vector<RunReport>& runs) {
+  return summarise(runs, &Evaluation::test_other);
+}
+
 Summary summarise_validation(const std::vector<RunReport>& runs) {
   return summarise(runs, &Evaluation::validation);
 }

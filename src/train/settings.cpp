@@ -161,6 +161,19 @@ std::vector<Setting> settings_of(const TrainOptions& options) {
   add("training.seed", options.seed);
   add("training.runs", options.runs);
   add("training.precision", std::string(tessera::to_string(options.placement.precision)));
+  if (options.task == Task::links) {
+    const LinkOptions& links = options.links;
+    add("links.decoder", links.decoder);
+    add("links.embedding", links.embedding);
+    add("links.loss", links.loss);
+    add("links.validation", links.shares.validation);
+    add("links.test", links.shares.test);
+    add("links.supervision", links.shares.supervision);
+    add("links.time", links.time.empty() ? std::string(none) : links.time);
+    add("links.negatives", links.negatives);
+    add("links.per_positive", links.per_positive);
+    add("links.avoids_held_out", links.avoids_held_out);
+  }
   add("plans.tune", options.plans.tune);
   add("plans.strict", options.plans.strict);
   add("plans.exact_nonfinite", options.plans.exact_nonfinite);

@@ -32,6 +32,10 @@ const Checkpoint& checked(const Checkpoint& checkpoint) {
   if (checkpoint.weights.empty()) {
     reject("the checkpoint holds no trained weights", "checkpoint", "train for at least one epoch");
   }
+  if (checkpoint.decoder) {
+    reject("the checkpoint predicts links, not classes", "checkpoint",
+           "use train::LinkPredictor, or 'tessera predict' with --links or --top");
+  }
   validate(checkpoint, "checkpoint");
   return checkpoint;
 }

@@ -2,7 +2,6 @@
 #include "tessera/train/trainer.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <optional>
 #include <span>
@@ -24,6 +23,7 @@
 #include "core/stream_uses.hpp"
 #include "train/batch.hpp"
 #include "train/epoch_recordings.hpp"
+#include "train/finite_loss.hpp"
 #include "train/host.hpp"
 #include "train/phase_timer.hpp"
 #include "train/rehearsal.hpp"
@@ -84,13 +84,6 @@ double metric_of(const ops::PartCounts& counts, bool multi_label) {
 Evaluation evaluation_of(const ops::EvaluationNumbers& numbers, bool multi_label) {
   return {metric_of(numbers.train, multi_label), metric_of(numbers.validation, multi_label),
           metric_of(numbers.test, multi_label), numbers.validation_loss};
-}
-
-void require_finite_loss(double loss, std::int64_t epoch) {
-  if (std::isfinite(loss)) return;
-  throw Diverged(ErrorCode::invalid_argument,
-                 fmt::format("training diverged: the loss of epoch {} is {}", epoch, loss),
-                 "training", "lower the learning rate");
 }
 
 }  // namespace

@@ -253,6 +253,8 @@ def _trained_model(arrays: dict[str, np.ndarray], path: Any) -> TrainedModel:
     progress = _settings(arrays["checkpoint"])
     if progress.get("version") != "2":
         raise ValueError(f"{path}: a checkpoint of version {progress.get('version')}")
+    if "decoder" in progress:
+        raise NotImplementedError(f"{path}: models of links do not open in Python yet")
     if progress.get("graph_task") == "1":
         raise NotImplementedError(f"{path}: models of whole graphs do not open in Python yet")
     settings = {name.removeprefix("model."): value

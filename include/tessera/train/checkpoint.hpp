@@ -9,6 +9,7 @@
 #include "tessera/data/dataset.hpp"
 #include "tessera/nn/config.hpp"
 #include "tessera/nn/layer.hpp"
+#include "tessera/nn/link_decoder.hpp"
 #include "tessera/train/model_input.hpp"
 #include "tessera/train/options.hpp"
 #include "tessera/train/report.hpp"
@@ -47,6 +48,9 @@ struct Checkpoint {
   std::int64_t outputs = 0;
   bool graph_task = false;
   bool multi_label = false;
+  /// Of a model that predicts links: `outputs` is the width of embeddings then, weights are those
+  /// of a `nn::LinkModel`, and items of the split are edges in the order of the graph's columns.
+  std::optional<nn::LinkDecoderKind> decoder = {};
   ModelInput input;             ///< what its data was like; empty in files of version 0.1.0
   Normalisation normalisation;  ///< of features, before the model sees them
   std::vector<std::int64_t> class_values;

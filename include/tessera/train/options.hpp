@@ -15,6 +15,7 @@
 #include "tessera/ops/kernels.hpp"
 #include "tessera/ops/optimiser.hpp"
 #include "tessera/step/tensor.hpp"
+#include "tessera/train/link_options.hpp"
 #include "tessera/train/metrics.hpp"
 #include "tessera/train/normalisation.hpp"
 #include "tessera/train/pattern.hpp"
@@ -25,8 +26,9 @@ namespace tessera::train {
 
 struct Checkpoint;
 
-/// What is classified. `automatic`: graphs where the data set has labels for them.
-enum class Task { automatic, node, graph };
+/// What is learned: classes of vertices or graphs, or which pairs of vertices are edges.
+/// `automatic`: graphs where the data set has labels for them, else vertices.
+enum class Task { automatic, node, graph, links };
 
 /// What one step of training sees.
 enum class Batching {
@@ -100,6 +102,7 @@ struct TrainOptions {
   std::int64_t pause_at = 0;
 
   Task task = Task::automatic;
+  LinkOptions links;  ///< where these are the task
   Metric metric = Metric::automatic;
   Normalise normalise = Normalise::automatic;
   /// For data without a split of its own.
@@ -152,6 +155,11 @@ struct TrainOptions {
 /// What the model's paper trained with: see `nn::paper_defaults`.
 TrainOptions paper_options(nn::ModelKind kind, const std::string& dataset = {},
                            bool graph_task = false);
+
+/// For links: those of the graph auto-encoder of Kipf and Welling as PyG's example has it, and any
+/// model as its encoder, without dropout.
+TrainOptions link_training();
+nn::ModelConfig link_encoder(nn::ModelKind kind, const std::string& dataset = {});
 
 /// Throws `invalid_argument` naming the option that makes no sense, and what would.
 void validate(const TrainOptions& options);

@@ -14,7 +14,7 @@
 namespace tessera::train {
 
 /// A data set made ready for a model: checked, with features, with a split. "Items" are what is
-/// classified: vertices, or the graphs of a union.
+/// classified: vertices, or the graphs of a union; where links are predicted, the edges.
 struct Problem {
   std::string name;
   bool graph_task = false;
@@ -48,7 +48,11 @@ struct Problem {
   std::int64_t product_width = 16;
   std::int64_t products_per_epoch = 6;
   std::vector<std::string> notes;  ///< what was decided for the user, in words
+  /// What each edge is for where links are predicted, in the order of the graph's columns;
+  /// `outputs` is the width of embeddings then. Empty: classes are.
+  std::vector<links::LinkPart> link_parts = {};
 
+  bool link_task() const { return !link_parts.empty(); }
   bool multi_label() const { return targets != nullptr; }
   std::int64_t num_features() const;
   nn::DataShape shape() const;

@@ -50,6 +50,8 @@ struct Evaluation {
   double validation = 0;
   double test = 0;
   double validation_loss = 0;
+  /// Of links: what of AUROC and average precision is not the metric, on the test part.
+  double test_other = 0;
 
   friend bool operator==(const Evaluation&, const Evaluation&) = default;
 };
@@ -88,6 +90,20 @@ struct RunReport {
   std::vector<EpochRecord> curve;          ///< every epoch
 };
 
+/// How well a model of links tells the edges of the test part from as many pairs that are none, and
+/// where each ranks among pairs of the same source that are none (links/ranking.hpp).
+struct LinkQuality {
+  static constexpr std::array<std::int64_t, 3> hits_at = {10, 50, 100};
+  static constexpr std::int64_t ranked_among = 100;  ///< so many
+
+  double roc_auc = 0;
+  double average_precision = 0;
+  std::array<std::optional<double>, hits_at.size()> hits;  ///< absent: there are fewer pairs
+  std::optional<double> mean_reciprocal_rank;  ///< absent: a source has edges to all vertices
+  std::int64_t pairs = 0;                      ///< edges that were asked for
+  std::int64_t run = 0;                        ///< whose weights these are
+};
+
 /// The mean over runs and their standard deviation (of a sample: n - 1; 0 for a single run).
 struct Summary {
   double mean = 0;
@@ -102,6 +118,10 @@ struct TrainReport {
   bool tested = true;  ///< false: the split has no test part, and all that is said of a test is 0
   Summary test;
   Summary validation;
+  Summary test_other;  ///< of links: see `Evaluation`
+  /// Of links: what the best weights of all runs reach; absent where nothing is tested, or where
+  /// runs side by side keep no weights.
+  std::optional<LinkQuality> links;
   double step_ms = 0;       ///< median: the batches, forward, backward and optimiser of a step
   double epoch_ms = 0;      ///< median: all steps of an evaluated epoch and its evaluation
   std::int64_t epochs = 0;  ///< those trained here, in all runs
@@ -115,6 +135,7 @@ struct TrainReport {
 };
 
 Summary summarise_test(const std::vector<RunReport>& runs);
+Summary summarise_test_other(const std::vector<RunReport>& runs);
 Summary summarise_validation(const std::vector<RunReport>& runs);
 
 }  // namespace tessera::train

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/links/negatives.hpp"
+#include "tessera/links/split.hpp"
+#include "tessera/nn/link_decoder.hpp"
+
+namespace tessera::train {
+
+/// What a model that predicts links learns from.
+enum class LinkLoss {
+  bce,  ///< `links::bce_loss`: yes or no of each pair
+  bpr,  ///< `links::bpr_loss`: a pair before its negatives
+};
+
+const char* to_string(LinkLoss loss) noexcept;
+LinkLoss parse_link_loss(const std::string& text);
+const char* to_string(links::NegativeKind kind) noexcept;
+links::NegativeKind parse_negatives(const std::string& text);
+
+/// How links are trained (`Task::links`).
+struct LinkOptions {
+  nn::LinkDecoderKind decoder = nn::LinkDecoderKind::dot;
+  std::int64_t embedding = 16;  ///< numbers of a vertex
+  LinkLoss loss = LinkLoss::bce;
+  links::LinkShares shares;
+  /// The part of each edge, in the order of the graph's columns; empty: drawn by `shares`.
+  std::vector<links::LinkPart> parts = {};
+  /// A feature of the edges: the latest are for the test, those before them for validation. Empty:
+  /// drawn by chance.
+  std::string time = {};
+  /// Those of training, others in every step; the ones that epochs are judged by are uniform.
+  links::NegativeKind negatives = links::NegativeKind::uniform;
+  std::int64_t per_positive = 1;
+  /// Whether negatives of training avoid the edges that are held out, too, as those of PyG's
+  /// `RandomLinkSplit`: a model can learn from what is missing which pairs these are.
+  bool avoids_held_out = false;
+};
+
+}  // namespace tessera::train

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/link_problem.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "tessera/core/error.hpp"
+#include "tessera/core/grouped.hpp"
+#include "tessera/data/feature_columns.hpp"
+
+#include "core/listing.hpp"
+
+namespace tessera::train {
+namespace {
+
+using links::LinkPart;
+
+[[noreturn]] void reject(const std::string& problem, const std::string& where,
+                         const std::string& fix) {
+  throw Error(ErrorCode::invalid_argument, problem, where, fix);
+}
+
+std::vector<double> times_of(const Dataset& dataset, const std::string& name) {
+  const EdgeFeatures& features = dataset.edge_features;
+  const std::string what = "times of edges";
+  if (features.count() == 0 || features.names.empty()) {
+    reject(fmt::format("the edges have no column {}", in_quotes(name)), what,
+           "read an edge list with --edge-features " + name);
+  }
+  std::vector<std::string> known;
+  for (const FeatureColumn& column : feature_columns(features.names, features.category_prefixes)) {
+    known.push_back(in_quotes(column.name));
+    if (column.name != name) continue;
+    if (column.has_categories()) {
+      throw Error(ErrorCode::bad_data,
+                  fmt::format("the column {} holds texts, such as {}", in_quotes(name),
+                              in_quotes(column.categories.front())),
+                  what, "give numbers that grow with time: seconds, or 20240531 for a date");
+    }
+    std::vector<double> times;
+    for (std::int64_t edge = 0; edge < features.matrix->rows(); ++edge) {
+      times.push_back(static_cast<double>((*features.matrix)(edge, column.first)));
+    }
+    return times;
+  }
+  reject(fmt::format("the edges have no column {}", in_quotes(name)), what,
+         "name one of " + listed(known));
+}
+
+std::vector<LinkPart> parts_of(const Dataset& dataset, const TrainOptions& options) {
+  const LinkOptions& links = options.links;
+  if (!links.parts.empty()) return links.parts;
+  if (links.time.empty()) return draw_link_parts(dataset.graph, links.shares, options.seed);
+  return link_parts_by_time(dataset.graph, times_of(dataset, links.time), links.shares);
+}
+
+/// The edges that are asked for: of an edge and its reverse the one from the smaller vertex, where
+/// the graph is symmetric.
+Split split_of(const Graph& graph, const std::vector<LinkPart>& parts, bool once) {
+  Split split;
+  for (VertexId target = 0; target < graph.num_rows(); ++target) {
+    for (EdgeOffset k = graph.row_offsets()[target]; k < graph.row_offsets()[target + 1]; ++k) {
+      if (once && graph.col_indices()[k] > target) continue;
+      const LinkPart part = parts[static_cast<std::size_t>(k)];
+      (part == LinkPart::test         ? split.test
+       : part == LinkPart::validation ? split.validation
+                                      : split.train)
+          .push_back(k);
+    }
+  }
+  return split;
+}
+
+bool has_self_loops(const Graph& graph) {
+  for (VertexId v = 0; v < graph.num_rows(); ++v) {
+    const auto row = graph.neighbours(v);
+    if (std::binary_search(row.begin(), row.end(), v)) return true;
+  }
+  return false;
+}
+
+void note_links(const TrainOptions& options, bool once, Problem& problem) {
+  const Split& split = problem.split;
+  const LinkOptions& links = options.links;
+  const std::string how = !links.parts.empty()  ? "as given"
+                          : !links.time.empty() ? "by " + in_quotes(links.time)
+                                                : fmt::format("drawn with seed {}", options.seed);
+  problem.notes.push_back(
+      fmt::format("{} links to train on, {} for validation, {} for the test, {}{}",
+                  grouped(std::ssize(split.train)), grouped(std::ssize(split.validation)),
+                  grouped(std::ssize(split.test)), how,
+                  once ? "; both directions of an edge are one link" : ""));
+  if (!once && links.decoder != nn::LinkDecoderKind::mlp) {
+    problem.notes.push_back(fmt::format(
+        "the decoder {} gives both directions of a pair one score; mlp tells them apart",
+        nn::to_string(links.decoder)));
+  }
+  if (has_self_loops(problem.graph)) {
+    problem.notes.emplace_back(
+        "some edges lead from a vertex to itself and count as links; --self-loops remove "
+        "leaves them out");
+  }
+  if (split.test.empty()) {
+    problem.notes.emplace_back("the split has no test part: nothing is tested");
+  }
+}
+
+/// Otherwise there is nothing to tell apart.
+void require_pairs_without_edges(const Problem& problem) {
+  const Graph& graph = problem.graph;
+  const auto vertices = static_cast<std::int64_t>(graph.num_rows());
+  std::int64_t loops = 0;
+  for (VertexId v = 0; v < graph.num_rows(); ++v) {
+    const auto row = graph.neighbours(v);
+    loops += std::binary_search(row.begin(), row.end(), v) ? 1 : 0;
+  }
+  if (graph.num_edges() - loops < vertices * (vertices - 1)) return;
+  throw Error(ErrorCode::bad_data, "every pair of vertices is an edge: there are no others",
+              problem.name, "use a graph with fewer edges");
+}
+
+}  // namespace
+
+void require_link_options(const nn::ModelConfig& config, const TrainOptions& options) {
+  const LinkOptions& links = options.links;
+  const std::pair<bool, std::pair<const char*, const char*>> impossible[] = {
+      {config.readout.has_value(), {"readout", "a readout, which makes one row of a graph"}},
+      {!config.bits.empty(), {"bits", "training for few bits"}},
+      {config.precomputed,
+       {"precomputed", "features that were propagated along the edges that are held out"}},
+      {options.pattern.kind != PatternChoice::Kind::off, {"pattern", "an order of the vertices"}},
+      {options.batching != Batching::full, {"batching", "batches of vertices"}},
+      {options.process_every_step, {"process_every_step", "a graph that is new in every step"}},
+      {options.folds > 0, {"folds", "folds"}},
+      {options.split_index.has_value(), {"split_index", "a split of the vertices"}},
+      {!options.class_weights.none(), {"class_weights", "weights of classes"}}};
+  for (const auto& [given, name] : impossible) {
+    if (given) {
+      reject(std::string("links are predicted without ") + name.second, name.first, "leave it out");
+    }
+  }
+  const Metric metric = options.metric;
+  if (metric != Metric::automatic && metric != Metric::roc_auc &&
+      metric != Metric::average_precision) {
+    reject(fmt::format("{} of links", to_string(metric)), "metric",
+           "use roc_auc or average_precision");
+  }
+  if (links.embedding < 1) {
+    reject(fmt::format("embeddings of {} numbers", links.embedding), "embedding",
+           "give at least 1");
+  }
+  if (links.per_positive < 1) {
+    reject(fmt::format("{} negatives for each positive pair", links.per_positive), "negatives",
+           "give at least 1");
+  }
+}
+
+void take_links(const Dataset& dataset, const TrainOptions& options, Problem& problem) {
+  problem.outputs = options.links.embedding;
+  problem.num_items = problem.graph.num_edges();
+  problem.metric = options.metric == Metric::automatic ? Metric::roc_auc : options.metric;
+  if (problem.graph.num_edges() == 0) {
+    reject("the graph has no edges to learn from", problem.name, "use a graph with edges");
+  }
+  require_pairs_without_edges(problem);
+  problem.link_parts = parts_of(dataset, options);
+  const bool once = check_link_parts(problem.graph, problem.link_parts);
+  problem.split = split_of(problem.graph, problem.link_parts, once);
+  const std::pair<const char*, const std::vector<std::int64_t>*> needed[] = {
+      {"training", &problem.split.train}, {"validation", &problem.split.validation}};
+  for (const auto& [name, part] : needed) {
+    if (part->empty()) {
+      reject(fmt::format("no links are for {}", name), problem.name,
+             "give it a share of the edges");
+    }
+  }
+  note_links(options, once, problem);
+}
+
+}  // namespace tessera::train
