@@ -24,9 +24,20 @@ std::string in_short(const std::vector<std::string>& names) {
   return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
 }
 
-const char* task_of(const train::Checkpoint& checkpoint) {
-  if (checkpoint.multi_label) return "several classes at once for each vertex";
-  return checkpoint.graph_task ? "a class for each graph" : "a class for each vertex";
+std::string task_of(const train::Checkpoint& checkpoint) {
+  if (checkpoint.decoder) {
+    return fmt::format("which pairs of vertices are linked: embeddings of {} numbers, decoder {}",
+                       checkpoint.outputs, nn::to_string(*checkpoint.decoder));
+  }
+  const char* const what = checkpoint.multi_label  ? "several classes at once for each vertex"
+                           : checkpoint.graph_task ? "a class for each graph"
+                                                   : "a class for each vertex";
+  return fmt::format("{}, {} classes", what, checkpoint.outputs);
+}
+
+const char* task_name(const train::Checkpoint& checkpoint) {
+  if (checkpoint.decoder) return "links";
+  return checkpoint.graph_task ? "graph" : "node";
 }
 
 std::int64_t num_epochs(const train::Checkpoint& checkpoint) {
@@ -107,7 +118,7 @@ const char* to_text(train::Normalise normalise) {
 std::string checkpoint_text(const train::Checkpoint& checkpoint, const std::string& path) {
   Table table("ll");
   table.add({"model", nn::describe(checkpoint.model)});
-  table.add({"task", fmt::format("{}, {} classes", task_of(checkpoint), checkpoint.outputs)});
+  table.add({"task", task_of(checkpoint)});
   if (!checkpoint.class_names.empty()) {
     std::vector<std::string> names;
     for (const std::string& name : class_names(checkpoint)) names.push_back(printable(name));
@@ -155,13 +166,13 @@ Json checkpoint_json(const train::Checkpoint& checkpoint, const std::string& pat
             {"model", nn::to_string(checkpoint.model.kind)},
             {"features", checkpoint.features},
             {"outputs", checkpoint.outputs},
-            {"task", checkpoint.graph_task ? "graph" : "node"},
+            {"task", task_name(checkpoint)},
             {"multi_label", checkpoint.multi_label},
             {"runs", checkpoint.runs.size()},
             {"epochs", num_epochs(checkpoint)},
             {"metric", train::to_string(checkpoint.metric)},
             {"full_weight_bytes", train::weight_bytes(checkpoint, {})},
-            {"class_names", class_names(checkpoint)},
+            {"class_names", checkpoint.decoder ? Json::array() : Json(class_names(checkpoint))},
             {"feature_columns", columns_json(checkpoint.input)},
             {"normalise", train::to_string(checkpoint.normalisation.kind)}};
   if (const auto& graph = checkpoint.input.graph) {
@@ -169,6 +180,7 @@ Json checkpoint_json(const train::Checkpoint& checkpoint, const std::string& pat
                      {"self_loops", graph->self_loops},
                      {"weighted", graph->weighted}};
   }
+  if (checkpoint.decoder) json["decoder"] = nn::to_string(*checkpoint.decoder);
   if (best.run >= 0) {
     json["best"] = {{"run", best.run + 1},
                     {"epoch", best.epoch},

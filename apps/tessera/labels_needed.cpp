@@ -71,7 +71,8 @@ std::string how_to_get_labels(const DataOptions& data, const Dataset& dataset) {
 }  // namespace
 
 void require_labels(const DataOptions& data, const std::string& task, const Dataset& dataset) {
-  if (train::is_graph_task(dataset, train::parse_task(task)) ||
+  const train::Task learned = train::parse_task(task);
+  if (learned == train::Task::links || train::is_graph_task(dataset, learned) ||
       !std::holds_alternative<std::monostate>(dataset.labels)) {
     return;
   }

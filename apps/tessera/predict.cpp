@@ -18,6 +18,7 @@
 #include "options.hpp"
 #include "partition_file.hpp"
 #include "predict_files.hpp"
+#include "predict_links.hpp"
 #include "start_device.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
@@ -37,6 +38,7 @@ struct PredictArguments {
   DataOptions data;
   std::string checkpoint;
   PredictFiles files;
+  PredictLinks links;
   std::string bits;
   bool rounded = false;
   bool calibrate = false;
@@ -232,13 +234,16 @@ std::shared_ptr<const Partition> partition_of(Session& session, const PredictArg
   return std::make_shared<const Partition>(partition(graph, options));
 }
 
-ExitCode run_predict(Session& session, PredictArguments arguments) {
+ExitCode run_predict(Session& session, const Arguments& app, PredictArguments arguments) {
   require_sense(arguments);
   open_plans(arguments.planning);
   const auto started = started_meanwhile(parse_device(arguments.device));
   session.stage("reading the checkpoint");
   const train::Checkpoint checkpoint = train::load_checkpoint(arguments.checkpoint);
-  if (!arguments.files.output.empty()) {
+  const LinkQuestion question{arguments.data, arguments.links, arguments.checkpoint,
+                              arguments.files.output, arguments.files.embeddings};
+  require_sense(app, question, checkpoint);
+  if (!arguments.files.output.empty() && !checkpoint.decoder) {
     train::require_prediction_ending(arguments.files.output, checkpoint.multi_label);
   }
   const LoadedData data = load(session, arguments.data);
@@ -247,6 +252,12 @@ ExitCode run_predict(Session& session, PredictArguments arguments) {
   options.placement.memory = &default_memory(checked_device(arguments.device));
   options.placement.precision = parse_precision(arguments.precision);
   options.plans = arguments.planning.options();
+  if (checkpoint.decoder) {
+    options.embeddings = false;
+    const ExitCode code = predict_links(session, question, data.dataset, checkpoint, options);
+    save_plans(arguments.planning);
+    return code;
+  }
   if (!arguments.bits.empty()) options.bits = nn::parse_bits(arguments.bits);
   options.integers = !arguments.rounded;
   options.calibrate = arguments.calibrate;
@@ -301,6 +312,7 @@ Action setup(Arguments& app) {
                  "the trained model, as 'tessera train --checkpoint' wrote it")
       ->type_name("FILE");
   add_file_options(app, arguments->files);
+  add_link_options(app, arguments->links);
   app.add_option(
          "--bits", arguments->bits,
          "gcn, gin: as with so many bits of weights, features and activations, 1 to 16; one "
@@ -361,10 +373,11 @@ Action setup(Arguments& app) {
                             {"--method", given, "with --partition", ""},
                             {"--method", whole, "for a whole graph", "give --parts"},
                             {"--parts-per-batch", whole, "for a whole graph", "give --parts"}});
-            return run_predict(session, *arguments);
+            return run_predict(session, app, *arguments);
           },
           [arguments] {
             std::vector<FileUse> uses = uses_of(arguments->files);
+            for (FileUse& use : uses_of(arguments->links)) uses.push_back(std::move(use));
             uses.insert(uses.end(), {{"--checkpoint", arguments->checkpoint, FileRole::input},
                                      {"--quantised", arguments->quantised, FileRole::output},
                                      {"--partition", arguments->partition_file, FileRole::input},
@@ -375,12 +388,13 @@ Action setup(Arguments& app) {
 
 }  // namespace
 
-const Verb predict_verb{"predict", "classify with a trained model",
+const Verb predict_verb{"predict", "predict with a trained model",
                         "[options] SOURCE --checkpoint FILE [-o FILE]",
                         "tessera train embedded:citation --checkpoint model.tsr\n"
                         "tessera predict embedded:citation --checkpoint model.tsr -o classes.csv\n"
                         "tessera predict embedded:citation -c model.tsr --report report.txt\n"
-                        "tessera predict edges.csv --nodes users.csv -c model.tsr -o classes.csv",
+                        "tessera predict edges.csv --nodes users.csv -c model.tsr -o classes.csv\n"
+                        "tessera predict follows.csv -c follows.tsr --top 10 -o lists.csv",
                         setup};
 
 }  // namespace tessera::app

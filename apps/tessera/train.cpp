@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -131,8 +132,20 @@ std::function<std::string()> what_is_kept(const TrainArguments& arguments) {
   };
 }
 
+/// What training of links does not say of itself.
+void reject_for_links(const TrainArguments& arguments) {
+  for (const auto& [given, name] : {std::pair(arguments.dry_run, "--dry-run"),
+                                    std::pair(!arguments.explain.empty(), "--explain")}) {
+    if (!given) continue;
+    throw Error(ErrorCode::unsupported, "is not known of a training of links", name,
+                "leave it out, or train a few epochs and look at the peak memory of the report");
+  }
+}
+
 ExitCode run_train(Session& session, const Arguments& app, TrainArguments arguments) {
   require_sense(arguments);
+  if (train::parse_task(arguments.task) == train::Task::links) reject_for_links(arguments);
+  read_edge_times(arguments);
   open_plans(arguments.planning);
   const auto started = started_meanwhile(parse_device(arguments.device));
   const LoadedData data = load(session, arguments.data);
@@ -191,7 +204,8 @@ const Verb train_verb{"train", "train a model and report its accuracy",
                       "tessera train --data cora.npz --model gat --runs 10 --json gat.json\n"
                       "tessera train --data graph.npz --model sage --batch clusters --parts 50\n"
                       "tessera train --data graph.npz --checkpoint run.tsr --resume\n"
-                      "tessera train edges.csv --nodes users.csv --label churn -c model.tsr",
+                      "tessera train edges.csv --nodes users.csv --label churn -c model.tsr\n"
+                      "tessera train follows.csv --task links --checkpoint follows.tsr",
                       setup};
 
 }  // namespace tessera::app

@@ -184,9 +184,10 @@ void add_training_options(Arguments& app, TrainArguments& a) {
 void add_task_options(Arguments& app, TrainArguments& a) {
   const std::string group = "Data and evaluation";
   app.add_option("--task", a.task,
-                 "what to classify: node, graph, or auto: graphs where they have labels")
+                 "what to learn: classes of vertices (node) or graphs (graph), which pairs of "
+                 "vertices are edges (links), or auto: graphs where they have labels, else node")
       ->type_name("NAME")
-      ->check(offers({"auto", "node", "graph"}))
+      ->check(offers({"auto", "node", "graph", "links"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--metric", a.metric,
@@ -208,7 +209,7 @@ void add_task_options(Arguments& app, TrainArguments& a) {
       ->group(group);
   app.add_option("--split", a.split,
                  "shares for training, validation and test, where the data has no split "
-                 "(default 0.6,0.2,0.2)")
+                 "(default 0.6,0.2,0.2; of links 0.85,0.05,0.1)")
       ->type_name("A,B,C")
       ->group(group);
   app.add_option("--split-index", a.split_index,
@@ -392,7 +393,12 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
   options.task = train::parse_task(a.task);
   options.metric = train::parse_metric(a.metric);
   options.normalise = train::parse_normalise(a.normalise);
-  if (!a.split.empty()) options.split = parse_split(a.split);
+  if (options.task == train::Task::links) {
+    apply(a.links, a.split.empty() ? std::nullopt : std::optional(parse_split(a.split)),
+          options.links);
+  } else if (!a.split.empty()) {
+    options.split = parse_split(a.split);
+  }
   options.split_index = parse_split_index(a.split_index);
   options.folds = a.folds;
   options.runs = a.runs.value_or(std::max<std::int64_t>(a.folds, 1));
@@ -416,6 +422,7 @@ void add_training_settings(Arguments& app, TrainArguments& arguments) {
   add_model_options(app, arguments);
   add_training_options(app, arguments);
   add_task_options(app, arguments);
+  add_link_options(app, arguments.links);
   add_reading_options(app, arguments.data);
   add_planning_options(app, arguments.planning);
 }
@@ -449,6 +456,14 @@ void require_sense(const TrainArguments& arguments) {
   train::validate(options);
 }
 
+void read_edge_times(TrainArguments& arguments) {
+  const std::string& column = arguments.links.time;
+  std::vector<std::string>& columns = arguments.data.tables.edge_features;
+  const bool is_read = std::find(columns.begin(), columns.end(), column) != columns.end();
+  const bool links = train::parse_task(arguments.task) == train::Task::links;
+  if (links && !column.empty() && !is_read) columns.push_back(column);
+}
+
 std::vector<FileUse> files_of(const TrainArguments& arguments) {
   const FileRole role = arguments.resume ? FileRole::state : FileRole::output;
   std::vector<FileUse> uses = report_files(arguments.reports);
@@ -465,9 +480,12 @@ std::vector<FileUse> files_of(const TrainArguments& arguments) {
 TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,
                         std::uint64_t seed) {
   const nn::ModelKind kind = nn::parse_model_kind(arguments.model);
-  const bool graph_task = train::is_graph_task(dataset, train::parse_task(arguments.task));
-  TrainPlan plan{nn::paper_defaults(kind, dataset.name, graph_task),
-                 train::paper_options(kind, dataset.name, graph_task)};
+  const train::Task task = train::parse_task(arguments.task);
+  const bool graph_task = train::is_graph_task(dataset, task);
+  TrainPlan plan = task == train::Task::links
+                       ? TrainPlan{train::link_encoder(kind, dataset.name), train::link_training()}
+                       : TrainPlan{nn::paper_defaults(kind, dataset.name, graph_task),
+                                   train::paper_options(kind, dataset.name, graph_task)};
   apply_model_options(arguments, plan.config);
   apply_training_options(arguments, plan.options);
   if (arguments.split_index == all_splits) {

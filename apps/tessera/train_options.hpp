@@ -8,6 +8,7 @@
 
 #include "arguments.hpp"
 #include "files.hpp"
+#include "link_options.hpp"
 #include "options.hpp"
 #include "planning.hpp"
 #include "tessera/nn/config.hpp"
@@ -34,6 +35,7 @@ struct TrainArguments {
   bool process_every_step = false;
   std::string partition_file, method = "auto", pattern = "off";
 
+  LinkArguments links;
   std::string task = "auto", metric = "auto", normalise = "auto", split;
   std::string split_index;  ///< a number, or "all"
   std::int64_t folds = 0;
@@ -70,6 +72,9 @@ struct TrainPlan {
 
 /// Throws where an option contradicts another or names nothing, before any data is read.
 void require_sense(const TrainArguments& arguments);
+
+/// A column of an edge list that `--edge-time` asks for is read with it.
+void read_edge_times(TrainArguments& arguments);
 
 /// The paper's choices for this data, with what was given in their place.
 TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,

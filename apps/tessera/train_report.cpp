@@ -11,6 +11,7 @@
 
 #include "curve.hpp"
 #include "describe.hpp"
+#include "link_report.hpp"
 #include "numbers.hpp"
 #include "table.hpp"
 #include "tessera/core/parallel.hpp"
@@ -243,6 +244,7 @@ std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
   const std::string at = " at the best validation epoch" + runs_text(report);
   if (report.tested) {
     table.add({"test " + metric, human_metric(report.test, runs) + at});
+    add_links(report, table);
     table.add({"validation", human_metric(report.validation, runs)});
   } else {
     table.add({"validation " + metric, human_metric(report.validation, runs) + at});
@@ -280,6 +282,7 @@ Json train_json(const TrainArguments& arguments, const Dataset& dataset, const T
                   {"runs", report.runs.size()}};
   json["validation"] = {{"mean", report.validation.mean},
                         {"std", deviation_json(report, report.validation)}};
+  add_links(report, json);
   if (report.lost) json["lost"] = *report.lost;
   // A training that was resumed when it was finished has no times.
   json["step_ms"] = report.epochs > 0 ? Json(report.step_ms) : Json();

@@ -34,8 +34,9 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
   // A single layer puts out logits: nothing comes after it but the loss.
   const bool single = config.layers == 1 && !config.readout && !agnn;
   const std::string one_layer = "for a model of one layer";
-  const bool has_split = !config.readout && (!dataset.train.empty() ||
-                                             !dataset.validation.empty() || !dataset.test.empty());
+  const bool has_split =
+      options.task != train::Task::links && !config.readout &&
+      (!dataset.train.empty() || !dataset.validation.empty() || !dataset.test.empty());
   const std::int64_t features =
       dataset.num_features() > 0 ? dataset.num_features() : dataset.graph.num_rows();
   const bool decays =
@@ -46,6 +47,7 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
   const std::string by_clusters = "use --batch clusters";
   const bool explains = !a.explain.empty(), trains_nothing = explains || a.dry_run;
   const std::string only_says = explains ? "with --explain" : "with --dry-run";
+  reject_useless(app, useless_beside(options.task));
   reject_useless(
       app,
       {{"--heads", !attends, model, "use --model gat or gatv2"},

@@ -46,10 +46,11 @@ void require_trials(const TuneArguments& arguments) {
               "give 2 to 10000");
 }
 
-ExitCode run_tune(Session& session, const Arguments& app, const TuneArguments& arguments) {
+ExitCode run_tune(Session& session, const Arguments& app, TuneArguments arguments) {
   require_trials(arguments);
   require_sense(arguments.train);
   parse_search(arguments.searched());
+  read_edge_times(arguments.train);
   const auto started = started_meanwhile(parse_device(arguments.train.device));
   const LoadedData data = load(session, arguments.train.data);
   require_labels(arguments.train.data, arguments.train.task, data.dataset);

@@ -84,6 +84,9 @@ class Keys(cli.CliTest):
         yield "predict", ["predict", KARATE, "-c", at("model.tsr"), "--bits", "4", "--quantised", at("few.tsr")]
         self.succeed("train", "embedded:citation", "--epochs", "3", "-c", at("citation.tsr"))
         yield "predict", ["predict", "embedded:citation", "-c", at("citation.tsr"), "--bits", "4", "--parts", "3"]
+        yield "train", ["train", KARATE, "--task", "links", "--epochs", "2", "-c", at("links.tsr")]
+        yield "train", ["train", KARATE, "--task", "links", "--epochs", "2", "--runs", "2"]
+        yield "predict", ["predict", KARATE, "-c", at("links.tsr"), "--top", "3", "-o", at("lists.csv")]
         yield "check", ["check", KARATE, "--features", "3"]
         for op in ["spmm", "attention"]:
             yield "plan", ["plan", KARATE, "--op", op, "--backward", "--tune", "measured"]

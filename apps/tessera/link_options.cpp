@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "link_options.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "options.hpp"
+#include "tessera/core/error.hpp"
+
+namespace tessera::app {
+namespace {
+
+constexpr const char* link_flags[] = {
+    "--decoder",   "--embedding",          "--loss",          "--supervision", "--edge-time",
+    "--negatives", "--negatives-per-link", "--avoid-held-out"};
+
+/// Where links are learned, there are no labels, and every step sees all of them.
+constexpr const char* class_flags[] = {"--label",
+                                       "--class-weights",
+                                       "--split-index",
+                                       "--folds",
+                                       "--split-column",
+                                       "--readout",
+                                       "--bits",
+                                       "--precompute",
+                                       "--batch",
+                                       "--parts",
+                                       "--method",
+                                       "--parts-per-batch",
+                                       "--partition",
+                                       "--pattern",
+                                       "--graphs-per-batch",
+                                       "--split-by-time",
+                                       "--process-every-step",
+                                       "--baseline",
+                                       "--report"};
+
+}  // namespace
+
+void add_link_options(Arguments& app, LinkArguments& a) {
+  const std::string group = "Links (--task links)";
+  app.add_option("--decoder", a.decoder,
+                 "how the score of a pair comes from the embeddings of its ends: dot (default), "
+                 "distmult (dot with learned weights), or mlp, which tells directions apart")
+      ->type_name("NAME")
+      ->check(offers({"dot", "distmult", "mlp"}))
+      ->group(group);
+  app.add_option("--embedding", a.embedding, "numbers of an embedding (default 16)")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--loss", a.loss,
+                 "bce (default): yes or no for each pair; bpr: links before pairs that are none")
+      ->type_name("NAME")
+      ->check(offers({"bce", "bpr"}))
+      ->group(group);
+  app.add_option("--supervision", a.supervision,
+                 "share of the training links that are asked for and carry no messages (default 0: "
+                 "all of them do both)")
+      ->type_name("SHARE")
+      ->group(group);
+  app.add_option("--edge-time", a.time,
+                 "column of an edge list with numbers that grow with time: the latest links are "
+                 "for the test, those before them for validation")
+      ->type_name("COLUMN")
+      ->group(group);
+  app.add_option("--negatives", a.negatives,
+                 "pairs without an edge that training draws: uniform (default), by-source (another "
+                 "target of the same source) or by-degree (the same, by the targets' degrees)")
+      ->type_name("KIND")
+      ->check(offers({"uniform", "by-source", "by-degree"}))
+      ->group(group);
+  app.add_option("--negatives-per-link", a.per_positive, "how many of them (default 1)")
+      ->type_name("N")
+      ->group(group);
+  app.add_flag("--avoid-held-out", a.avoids_held_out,
+               "draw none of them that is held out, as PyG's RandomLinkSplit does")
+      ->group(group);
+}
+
+void apply(const LinkArguments& a, const std::optional<train::SplitShares>& split,
+           train::LinkOptions& options) {
+  if (a.decoder) options.decoder = nn::parse_link_decoder(*a.decoder);
+  if (a.loss) options.loss = train::parse_link_loss(*a.loss);
+  if (a.negatives) options.negatives = train::parse_negatives(*a.negatives);
+  options.embedding = a.embedding.value_or(options.embedding);
+  options.per_positive = a.per_positive.value_or(options.per_positive);
+  options.shares.supervision = a.supervision.value_or(options.shares.supervision);
+  options.time = a.time;
+  options.avoids_held_out = a.avoids_held_out;
+  if (!split) return;
+  if (std::abs(split->train + split->validation + split->test - 1) > 1e-9) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("shares of links sum to {:g}", split->train + split->validation + split->test),
+        "--split", "give three that sum to 1, such as 0.85,0.05,0.1");
+  }
+  options.shares.validation = split->validation;
+  options.shares.test = split->test;
+}
+
+std::vector<Useless> useless_beside(train::Task task) {
+  std::vector<Useless> useless;
+  const bool links = task == train::Task::links;
+  for (const char* flag : link_flags) {
+    useless.push_back({flag, !links, "where classes are learned", "use --task links"});
+  }
+  for (const char* flag : class_flags) {
+    useless.push_back({flag, links, "where links are learned", ""});
+  }
+  return useless;
+}
+
+}  // namespace tessera::app
