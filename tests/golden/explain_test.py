@@ -61,6 +61,16 @@ class Explain(cli.CliTest):
                   for extra in [[], ["--recompute"]]]
         self.assertEqual(*curves)
 
+    def test_every_model_recomputes_to_the_same(self):
+        for model in "gcn sage gin gat gatv2 agnn sgc cheb".split():
+            for extra in [[], ["--batch-norm"]]:
+                if extra and model in ("sgc", "agnn"):
+                    continue
+                layers = [] if model == "sgc" else ["--layers", "3"]
+                with self.subTest(model=model, extra=extra):
+                    common = ["train", *KARATE, "--model", model, *layers, *extra, "--epochs", "3"]
+                    self.assertEqual(*(self.json(*common, *recompute)["curve"] for recompute in [[], ["--recompute"]]))
+
 
 if __name__ == "__main__":
     unittest.main()

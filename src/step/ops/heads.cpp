@@ -32,7 +32,6 @@ class HeadDots final : public Op {
   }
 
   void differentiate(Adjoint& adjoint) const override;
-  bool may_repeat() const override { return true; }
 
  private:
   std::int64_t heads_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -93,6 +94,28 @@ TEST(Recompute, RepeatsProductsThatNormaliseWhatTheyRead) {
   const auto again = scene.run({.recomputes = true});
   EXPECT_GT(again.recomputed.times, 0);
   EXPECT_LT(again.arena_bytes, kept.arena_bytes);
+  EXPECT_EQ(again.output, kept.output);
+  EXPECT_EQ(again.grad_x, kept.grad_x);
+  EXPECT_EQ(again.gradients, kept.gradients);
+}
+
+TEST(Recompute, TakesLayersOfAttention) {
+  // Scores of both ends come from one op, of which gradients read both results.
+  StepScene scene(300, 8, [](StepScene& s, Program& p, Value x) {
+    for (int i = 0; i < 3; ++i) {
+      const std::string number = std::to_string(i);
+      step::AttentionValues values;
+      values.value = step::linear(p, x, weight(s, p, "w" + number, 8));
+      std::tie(values.source, values.target) =
+          step::head_dots(p, values.value, p.parameter(s.parameter("source" + number, 1, 8)),
+                          p.parameter(s.parameter("target" + number, 1, 8)), 2);
+      x = step::attend(p, {.heads = 2, .derivation = step::pattern_with_self_loops}, values);
+      x = step::activate(p, x, {.activation = ops::Activation::elu});
+    }
+    return x;
+  });
+  const auto kept = scene.run({}), again = scene.run({.recomputes = true});
+  EXPECT_GT(again.recomputed.times, 0);
   EXPECT_EQ(again.output, kept.output);
   EXPECT_EQ(again.grad_x, kept.grad_x);
   EXPECT_EQ(again.gradients, kept.gradients);
