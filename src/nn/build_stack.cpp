@@ -14,7 +14,7 @@
 #include "tessera/nn/gcn.hpp"
 #include "tessera/nn/gin.hpp"
 #include "tessera/nn/powers.hpp"
-#include "tessera/nn/readout.hpp"
+#include "tessera/nn/sequential.hpp"
 #include "tessera/nn/sage.hpp"
 
 namespace tessera::nn {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/nn/link_decoder.hpp"
+#include "tessera/nn/link_model.hpp"
 
 #include <array>
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tessera/nn/readout.hpp"
+#include "tessera/nn/sequential.hpp"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/graph/build.hpp"
-#include "tessera/nn/link_decoder.hpp"
+#include "tessera/nn/link_model.hpp"
 #include "tessera/train/predictor.hpp"
 
 #include "train/host.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tessera/links/split.hpp"
-#include "tessera/nn/link_decoder.hpp"
+#include "tessera/nn/link_model.hpp"
 #include "tessera/ops/loss.hpp"
 #include "tessera/train/link_options.hpp"
 

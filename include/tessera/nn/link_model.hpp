@@ -3,12 +3,78 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "tessera/links/split.hpp"
 #include "tessera/nn/input.hpp"
-#include "tessera/nn/link_decoder.hpp"
+#include "tessera/nn/layer.hpp"
 
 namespace tessera::nn {
+
+/// How the score of a pair comes from the embeddings of its ends.
+enum class LinkDecoderKind {
+  dot,       ///< source . target
+  distmult,  ///< the sum over k of source[k] relation[k] target[k], with a learned relation
+  mlp,       ///< w . relu(U source + V target + b) + c, which tells the two directions apart
+};
+
+const char* to_string(LinkDecoderKind kind) noexcept;
+LinkDecoderKind parse_link_decoder(const std::string& text);
+
+/// A list of pairs of vertices as the graphs that a decoder reads. Pairs may be listed several
+/// times.
+class PairGraphs {
+ public:
+  /// Pairs among so many vertices, in a place of a device; `plans` as a `Topology` has them.
+  PairGraphs(LinkDecoderKind kind, const links::Pairs& pairs, VertexId num_vertices,
+             const Place& place = {}, const ops::PlanOptions& plans = {});
+
+  std::int64_t size() const noexcept { return size_; }
+  /// The row of the decoder's result that has the score of pair k.
+  std::int64_t row_of(std::int64_t k) const { return rows_.empty() ? k : rows_[k]; }
+  /// Appends the graphs to a list for `Context::graphs`. They belong to this object.
+  void append_to(std::vector<Topology*>& graphs);
+
+ private:
+  std::int64_t size_;
+  SharedArray<EdgeOffset> rows_;  ///< empty: they are in order
+  std::vector<Topology> graphs_;
+};
+
+/// Scores of pairs, a row each, of embeddings. Takes the graphs of a `PairGraphs` of its kind.
+class LinkDecoder final : public Layer {
+ public:
+  LinkDecoder(LinkDecoderKind kind, std::int64_t width, Placement placement = {});
+
+  LinkDecoderKind kind() const noexcept { return kind_; }
+  /// Whether both directions of a pair always have one score.
+  bool is_symmetric() const noexcept { return kind_ != LinkDecoderKind::mlp; }
+  /// 1 x width, by which DistMult weighs products; null for others.
+  const Parameter* relation() const noexcept { return relation_ ? &*relation_ : nullptr; }
+
+  std::int64_t num_graphs() const override { return kind_ == LinkDecoderKind::mlp ? 2 : 1; }
+  std::int64_t input_width() const override { return width_; }
+  std::int64_t output_width() const override { return 1; }
+  std::string describe() const override;
+  bool accepts_sparse() const override { return false; }
+
+ private:
+  /// What the perceptron learns.
+  struct Perceptron {
+    Perceptron(std::int64_t width, Placement placement);
+    Parameter of_source, of_target, bias, weight, constant;
+  };
+
+  step::Value build(const StepInputs& in) override;
+  step::Value perceive(const StepInputs& in, Perceptron& learned) const;
+
+  LinkDecoderKind kind_;
+  std::int64_t width_;
+  std::optional<Parameter> relation_;
+  std::optional<Perceptron> perceptron_;
+};
 
 struct LinkModelOptions {
   LinkDecoderKind decoder = LinkDecoderKind::dot;

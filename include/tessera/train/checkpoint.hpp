@@ -9,7 +9,7 @@
 #include "tessera/data/dataset.hpp"
 #include "tessera/nn/config.hpp"
 #include "tessera/nn/layer.hpp"
-#include "tessera/nn/link_decoder.hpp"
+#include "tessera/nn/link_model.hpp"
 #include "tessera/train/model_input.hpp"
 #include "tessera/train/options.hpp"
 #include "tessera/train/report.hpp"

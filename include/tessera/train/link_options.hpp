@@ -7,7 +7,7 @@
 
 #include "tessera/links/negatives.hpp"
 #include "tessera/links/split.hpp"
-#include "tessera/nn/link_decoder.hpp"
+#include "tessera/nn/link_model.hpp"
 
 namespace tessera::train {
 

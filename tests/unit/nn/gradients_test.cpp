@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/core/error.hpp"
-#include "tessera/nn/readout.hpp"
+#include "tessera/nn/sequential.hpp"
 
 #include "support/gradient_check.hpp"
 #include "support/layer_zoo.hpp"
