@@ -40,6 +40,30 @@ void make_state(const TuneArguments& arguments) {
   }
 }
 
+/// What a resumed training with the same options would not notice.
+std::vector<train::Setting> lasting_settings(const std::string& path) {
+  std::vector<train::Setting> settings = train::load_checkpoint(path).settings;
+  std::erase_if(settings, [](const train::Setting& setting) {
+    return setting.name == "training.epochs" || setting.name == "training.runs";
+  });
+  return settings;
+}
+
+/// Whether a file has the model of a trial in the folder, as an earlier search has left it.
+bool is_of_a_trial(const std::string& path, const std::string& folder) {
+  std::error_code problem;
+  if (path.empty() || !train::holds_checkpoint(path)) return false;
+  try {
+    const std::vector<train::Setting> wanted = lasting_settings(path);
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
+      const std::string trial = entry.path().string();
+      if (train::holds_checkpoint(trial) && lasting_settings(trial) == wanted) return true;
+    }
+  } catch (const Error&) {  // A damaged file is not ours to replace.
+  }
+  return false;
+}
+
 void require_trials(const TuneArguments& arguments) {
   if (arguments.trials >= 2 && arguments.trials <= 10000) return;
   throw Error(ErrorCode::invalid_argument, fmt::format("{} trials", arguments.trials), "--trials",
@@ -102,7 +126,10 @@ Action setup(Arguments& app) {
   return {[&app, arguments](Session& session) { return run_tune(session, app, *arguments); },
           [arguments] {
             std::vector<FileUse> files = files_of(arguments->train);
-            files.push_back({"--checkpoint", arguments->checkpoint, FileRole::output});
+            const bool goes_on =
+                arguments->resume && is_of_a_trial(arguments->checkpoint, arguments->state);
+            files.push_back({"--checkpoint", arguments->checkpoint,
+                             goes_on ? FileRole::state : FileRole::output});
             return files;
           }};
 }

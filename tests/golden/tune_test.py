@@ -85,6 +85,22 @@ class Tune(cli.CliTest):
         self.assertEqual(found["best"]["trial"], 1)
         self.assertTrue(all(trial["diverged"] for trial in found["trials"][1:]), found["trials"])
 
+    def test_a_resumed_search_replaces_its_best_model_alone(self):
+        best = self.folder / "best.tsr"
+        self.tune("--trials", "2", "-c", best)
+        self.tune("--trials", "3", "--resume", "-c", best)
+        self.tune("--trials", "7", "--resume", "-c", best)
+        other = self.folder / "other.tsr"
+        self.json("train", *KARATE, "--hidden", "5", "-c", other)
+        for path in (other, self.folder / "text"):
+            if path != other:
+                path.write_text("a text")
+            before = path.read_bytes()
+            run = self.fail_with(cli.USAGE, "tune", *KARATE, *SEARCH, "--trials", "7", "--resume", "--state",
+                                 self.state, "-c", path)
+            self.assertIn("already exists; give --force", run.err)
+            self.assertEqual(path.read_bytes(), before)
+
     def test_mistakes(self):
         fail = lambda *more: self.fail_with(cli.USAGE, "tune", *KARATE, *more).err
         state = ["--state", self.state]
