@@ -91,7 +91,8 @@ std::string train_command(const Arguments& app, const Trial& trial) {
     }
   }
   for (const auto& [name, value] : trial.settings) {
-    command += fmt::format(" --{} {}", name, shell_word(value));
+    const bool is_flag = app.find("--" + name)->placeholder().empty();
+    command += fmt::format(" --{}{}{}", name, is_flag ? '=' : ' ', shell_word(value));
   }
   return command;
 }

@@ -85,6 +85,17 @@ class Tune(cli.CliTest):
         self.assertEqual(found["best"]["trial"], 1)
         self.assertTrue(all(trial["diverged"] for trial in found["trials"][1:]), found["trials"])
 
+    def searched(self, search, seed, trials):
+        state = self.folder / f"{seed} {search}".replace("|", "-")
+        return self.json("tune", *KARATE, "--trials", trials, "--seed", seed, "--search", search, "--state", state)
+
+    def test_the_command_has_flags_with_their_values(self):
+        found = self.searched("lr=0.1|0.2,batch-norm=yes,activation=elu|relu", 1, 4)["best"]
+        if found["trial"] > 1:
+            self.assertIn("--batch-norm=yes", found["command"])
+        trained = self.json(*shlex.split(found["command"])[1:])
+        self.assertEqual(trained["validation"]["mean"], found["validation"])
+
     def test_a_resumed_search_replaces_its_best_model_alone(self):
         best = self.folder / "best.tsr"
         self.tune("--trials", "2", "-c", best)
