@@ -33,7 +33,12 @@ std::string option_for(const Arguments& app, std::string field) {
   return app.find(option) == nullptr ? "" : option;
 }
 
-/// What happened, without where and how to fix it.
+std::string word(const std::string& text, std::size_t begin) {
+  return text.substr(begin, text.find(' ', begin) - begin);
+}
+
+}  // namespace
+
 std::string problem_of(const Error& error) {
   std::string text = error.what();
   const std::string where = error.where() + ": ";
@@ -42,12 +47,6 @@ std::string problem_of(const Error& error) {
   if (!error.fix().empty() && text.ends_with(fix)) text.resize(text.size() - fix.size());
   return text;
 }
-
-std::string word(const std::string& text, std::size_t begin) {
-  return text.substr(begin, text.find(' ', begin) - begin);
-}
-
-}  // namespace
 
 Error naming_option(const Arguments& app, const Error& error) {
   constexpr const char* unknown = "unknown ";

@@ -93,6 +93,7 @@ ExitCode run_tune(Session& session, const Arguments& app, TuneArguments argument
   std::vector<std::string> notes = trials.front().report.notes;
   std::erase_if(notes, [](const std::string& note) { return note.starts_with("resumed "); });
   session.add_notes(notes);
+  session.add_notes(notes_on_unused(parse_search(arguments.searched()), trials));
   if (!arguments.checkpoint.empty()) {
     train::save(train::load_checkpoint(trials.front().path), arguments.checkpoint);
   }

@@ -82,6 +82,12 @@ std::string SearchedOption::draw(double unit) const {
   return fmt::format("{:.3g}", value);
 }
 
+std::vector<std::string> SearchedOption::outermost() const {
+  if (!choices.empty()) return choices;
+  if (is_whole) return {draw(0), draw(1)};
+  return {draw(0), draw(1), draw(0.382)};
+}
+
 std::vector<SearchedOption> parse_search(const std::string& text) {
   std::vector<SearchedOption> search;
   for (const std::string& part : parts_of(text, ',')) {

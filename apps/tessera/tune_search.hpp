@@ -19,6 +19,8 @@ struct SearchedOption {
   /// `unit` is from 0 to below 1. A range of numbers above 0 whose end is ten times its beginning
   /// is drawn from by the logarithm. Numbers have three digits.
   std::string draw(double unit) const;
+  /// All choices; of a range both ends, and a number between them where it has fractions.
+  std::vector<std::string> outermost() const;
 };
 
 /// "lr=0.001..0.1,hidden=16|64|256,layers=2..4". Throws `invalid_argument` where it is none.

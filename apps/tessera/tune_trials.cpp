@@ -2,105 +2,18 @@
 #include "tune_trials.hpp"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "suggest.hpp"
+#include "option_errors.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/train/fit.hpp"
 #include "tessera/train/trainer.hpp"
+#include "tune_space.hpp"
 
 namespace tessera::app {
 namespace {
-
-/// Options whose values cannot differ from trial to trial.
-bool is_fixed(const std::string& name) { return name == "epochs" || name == "partition"; }
-
-void require_searchable(const Arguments& given, const Arguments& known, const std::string& name) {
-  const auto reject = [&](const std::string& problem, const std::string& fix) {
-    throw Error(ErrorCode::invalid_argument, problem, "--search", fix);
-  };
-  const Option* const option = known.find("--" + name);
-  const bool is_setting =
-      option != nullptr && (option->group() == model_group || option->group() == training_group);
-  if (!is_setting || is_fixed(name)) {
-    std::vector<std::string> names;
-    for (const auto& one : known.options()) {
-      if (one->group() == model_group || one->group() == training_group) {
-        names.push_back(one->names().back().substr(2));
-      }
-    }
-    const std::string near_name = suggestion(name, names);
-    reject(fmt::format("'{}' is no setting that can be searched", name),
-           near_name.empty() ? "use options of the model and of the training, as lr or hidden"
-                             : near_name);
-  }
-  if (given.is_given("--" + name)) {
-    reject(fmt::format("'{}' is given and searched for", name),
-           fmt::format("leave out --{}, or its part of --search", name));
-  }
-}
-
-/// The plan of a training with these settings, as if they stood on its command line.
-TrainPlan plan_with(const Arguments& given, const TuneArguments& arguments,
-                    const TrialSettings& settings, const std::string& path, const Dataset& dataset,
-                    std::uint64_t seed) {
-  TrainArguments train = arguments.train;
-  Arguments app("", "train");
-  add_training_settings(app, train);
-  std::vector<std::string> words = {"train"};
-  for (const auto& [name, value] : settings) {
-    require_searchable(given, app, name);
-    words.push_back(fmt::format("--{}={}", name, value));
-  }
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  app.parse(static_cast<int>(pointers.size()), pointers.data());
-  train.checkpoint = path;
-  train.resume = true;
-  require_sense(train);
-  TrainPlan plan = plan_training(train, dataset, seed);
-  reject_useless_options(given, train, dataset, plan);
-  reject_useless_options(app, train, dataset, plan);
-  nn::validate(plan.config);
-  train::validate(plan.options);
-  return plan;
-}
-
-/// Settings that were left out of trials where they do nothing beside the others, as heads of a
-/// model without attention, and what is wrong with each.
-using LeftOut = std::map<std::string, Error>;
-
-/// Plans a trial, with those of its settings that do something.
-template <class Plan>
-void plan_what_counts(Trial& trial, LeftOut& left_out, Plan&& plan) {
-  while (true) {
-    try {
-      trial.plan = plan(trial.settings);
-      return;
-    } catch (const Error& error) {
-      const auto useless =
-          std::find_if(trial.settings.begin(), trial.settings.end(),
-                       [&](const auto& setting) { return "--" + setting.first == error.where(); });
-      if (useless == trial.settings.end()) throw;
-      left_out.emplace(useless->first, error);
-      trial.settings.erase(useless);
-    }
-  }
-}
-
-/// Searching for what no trial has is a mistake.
-void require_some_use(const std::vector<Trial>& trials, const LeftOut& left_out) {
-  for (const auto& [name, error] : left_out) {
-    const auto has = [&, &searched = name](const Trial& trial) {
-      return std::any_of(trial.settings.begin(), trial.settings.end(),
-                         [&](const auto& setting) { return setting.first == searched; });
-    };
-    if (std::none_of(trials.begin(), trials.end(), has)) throw error;
-  }
-}
 
 /// At the best of so many first epochs of each run.
 train::Evaluation mean_score(const train::TrainReport& report, std::int64_t epochs,
@@ -167,9 +80,9 @@ class TuningProgress {
 
 /// What a checkpoint of another search says is about this one's folder.
 Error about_state(const Error& error, const std::string& path) {
-  if (error.where() != path) return error;
-  return Error(error.code(), error.what(), "--state",
-               "resume with the same data and options, or name another folder");
+  if (error.where() != path || error.code() != ErrorCode::invalid_argument) return error;
+  return Error(error.code(), problem_of(error), path,
+               "resume with the same data, options and seed, or name another folder with --state");
 }
 
 void train_until(const Dataset& dataset, Trial& trial, std::int64_t epochs) {
@@ -195,20 +108,39 @@ bool is_better(const Trial& a, const Trial& b) {
 
 std::vector<Trial> planned_trials(const Arguments& app, const TuneArguments& arguments,
                                   const Dataset& dataset, std::uint64_t seed) {
-  std::vector<Trial> trials;
-  LeftOut left_out;
+  const TrialPlanner planner(app, arguments.train, dataset, seed);
   const std::vector<SearchedOption> search = parse_search(arguments.searched());
+  require_searchable(app, search);
+  planner.plan({});
+  require_sense(search, planner);
+  std::vector<Trial> trials;
   for (TrialSettings& settings : drawn_settings(search, arguments.trials, seed)) {
+    FittingSettings fitting = planner.fitting(std::move(settings));
     Trial& trial = trials.emplace_back();
     trial.number = std::ssize(trials);
-    trial.settings = std::move(settings);
+    trial.settings = std::move(fitting.settings);
+    trial.plan = std::move(fitting.plan);
     trial.path = fmt::format("{}/trial-{}.tsr", arguments.state, trial.number);
-    plan_what_counts(trial, left_out, [&](const TrialSettings& counting) {
-      return plan_with(app, arguments, counting, trial.path, dataset, seed);
-    });
+    trial.plan.options.checkpoint.path = trial.path;
   }
-  require_some_use(trials, left_out);
   return trials;
+}
+
+std::vector<std::string> notes_on_unused(const std::vector<SearchedOption>& search,
+                                         const std::vector<Trial>& trials) {
+  std::vector<std::string> notes;
+  for (const SearchedOption& option : search) {
+    const auto has = [&](const Trial& trial) {
+      return std::any_of(trial.settings.begin(), trial.settings.end(),
+                         [&](const auto& setting) { return setting.first == option.name; });
+    };
+    if (std::any_of(trials.begin(), trials.end(), has)) continue;
+    notes.push_back(
+        fmt::format("no trial has {} of --search, which does not go with the other "
+                    "settings that were drawn; more --trials may draw others",
+                    option.name));
+  }
+  return notes;
 }
 
 void train_trials(Session& session, const Dataset& dataset, std::vector<Trial>& trials) {

@@ -40,6 +40,10 @@ struct Trial {
 std::vector<Trial> planned_trials(const Arguments& app, const TuneArguments& arguments,
                                   const Dataset& dataset, std::uint64_t seed);
 
+/// What says that an option was searched for and is in no trial.
+std::vector<std::string> notes_on_unused(const std::vector<SearchedOption>& search,
+                                         const std::vector<Trial>& trials);
+
 /// Trains them by successive halving, each from its checkpoint on, so that no epoch is trained
 /// twice. Afterwards the best comes first. Only the validation part tells which is better.
 void train_trials(Session& session, const Dataset& dataset, std::vector<Trial>& trials);

@@ -3,16 +3,15 @@
 
 #include <fmt/format.h>
 
-#include "tessera/core/error.hpp"
-
 namespace tessera::app {
 
 void reject_useless(const Arguments& app, const std::vector<Useless>& options) {
   for (const Useless& one : options) {
     if (!one.is_useless || !app.is_given(one.option)) continue;
-    throw Error(ErrorCode::invalid_argument, fmt::format("does nothing {}", one.where), one.option,
-                one.alternative.empty() ? "leave it out"
-                                        : fmt::format("leave it out, or {}", one.alternative));
+    throw UselessOption(
+        ErrorCode::invalid_argument, fmt::format("does nothing {}", one.where), one.option,
+        one.alternative.empty() ? "leave it out"
+                                : fmt::format("leave it out, or {}", one.alternative));
   }
 }
 

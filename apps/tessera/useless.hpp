@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "arguments.hpp"
+#include "tessera/core/error.hpp"
 
 namespace tessera::app {
 
@@ -16,7 +17,14 @@ struct Useless {
   std::string alternative;  ///< "use --model gat"; may be empty
 };
 
-/// Throws `invalid_argument` for the first of these that was given and changes nothing.
+/// That an option changes nothing; `where()` is the option.
+class UselessOption : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Throws `UselessOption`, an `invalid_argument`, for the first of these that was given and changes
+/// nothing.
 void reject_useless(const Arguments& app, const std::vector<Useless>& options);
 
 }  // namespace tessera::app

@@ -89,6 +89,30 @@ class Tune(cli.CliTest):
         state = self.folder / f"{seed} {search}".replace("|", "-")
         return self.json("tune", *KARATE, "--trials", trials, "--seed", seed, "--search", search, "--state", state)
 
+    def test_an_option_that_no_drawn_trial_can_use_is_noted(self):
+        found = self.searched("model=gcn|gat|sage,heads=2|4,aggregation=mean|max", 3, 5)
+        self.assertNotIn("sage", [trial["settings"].get("model") for trial in found["trials"]])
+        self.assertIn("no trial has aggregation of --search, which does not go with", " ".join(found["notes"]))
+        self.searched("model=gcn|gat|sage,heads=2|4,aggregation=mean|max", 4, 5)
+        for seed in (3, 6):
+            self.searched("layers=1..3,batch-norm=yes|no,residual=yes|no", seed, 4)
+
+    def test_trials_have_no_settings_that_contradict_each_other(self):
+        for trial in self.searched("schedule=constant|steps,decay-every=1..3", 2, 4)["trials"]:
+            settings = trial["settings"]
+            self.assertEqual("decay-every" in settings, settings.get("schedule") == "steps")
+        models = set()
+        for seed in (2, 3, 4):
+            search = "model=gcn|agnn|sgc,layers=1..3,hidden=16|32,hops=1|2,batch-norm=yes|no"
+            for trial in self.searched(search, seed, 5)["trials"]:
+                settings = trial["settings"]
+                models.add(settings.get("model"))
+                if settings.get("model") == "sgc":
+                    self.assertIn(settings.get("layers"), (None, "1"))
+                if settings.get("model") != "gcn":
+                    self.assertNotIn("batch-norm", settings)
+        self.assertIn("sgc", models)
+
     def test_the_command_has_flags_with_their_values(self):
         found = self.searched("lr=0.1|0.2,batch-norm=yes,activation=elu|relu", 1, 4)["best"]
         if found["trial"] > 1:
@@ -123,11 +147,16 @@ class Tune(cli.CliTest):
             "lr=0.1|": "has an empty choice",
             "lr=1,lr=2": "'lr' is named twice",
             "hiden=4": "did you mean 'hidden'?",
-            "epochs=4": "'epochs' is no setting that can be searched",
+            "epochs=4": "'epochs' is no setting that can be searched; leave it out and give --epochs",
             "seed=1|2": "'seed' is no setting that can be searched",
             "heads=4|8": "does nothing for gcn",
-            "optimiser=adam|newton": "newton",
-            "dropout=2|3": "dropout",
+            "model=gcn|sage,heads=4|8": "--search: heads does nothing for",
+            "model=sgc,layers=1..3": "--search: layers=3: sgc with 3 layers; ",
+            "optimiser=adam|newton": "--search: optimiser=newton: unknown value 'newton'; use adam",
+            "dropout=2|3": "--search: dropout=2: dropout is 2; ",
+            "lr=-1..1": "--search: lr=-1: learning_rate is -1; ",
+            "warm-up=0..20": "--search: warm-up=20: warm_up is 20, but there are 18 epochs; ",
+            "model=gcn|gat,heads=0|4": "--search: heads=0: heads is 0; ",
         }.items():
             with self.subTest(search=search):
                 self.assertIn(words, fail("--search", search, *state))
@@ -136,7 +165,11 @@ class Tune(cli.CliTest):
         self.assertFalse(self.state.exists())
         self.tune("--trials", "2")
         self.assertIn("the folder is not empty; go on with its trials with --resume", fail(*state))
-        self.assertIn("name another folder", fail(*SEARCH, "--trials", "2", "--dropout", "0.1", "--resume", *state))
+        changed = fail(*SEARCH, "--trials", "2", "--dropout", "0.1", "--resume", *state)
+        self.assertIn("trial-1.tsr: the checkpoint was made with ", changed)
+        self.assertTrue(changed.endswith("; resume with the same data, options and seed, or name another folder "
+                                         "with --state\n"), changed)
+        self.assertEqual(changed.count(";"), 1)
         self.assertTrue(pathlib.Path(self.state).exists())
 
 
