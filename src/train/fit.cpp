@@ -133,7 +133,8 @@ class Fit {
     if (checkpoints()) checkpoint_.input.graph = form_of(problem.graph);
     checkpoint_.metric = problem.metric;
     // Other batches have plans of their own every time, which nobody will need again.
-    keeps_plans_ = checkpoints() && options_.batching == Batching::full;
+    const bool will_judge = problem.link_task() && !options.parallel_runs;
+    keeps_plans_ = (checkpoints() || will_judge) && options_.batching == Batching::full;
     if (keeps_plans_ && options_.plans.store == nullptr) {
       options_.plans.store = std::make_shared<ops::PlanStore>();
     }
@@ -187,11 +188,9 @@ class Fit {
   }
 
   bool writes() const { return !options_.checkpoint.path.empty(); }
+  bool checkpoints() const { return writes() || options_.checkpoint.kept != nullptr; }
   /// Of links the report says more of the best weights, which are kept for it.
-  bool checkpoints() const {
-    const bool judges = problem_.link_task() && !options_.parallel_runs;
-    return writes() || options_.checkpoint.kept != nullptr || judges;
-  }
+  bool keeps_best() const { return checkpoints() || problem_.link_task(); }
   std::uint64_t seed_of(std::int64_t run) const {
     return options_.seed + static_cast<std::uint64_t>(run);
   }
@@ -344,7 +343,7 @@ class Fit {
   /// is kept, it must be that of the epoch that the numbers are of, and where they tell the rate of
   /// the next epoch, that one waits for them.
   std::int64_t last_to_start(const EpochTrainer& trainer, const RunPosition& position) const {
-    const bool waits = checkpoints() || options_.schedule == Schedule::plateau;
+    const bool waits = keeps_best() || options_.schedule == Schedule::plateau;
     const std::int64_t ahead = trainer.runs_ahead() && !waits ? 1 : 0;
     return std::min(position.epoch + 1 + ahead, last_epoch());
   }
@@ -363,10 +362,12 @@ class Fit {
     return record;
   }
 
-  /// The weights are kept only where somebody will see them. Runs that are prolonged one after the
-  /// other must agree with those trained at one go, so the first run wins among equals.
+  /// The weights are kept only where they will be seen. Runs that are prolonged one after the
+  /// other, or trained side by side, must agree with those trained at one go, so the first run wins
+  /// among equals.
   void keep_if_best(EpochTrainer& trainer, const BestEpoch& epoch) {
-    if (!checkpoints()) return;
+    if (!keeps_best()) return;
+    const std::scoped_lock lock(mutex_);
     const auto beats = [by = options_.stop_by](const BestEpoch& a, const BestEpoch& b) {
       return better(a.evaluation, b.evaluation, by);
     };

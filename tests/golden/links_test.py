@@ -118,6 +118,7 @@ class Story(Links):
         trained("-c", self.model, epochs=5)
         self.assertEqual(trained("-c", self.model, "--resume"), whole)
         self.assertEqual(trained("--threads", "1"), whole)
+        self.assertEqual(trained("--parallel-runs", "--threads", "2"), whole)
 
     def test_splits_by_time_and_share(self):
         report = self.train("--edge-time", "day", "--split", "0.5,0.25,0.25", epochs=2)
