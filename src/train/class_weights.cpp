@@ -56,6 +56,16 @@ std::vector<float> given_weights(const Problem& problem, const ClassWeights& wei
   return result;
 }
 
+/// Without any there is nothing to learn from, and the mean over what items count is none.
+void require_some_weight(const Problem& problem, const Split& split,
+                         const std::vector<float>& weights) {
+  for (const std::int64_t item : split.train) {
+    const std::int64_t k = problem.labels[static_cast<std::size_t>(item)];
+    if (weights[static_cast<std::size_t>(k)] > 0) return;
+  }
+  reject("no item to train on has a weight above 0", "give one of their classes a weight above 0");
+}
+
 /// As scikit-learn's: items / (classes * items of the class), so that their mean over items is 1.
 std::vector<float> balanced_weights(const Problem& problem, const Split& split) {
   std::vector<std::int64_t> items(static_cast<std::size_t>(problem.outputs), 0);
@@ -105,8 +115,10 @@ TrainLoss train_loss(const Problem& problem, const Split& split, const TrainOpti
   if (problem.multi_label()) {
     reject("items with several labels have no class that could weigh more", "leave them out");
   }
-  return {weights.balanced ? balanced_weights(problem, split) : given_weights(problem, weights),
-          options.label_smoothing};
+  if (weights.balanced) return {balanced_weights(problem, split), options.label_smoothing};
+  std::vector<float> given = given_weights(problem, weights);
+  require_some_weight(problem, split, given);
+  return {std::move(given), options.label_smoothing};
 }
 
 }  // namespace tessera::train
