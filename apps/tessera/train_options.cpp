@@ -466,13 +466,14 @@ void read_edge_times(TrainArguments& arguments) {
 
 std::vector<FileUse> files_of(const TrainArguments& arguments) {
   const FileRole role = arguments.resume ? FileRole::state : FileRole::output;
+  const bool trains_nothing = arguments.dry_run || !arguments.explain.empty();
   std::vector<FileUse> uses = report_files(arguments.reports);
   uses.insert(uses.end(),
               {{"--partition", arguments.partition_file, FileRole::input},
                {"--baseline", arguments.baseline, FileRole::input},
-               {"--checkpoint", arguments.dry_run ? "" : arguments.checkpoint, role},
-               {"--save-data", arguments.dry_run ? "" : arguments.saved_data, FileRole::output},
-               {"--plot", arguments.dry_run ? "" : arguments.plot, FileRole::picture},
+               {"--checkpoint", trains_nothing ? "" : arguments.checkpoint, role},
+               {"--save-data", trains_nothing ? "" : arguments.saved_data, FileRole::output},
+               {"--plot", trains_nothing ? "" : arguments.plot, FileRole::picture},
                plans_file(arguments.planning)});
   return with_data_files(arguments.data, std::move(uses));
 }

@@ -85,6 +85,7 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
        {"--checkpoint-every", a.checkpoint.empty(), "without --checkpoint",
         "name a file with --checkpoint"},
        {"--dry-run", explains, "with --explain", "give one of them"},
+       {"--checkpoint", trains_nothing, only_says, ""},
        {"--save-data", trains_nothing, only_says, ""},
        {"--plot", trains_nothing, only_says, ""},
        {"--curve", trains_nothing, only_says, ""},

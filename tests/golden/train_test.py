@@ -65,9 +65,10 @@ class Train(cli.CliTest):
         self.assertTrue(any("each batch" in note for note in batches["notes"]), batches["notes"])
 
     def test_dry_run_predicts_memory_and_writes_nothing(self):
-        checkpoint = self.folder / "model.tsr"
-        found = self.json("train", *KARATE, "--dry-run", "--checkpoint", checkpoint)
+        found = self.json("train", *KARATE, "--dry-run")
         self.assertGreater(found["predicted_memory_bytes"]["total"], 0)
+        err = self.fail_with(cli.USAGE, "train", *KARATE, "--dry-run", "-c", self.folder / "model.tsr").err
+        self.assertIn("--checkpoint: does nothing with --dry-run", err)
         self.assertEqual(self.leftovers(), [])
         self.assertIn("together", self.succeed("train", *KARATE, "--dry-run").out)
 
