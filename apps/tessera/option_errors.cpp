@@ -17,6 +17,15 @@ constexpr std::pair<const char*, const char*> other_names[] = {
     {"checkpoint.every", "--checkpoint-every"},
     {"batching", "--batch"},
     {"partition", "--parts"},
+    {"precomputed", "--precompute"},
+    {"rewrites", "--without-rewrites"},
+    {"way to stop", "--stop-by"},
+    {"kind of negatives", "--negatives"},
+    {"per_positive", "--negatives-per-link"},
+    {"times of edges", "--edge-time"},
+    {"time", "--edge-time"},
+    {"avoids_held_out", "--avoid-held-out"},
+    {"kind", "--model"},
 };
 
 /// "--parts-per-batch" for parts_per_batch; empty where the verb has no such option.
@@ -37,6 +46,47 @@ std::string word(const std::string& text, std::size_t begin) {
   return text.substr(begin, text.find(' ', begin) - begin);
 }
 
+/// "is -1" of "learning_rate is -1", of which the option in front says what it is.
+std::string without_field(const std::string& problem, const std::string& option) {
+  const std::string field = word(problem, 0);
+  const bool is_other = std::any_of(
+      std::begin(other_names), std::end(other_names),
+      [&](const auto& other) { return field == other.first && option == other.second; });
+  return is_other && field.size() < problem.size() ? problem.substr(field.size() + 1) : problem;
+}
+
+/// "made with --decay-every = 50, not 3" of training.rate_decay_every.
+std::string naming_setting(const Arguments& app, std::string problem) {
+  constexpr const char* made_with = "the checkpoint was made with ";
+  if (!problem.starts_with(made_with)) return problem;
+  const std::string setting = word(problem, std::string(made_with).size());
+  // It may be what --method says, or a file.
+  if (setting == "training.partition") return problem;
+  const std::string option = option_for(app, setting.substr(setting.find('.') + 1));
+  if (option.empty()) return problem;
+  return problem.replace(std::string(made_with).size(), setting.size(), option);
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+/// The column of --edge-time is read as those of --edge-features are: an error of its reading names
+/// the option that was given.
+Error naming_edge_time(const Arguments& app, const Error& error) {
+  constexpr const char* features = "--edge-features";
+  constexpr const char* time = "--edge-time";
+  if (app.find(time) == nullptr || !app.is_given(time)) return error;
+  const std::string problem = problem_of(error);
+  const bool is_of_time = problem.find("'" + app.find(time)->values().back() + "'") != problem.npos;
+  if (app.is_given(features) && !is_of_time) return error;
+  return Error(error.code(), replaced(problem, features, time),
+               replaced(error.where(), features, time), replaced(error.fix(), features, time));
+}
+
 }  // namespace
 
 std::string problem_of(const Error& error) {
@@ -48,16 +98,21 @@ std::string problem_of(const Error& error) {
   return text;
 }
 
-Error naming_option(const Arguments& app, const Error& error) {
+Error naming_option(const Arguments& app, const Error& given) {
+  const Error error = naming_edge_time(app, given);
   constexpr const char* unknown = "unknown ";
-  const std::string problem = problem_of(error);
+  std::string problem = problem_of(error);
   std::string option;
   if (error.code() == ErrorCode::backend_unavailable && error.where().starts_with("cuda")) {
     option = option_for(app, "device");
   } else if (error.where() == "training" || error.where() == "model") {
     option = option_for(app, word(problem, 0));
+    problem = without_field(problem, option);
   } else if (error.where().empty() && problem.starts_with(unknown)) {
-    option = option_for(app, word(problem, std::string(unknown).size()));
+    const std::size_t begin = std::string(unknown).size();
+    option = option_for(app, problem.substr(begin, problem.find(" '") - begin));
+  } else if (const std::string named = naming_setting(app, problem); named != problem) {
+    return Error(error.code(), named, error.where(), error.fix());
   } else {
     option = option_for(app, error.where());
   }

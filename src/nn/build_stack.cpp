@@ -14,8 +14,8 @@
 #include "tessera/nn/gcn.hpp"
 #include "tessera/nn/gin.hpp"
 #include "tessera/nn/powers.hpp"
-#include "tessera/nn/sequential.hpp"
 #include "tessera/nn/sage.hpp"
+#include "tessera/nn/sequential.hpp"
 
 namespace tessera::nn {
 namespace {

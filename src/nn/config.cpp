@@ -179,9 +179,10 @@ std::int64_t precomputed_hops(const ModelConfig& config) {
               by_dropout ? "features with dropout cannot be propagated beforehand"
                          : fmt::format("{} does not begin with a propagation of its features",
                                        to_string(config.kind)),
-              "model",
-              by_dropout ? "set the input dropout to 0, or do without precomputation"
-                         : "do without precomputation, or use sgc or gcn");
+              "precomputed",
+              by_dropout
+                  ? "set the input dropout to 0 (--input-dropout 0), or do without precomputation"
+                  : "do without precomputation, or use sgc or gcn");
 }
 
 std::int64_t num_hops(const ModelConfig& config) {

@@ -29,7 +29,7 @@ std::vector<double> times_of(const Dataset& dataset, const std::string& name) {
   const std::string what = "times of edges";
   if (features.count() == 0 || features.names.empty()) {
     reject(fmt::format("the edges have no column {}", in_quotes(name)), what,
-           "read an edge list with --edge-features " + name);
+           "read them with the edges, as a column of a table");
   }
   std::vector<std::string> known;
   for (const FeatureColumn& column : feature_columns(features.names, features.category_prefixes)) {
@@ -154,7 +154,7 @@ void require_link_options(const nn::ModelConfig& config, const TrainOptions& opt
            "give at least 1");
   }
   if (links.per_positive < 1) {
-    reject(fmt::format("{} negatives for each positive pair", links.per_positive), "negatives",
+    reject(fmt::format("{} negatives for each positive pair", links.per_positive), "per_positive",
            "give at least 1");
   }
 }

@@ -47,7 +47,7 @@ class Explain(cli.CliTest):
     def test_unknown_names_are_an_error_that_lists_those_there_are(self):
         for extra in [[], ["--explain", "step"], ["--dry-run"]]:
             err = self.fail_with(2, "train", *KARATE, "--epochs", "1", "--without-rewrites", "merge", *extra).err
-            self.assertIn("there is no rewrite 'merge'", err)
+            self.assertIn("--without-rewrites: there is no rewrite 'merge'", err)
             self.assertIn("merge-finishes", err)
 
     def test_recomputing_takes_less_and_changes_nothing(self):

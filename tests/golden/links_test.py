@@ -143,6 +143,8 @@ class Mistakes(Links):
         for option in (["--dry-run"], ["--explain", "step"]):
             self.rejected(option[0], *train, "--task", "links", *option, code=cli.UNAVAILABLE)
         self.rejected("roc_auc", *train, "--task", "links", "--metric", "accuracy")
+        self.rejected("--negatives-per-link: 0 negatives", *train, "--task", "links", "--negatives-per-link", "0")
+        self.rejected("--negatives: unknown kind", *train, "--task", "links", "--negatives", "some")
         self.rejected("sum to", *train, "--task", "links", "--split", "0.5,0.1,0.1")
 
     def test_graphs_that_teach_nothing(self):
@@ -159,7 +161,11 @@ class Mistakes(Links):
         rows = [[i, (i + 1) % 30, f"day {i % 5}"] for i in range(30)]
         data = self.table("days.csv", ["source", "target", "when"], rows)
         self.rejected("texts", "train", data, "--task", "links", "--edge-time", "when", code=cli.BAD_DATA)
-        self.rejected("never", "train", data, "--task", "links", "--edge-time", "never", code=cli.BAD_DATA)
+        self.rejected("--edge-time: ", "train", data, "--task", "links", "--edge-time", "when", code=cli.BAD_DATA)
+        never = ["--task", "links", "--edge-time", "never"]
+        for also in [], ["--edge-features", "when"]:
+            self.rejected("give --edge-time the name", "train", data, *never, *also, code=cli.BAD_DATA)
+        self.rejected("--edge-time: is for tables", "train", "embedded:karate", *never)
 
     def test_questions_that_do_not_fit(self):
         self.train("-c", self.model, epochs=1)

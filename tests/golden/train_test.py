@@ -174,7 +174,7 @@ class Train(cli.CliTest):
         self.fail_with(cli.USAGE, "train", *KARATE, *SHORT, "--checkpoint", checkpoint)
         failed = self.fail_with(cli.USAGE, "train", *KARATE, *SHORT, "--checkpoint", checkpoint,
                                 "--resume", "--hidden", "9")
-        self.assertIn("model.hidden = 16, not 9", failed.err)
+        self.assertIn("made with --hidden = 16, not 9", failed.err)
         self.succeed("train", *KARATE, "--epochs", "6", "--checkpoint", checkpoint, "--resume")
 
 
@@ -225,7 +225,18 @@ class Impossible(cli.CliTest):
         self.assertIn("gatv2", self.reason(cli.USAGE, "train", "embedded:karate", "-m", "gatt"))
         self.reason(cli.USAGE, "train", "embedded:karate", "--metric", "f2")
         self.reason(cli.USAGE, "train", "embedded:karate", "--batch", "tiny")
-        self.reason(cli.UNAVAILABLE, "train", "embedded:karate", "--model", "gat", "--precompute")
+        for model in ("gat", "gcn"):
+            self.assertIn("--precompute: ", self.reason(
+                cli.UNAVAILABLE, "train", "embedded:karate", "--model", model, "--dropout", "0.5", "--precompute"))
+        self.assertIn("--stop-by: unknown way to stop 'foo'",
+                      self.reason(cli.USAGE, "train", "embedded:karate", "--stop-by", "foo"))
+        self.assertIn("--decay-every: is 3, but the schedule is cosine", self.reason(
+            cli.USAGE, "train", "embedded:karate", "--schedule", "cosine", "--decay-every", "3"))
+
+    def test_class_weights(self):
+        none = ",".join(f"{k}=0" for k in range(7))
+        self.assertIn("--class-weights: no item to train on has a weight above 0", self.reason(
+            cli.USAGE, "train", "embedded:citation", *SHORT, "--class-weights", none))
 
     def test_device(self):
         built = self.json("doctor")

@@ -11,8 +11,8 @@
 #include "tessera/nn/gcn.hpp"
 #include "tessera/nn/gin.hpp"
 #include "tessera/nn/powers.hpp"
-#include "tessera/nn/sequential.hpp"
 #include "tessera/nn/sage.hpp"
+#include "tessera/nn/sequential.hpp"
 
 #include "support/reference_cases.hpp"
 
