@@ -15,11 +15,11 @@ namespace tessera::train {
 namespace {
 
 void require_sense(const SplitShares& shares) {
-  const bool positive = shares.train > 0 && shares.validation > 0 && shares.test > 0;
-  if (!positive || !(shares.train + shares.validation + shares.test <= 1 + 1e-9)) {
+  const bool sensible = shares.train > 0 && shares.validation > 0 && shares.test >= 0;
+  if (!sensible || !(shares.train + shares.validation + shares.test <= 1 + 1e-9)) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("a split of {}, {}, {}", shares.train, shares.validation, shares.test),
-                "split", "give three positive shares that sum to at most 1");
+                "split", "give positive shares that sum to at most 1; that of the test may be 0");
   }
 }
 
@@ -39,18 +39,20 @@ Split random_split(std::span<const std::int64_t> items, const SplitShares& share
                    std::uint64_t seed) {
   require_sense(shares);
   const std::ptrdiff_t count = std::ssize(items);
-  if (count < 3) {
+  const std::ptrdiff_t least_test = shares.test > 0 ? 1 : 0;
+  if (count < 2 + least_test) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} labelled items cannot be split", count), "split",
-                "use data with at least three of them");
+                fmt::format("use data with at least {} of them", 2 + least_test));
   }
   std::vector<std::int64_t> order(items.begin(), items.end());
   shuffle(order, Random(seed, draw_split));
   // Rounding up two parts of few items must leave something for the third.
-  const std::ptrdiff_t train = std::min(part_size(shares.train, count), count - 2);
+  const std::ptrdiff_t train = std::min(part_size(shares.train, count), count - 1 - least_test);
   const std::ptrdiff_t validation =
-      std::min(part_size(shares.validation, count), count - train - 1);
-  const std::ptrdiff_t test = std::min(part_size(shares.test, count), count - train - validation);
+      std::min(part_size(shares.validation, count), count - train - least_test);
+  const std::ptrdiff_t test =
+      least_test == 0 ? 0 : std::min(part_size(shares.test, count), count - train - validation);
   const auto validation_begin = order.begin() + train;
   const auto test_begin = validation_begin + validation;
   Split split{{order.begin(), validation_begin},

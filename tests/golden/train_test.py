@@ -168,6 +168,11 @@ class Train(cli.CliTest):
         self.assertEqual(best["on"], best["rows"])
         self.assertEqual(len({best["off"], best["rows"], best["standard"]}), 3)
 
+    def test_a_split_without_a_test_part(self):
+        found = self.json("train", "embedded:karate", "--split", "0.8,0.2,0", *SHORT)
+        self.assertIsNone(found["test"]["mean"])
+        self.assertTrue(any("nothing is tested" in note for note in found["notes"]), found["notes"])
+
     def test_resuming_with_other_options_is_an_error(self):
         checkpoint = self.folder / "model.tsr"
         self.succeed("train", *KARATE, *SHORT, "--checkpoint", checkpoint)

@@ -31,8 +31,9 @@ struct SplitShares {
   friend bool operator==(const SplitShares&, const SplitShares&) = default;
 };
 
-/// Draws a split of `items`. Each part gets at least one; fewer than three items, and shares that
-/// are not positive or sum to more than 1, are `invalid_argument` errors.
+/// Draws a split of `items`. Each part gets at least one, but the test none where its share is 0;
+/// fewer items than parts, and shares that are not positive or sum to more than 1, are
+/// `invalid_argument` errors.
 Split random_split(std::span<const std::int64_t> items, const SplitShares& shares,
                    std::uint64_t seed);
 

@@ -57,9 +57,23 @@ TEST(RandomSplit, impossible_requests) {
   expect_error(ErrorCode::invalid_argument, {"sum to at most 1"}, [] {
     random_split(numbers(9), {0.6, 0.3, 0.2}, 1);
   });
-  expect_error(ErrorCode::invalid_argument, {"three positive shares"}, [] {
-    random_split(numbers(9), {0.6, 0, 0.2}, 1);
+  for (const SplitShares& shares : {SplitShares{0.6, 0, 0.2}, {0, 0.2, 0.2}, {0.6, 0.3, -0.1}}) {
+    expect_error(ErrorCode::invalid_argument, {"positive shares"},
+                 [&] { random_split(numbers(9), shares, 1); });
+  }
+  expect_error(ErrorCode::invalid_argument, {"at least 2"}, [] {
+    random_split(numbers(1), {0.8, 0.2, 0}, 1);
   });
+}
+
+TEST(RandomSplit, a_test_share_of_0_gives_no_test_part) {
+  for (const std::int64_t count : {2, 3, 15, 100}) {
+    const Split split = random_split(numbers(count), {0.8, 0.2, 0}, 3);
+    EXPECT_FALSE(split.train.empty());
+    EXPECT_FALSE(split.validation.empty());
+    EXPECT_TRUE(split.test.empty());
+    EXPECT_EQ(all_of(split).size(), static_cast<std::size_t>(count));
+  }
 }
 
 TEST(FoldSplit, folds_cover_every_labelled_item_once) {
