@@ -128,6 +128,15 @@ VertexPairs read_vertex_pairs(const std::string& path, const Dataset& dataset,
     throw Error(ErrorCode::bad_data, "has one column where pairs have two", path,
                 "give a source and a target on each line");
   }
+  if (rows.layout().columns > 2 && !names_edges(rows.layout())) {
+    throw Error(
+        ErrorCode::bad_data,
+        fmt::format("has {} columns, and no header says which are source and target",
+                    rows.layout().columns),
+        path,
+        "give two columns, or call them source and target; quote names that have separators in "
+        "them");
+  }
   auto lists = VertexColumns(rows, {source, target}, VertexFinder(dataset, options)).read();
   return {std::move(lists[0]), std::move(lists[1])};
 }
@@ -137,11 +146,18 @@ std::vector<VertexId> read_vertices(const std::string& path, const Dataset& data
   HeaderWords words(id_words);
   words.ids = id_words;
   TableRows rows(path, 0, {}, words, {});
-  std::int64_t column = 0;
+  std::int64_t column = -1;
   for (std::int64_t i = 0; i < std::ssize(rows.layout().header); ++i) {
     const std::string name = lower_case(rows.layout().header[static_cast<std::size_t>(i)]);
     if (std::find(id_words.begin(), id_words.end(), name) != id_words.end()) column = i;
   }
+  if (column < 0 && rows.layout().columns > 1) {
+    throw Error(ErrorCode::bad_data,
+                fmt::format("has {} columns, and no header says which has the vertices",
+                            rows.layout().columns),
+                path, "give one column, or call it id; quote names that have separators in them");
+  }
+  column = std::max<std::int64_t>(column, 0);
   return VertexColumns(rows, {column}, VertexFinder(dataset, options)).read().front();
 }
 
