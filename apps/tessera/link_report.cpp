@@ -38,7 +38,8 @@ void add_links(const train::TrainReport& report, Table& table) {
     text += fmt::format("MRR {:.4f} among {}, ", *links.mean_reciprocal_rank,
                         LinkQuality::ranked_among);
   }
-  text += fmt::format("of {} test links", grouped(links.pairs));
+  if (text.empty()) return;  // with few links, of sources that have an edge to every vertex
+  text += fmt::format("of {} test link{}", grouped(links.pairs), links.pairs == 1 ? "" : "s");
   if (runs > 1) text += fmt::format(", by the weights of run {}", links.run + 1);
   table.add({"ranking", text});
 }

@@ -46,7 +46,7 @@ struct NegativeSampler::State {
   }
 
   std::int64_t negatives() const { return before.back(); }
-  std::int64_t negatives_of(VertexId source) const {
+  std::int64_t negatives_of(VertexId source) const noexcept {
     const auto place = static_cast<std::size_t>(source);
     return before[place + 1] - before[place];
   }
@@ -124,6 +124,10 @@ NegativeSampler::NegativeSampler(NegativeSampler&&) noexcept = default;
 NegativeSampler& NegativeSampler::operator=(NegativeSampler&&) noexcept = default;
 
 std::int64_t NegativeSampler::num_negatives() const noexcept { return state_->negatives(); }
+
+std::int64_t NegativeSampler::num_negatives_of(VertexId source) const noexcept {
+  return state_->negatives_of(source);
+}
 
 Pairs NegativeSampler::draw(const Pairs& positives, const NegativeOptions& options) const {
   const State& state = *state_;

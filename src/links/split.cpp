@@ -94,9 +94,10 @@ Counts counts_of(const LinkShares& shares, std::int64_t links) {
   const std::int64_t left = links - test - validation;
   const std::int64_t supervision = count_of(shares.supervision, std::max<std::int64_t>(0, left));
   if (left - supervision < 1) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("a graph of {} links leaves none to train on", links), where,
-                "hold less out, or use a graph with more edges");
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("a graph of {} link{} leaves none to train on", links, links == 1 ? "" : "s"),
+        where, "hold less out, or use a graph with more edges");
   }
   return {test, validation, supervision};
 }

@@ -11,6 +11,8 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/grouped.hpp"
 #include "tessera/data/feature_columns.hpp"
+#include "tessera/links/negatives.hpp"
+#include "tessera/links/split.hpp"
 
 #include "core/listing.hpp"
 
@@ -90,9 +92,9 @@ void note_links(const TrainOptions& options, bool once, Problem& problem) {
                           : !links.time.empty() ? "by " + in_quotes(links.time)
                                                 : fmt::format("drawn with seed {}", options.seed);
   problem.notes.push_back(
-      fmt::format("{} links to train on, {} for validation, {} for the test, {}{}",
-                  grouped(std::ssize(split.train)), grouped(std::ssize(split.validation)),
-                  grouped(std::ssize(split.test)), how,
+      fmt::format("{} link{} to train on, {} for validation, {} for the test, {}{}",
+                  grouped(std::ssize(split.train)), split.train.size() == 1 ? "" : "s",
+                  grouped(std::ssize(split.validation)), grouped(std::ssize(split.test)), how,
                   once ? "; both directions of an edge are one link" : ""));
   if (!once && links.decoder != nn::LinkDecoderKind::mlp) {
     problem.notes.push_back(fmt::format(
@@ -121,6 +123,25 @@ void require_pairs_without_edges(const Problem& problem) {
   if (graph.num_edges() - loops < vertices * (vertices - 1)) return;
   throw Error(ErrorCode::bad_data, "every pair of vertices is an edge: there are no others",
               problem.name, "use a graph with fewer edges");
+}
+
+/// Otherwise a source that is trained on has none to draw, which its name says best.
+void require_negatives(const Dataset& dataset, const TrainOptions& options,
+                       const Problem& problem) {
+  if (options.links.negatives == links::NegativeKind::uniform) return;
+  const links::LinkSplit split = links::split_links(problem.graph, problem.link_parts);
+  const links::NegativeSampler sampler(options.links.avoids_held_out ? problem.graph
+                                                                     : split.validation_graph);
+  const auto& sources = split.train.sources;
+  const auto found = std::find_if(sources.begin(), sources.end(), [&](VertexId source) {
+    return sampler.num_negatives_of(source) == 0;
+  });
+  if (found == sources.end()) return;
+  const std::string name = dataset.vertex_names.empty() ? fmt::format("vertex {}", *found)
+                                                        : in_quotes(dataset.vertex_names[*found]);
+  throw Error(ErrorCode::bad_data,
+              fmt::format("{} has an edge to every other vertex: none is left to draw", name),
+              "negatives", "use uniform");
 }
 
 }  // namespace
@@ -178,6 +199,7 @@ void take_links(const Dataset& dataset, const TrainOptions& options, Problem& pr
              "give it a share of the edges");
     }
   }
+  require_negatives(dataset, options, problem);
   note_links(options, once, problem);
 }
 

@@ -152,10 +152,19 @@ class Mistakes(Links):
             path = self.table(name, None, edges)
             self.rejected(words, "train", path, "--task", "links", "--epochs", "1", code=code)
         train("complete.csv", [(i, j) for i in range(4) for j in range(4) if i != j], "every pair", cli.BAD_DATA)
-        train("single.csv", [(0, 1)], "none to train on")
+        train("single.csv", [(0, 1)], "a graph of 1 link leaves none to train on")
         empty = self.folder / "empty.mtx"
         cli.write_mtx(empty, 3, 3, [])
         self.rejected("no edges", "train", empty, "--task", "links")
+
+    def test_a_source_with_an_edge_to_every_vertex(self):
+        star = [(end, other) for i in range(30) for end, other in (("hub", f"leaf {i}"), (f"leaf {i}", "hub"))]
+        train = ["train", self.table("star.csv", ["source", "target"], star), "--task", "links", "--epochs", "2"]
+        for kind in "by-source", "by-degree":
+            self.rejected("--negatives: 'hub' has an edge to every other vertex", *train, "--avoid-held-out",
+                          "--negatives", kind, code=cli.BAD_DATA)
+        # Of few links, among them the hub's, no ranking is known.
+        self.assertNotIn("ranking", self.succeed(*train).out)
 
     def test_times_that_are_none(self):
         rows = [[i, (i + 1) % 30, f"day {i % 5}"] for i in range(30)]
@@ -178,6 +187,12 @@ class Mistakes(Links):
         self.rejected("--links FILE", *predict, "-o", self.folder / "a.csv", "--embeddings", self.folder / "e.csv")
         self.rejected("'zoe' is no vertex of the data, the first of 3 such ids", *predict, "--links", pairs, code=cli.BAD_DATA)
         self.rejected("ids.txt:2", *predict, "--top", "3", "--for", ids, code=cli.BAD_DATA)
+        rows = [[person(0), 1, person(1), 2], [person(2), 3, person(3), 4]]
+        wide, ends = self.table("wide.csv", None, rows), self.table("ends.csv", ["source", "n", "target", "m"], rows)
+        for option in (["--links"], ["--top", "3", "--for"]):
+            self.rejected("has 4 columns", *predict, *option, wide, code=cli.BAD_DATA)
+        self.succeed(*predict, "--links", ends)
+        self.succeed(*predict, "--top", "3", "--for", self.table("id.csv", ["n", "id"], [[1, person(0)], [2, person(4)]]))
         self.rejected("--for", *predict, "--links", pairs, "--for", ids)
         self.rejected("--keep-known", *predict, "--links", pairs, "--keep-known")
         self.rejected("--links", *predict, "--links", pairs, "--top", "3")
@@ -187,7 +202,8 @@ class Mistakes(Links):
         self.rejected("predicts classes", "predict", "embedded:karate", "-c", classes, "--top", "3")
         self.rejected("predicts classes", "train", self.data, "--weight", "none", "--task", "links", "-c", classes, "--resume")
         self.rejected("predicts links", "train", "embedded:karate", "-c", self.model, "--resume")
-        self.assertEqual(self.leftovers(self.data.name, self.model.name, classes.name, pairs.name, ids.name), [])
+        self.assertEqual(self.leftovers(self.data.name, self.model.name, classes.name, pairs.name, ids.name, wide.name,
+                                        ends.name, "id.csv"), [])
 
 
 if __name__ == "__main__":

@@ -40,6 +40,8 @@ class NegativeSampler {
 
   /// How many pairs are no edges.
   std::int64_t num_negatives() const noexcept;
+  /// The same for one source, which must be one of the graph.
+  std::int64_t num_negatives_of(VertexId source) const noexcept;
 
   /// Negative `j` of positive pair `i` is pair `i * per_positive + j` of the result. The numbers
   /// drawn depend on seed, step, i and j alone. A graph that has every edge, and by source or
