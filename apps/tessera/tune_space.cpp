@@ -118,8 +118,11 @@ Corners corners_of(const std::vector<SearchedOption>& search) {
   if (problem.starts_with(begin)) problem.erase(0, begin.size());
   const std::string& where = left_out.why.where();
   if (where.starts_with("--") && where != option) problem = where + " " + problem;
-  throw Error(left_out.why.code(), fmt::format("{}={}: {}", name, value, problem), "--search",
-              left_out.why.fix());
+  const bool goes_on = problem.starts_with("is ");  // of the option, which is not in the text
+  throw Error(left_out.why.code(),
+              goes_on ? fmt::format("{} {}", name, problem)
+                      : fmt::format("{}={}: {}", name, value, problem),
+              "--search", left_out.why.fix());
 }
 
 /// Which values have been of use in some corner, and why others have not.

@@ -154,7 +154,7 @@ class Tune(cli.CliTest):
             "model=sgc,layers=1..3": "--search: layers=3: sgc with 3 layers; ",
             "optimiser=adam|newton": "--search: optimiser=newton: unknown value 'newton'; use adam",
             "dropout=2|3": "--search: dropout=2: dropout is 2; ",
-            "lr=-1..1": "--search: lr=-1: learning_rate is -1; ",
+            "lr=-1..1": "--search: lr is -1; ",
             "warm-up=0..20": "--search: warm-up=20: warm_up is 20, but there are 18 epochs; ",
             "model=gcn|gat,heads=0|4": "--search: heads=0: heads is 0; ",
         }.items():
