@@ -53,6 +53,13 @@ else
   python=$PWD/$python
   [ "${venv#/}" = "$venv" ] || python=$venv/bin/python
 fi
+failed=0
+# Scripts of the program's tests that need torch or NumPy, which the interpreter of CTest may lack.
+if [ -x build/bin/tessera ]; then
+  for script in tests/scripts/pyg_stories_test.py tests/golden/to_npz_test.py; do
+    TESSERA_BUILD=$PWD/build TESSERA_BIN=$PWD/build/bin/tessera TESSERA_SOURCE=$PWD "$python" -B "$script" || failed=1
+  done
+fi
 cd tests/python
 run_share() {
   TESSERA_TEST_SHARE=$1/$processes "$python" -m pytest -q -rs -W ignore --show-capture=no -p no:cacheprovider
@@ -65,7 +72,6 @@ for ((share = 1; share < processes; ++share)); do
   run_share "$share" >"$output/$share" 2>&1 &
   others+=($!)
 done
-failed=0
 run_share 0 || failed=1
 for ((share = 1; share < processes; ++share)); do
   wait "${others[share - 1]}" || failed=1

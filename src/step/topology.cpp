@@ -62,6 +62,15 @@ Plan planned(std::vector<Derived<Plan>>& plans, Derivation derivation,
   return plans.back().plan;
 }
 
+/// Choices that are measured, or kept, are for graphs that come again.
+ops::PlanOptions for_few_runs(ops::PlanOptions plans) {
+  plans.epochs = 1;
+  plans.tune = ops::Tune::predicted;
+  plans.store = nullptr;
+  plans.stored_only = false;
+  return plans;
+}
+
 /// A scale as a matrix of one column.
 Tensor as_tensor(const SharedArray<float>& scale, const Placement& placement) {
   const ops::PlanOnly scales_are_kept(false);
@@ -149,7 +158,7 @@ Topology::Topology(Topology& whole, std::span<const VertexId> vertices)
     : Topology(
           induced_subgraph(whole.graph(), vertices),
           {whole.plan_options().device, whole.plan_options().memory, whole.plan_options().stream},
-          whole.plan_options()) {
+          for_few_runs(whole.plan_options())) {
   state_->whole = &whole;
   state_->vertices.assign(vertices.begin(), vertices.end());
 }

@@ -22,8 +22,8 @@
 #include "train/features.hpp"
 #include "train/integer_model.hpp"
 #include "train/neighbourhood.hpp"
+#include "train/predictor_base.hpp"
 #include "train/standardise.hpp"
-#include "train/trained.hpp"
 
 namespace tessera::train {
 namespace {
@@ -64,18 +64,18 @@ PredictOptions for_ranges(PredictOptions options) {
 
 }  // namespace
 
-struct Predictor::State : Trained {
+struct Predictor::State : PredictorBase {
   State(const Checkpoint& checkpoint, const nn::ModelConfig& config, const Problem& problem,
         const PredictOptions& given)
-      : State(Trained(checkpoint, config, problem, given)) {
+      : State(PredictorBase(checkpoint, config, problem, given)) {
     reach = known_reach(checkpoint, config, options);
     if (feature_bits > 0 && options.integers) {
       rounded = std::make_unique<State>(checkpoint, config, problem, for_ranges(options));
     }
   }
 
-  explicit State(Trained trained)
-      : Trained(std::move(trained)),
+  explicit State(PredictorBase base)
+      : PredictorBase(std::move(base)),
         model(*weights),
         graph(whole_graph, placement.place(), options.plans),
         workspace(placement.place()),
@@ -165,9 +165,9 @@ struct Predictor::State : Trained {
   /// On the part of the graph that some vertices depend on.
   void run_near(MatrixView<const float> x, std::span<const VertexId> vertices,
                 MatrixView<float> logits) {
-    const Graph here = in_place(whole_graph, {});
+    if (!here) here = in_place(whole_graph, {});
     const std::vector<VertexId> needed =
-        neighbourhood(here, vertices, hops + nn::num_hops(model.config()));
+        neighbourhood(*here, vertices, hops + nn::num_hops(model.config()));
     step::Topology part(graph, needed);
     Matrix<float> rows(std::ssize(needed), x.cols);
     for (std::int64_t i = 0; i < rows.rows(); ++i) {
@@ -241,6 +241,7 @@ struct Predictor::State : Trained {
   }
 
   nn::Model& model;
+  std::optional<Graph> here;  ///< the graph in this process, once neighbourhoods are looked for
   std::unique_ptr<nn::StepRunner> passes;  ///< where the model is that of another predictor
   step::Topology graph;
   std::optional<step::Topology> pooling;
@@ -372,7 +373,7 @@ Predictor Predictor::for_another_thread() const {
     reject("models of few bits share no weights", "Predictor",
            "make another predictor of the checkpoint");
   }
-  auto state = std::make_unique<State>(static_cast<const Trained&>(*state_));
+  auto state = std::make_unique<State>(static_cast<const PredictorBase&>(*state_));
   nn::Model& model = state->model;
   state->passes = std::make_unique<nn::StepRunner>(
       model, [&model](const nn::StepInputs& in) { return model.append(in); });

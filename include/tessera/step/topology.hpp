@@ -85,7 +85,7 @@ class Topology {
   explicit Topology(Coo edges, const Place& place, ops::PlanOptions plans);
   /// The part of a square topology between some vertices, which become 0, 1, … in this order.
   /// Whatever is derived is cut out of what the whole derives, so that degrees stay those of the
-  /// whole, which must outlive it.
+  /// whole, which must outlive it. Plans are made for few runs, and measure nothing.
   Topology(Topology& whole, std::span<const VertexId> vertices);
   Topology(Topology&&) noexcept;
   Topology& operator=(Topology&&) noexcept;

@@ -29,7 +29,7 @@ struct TrainingMemory {
 TrainingMemory predict_memory(const Problem& problem, const nn::ModelConfig& config,
                               const TrainOptions& options);
 
-/// The program of a training step, without the loss. Plans are made, and nothing is computed.
+/// The program of a training step, with the loss. Plans are made, and nothing is computed.
 nn::StepExplanation explain_step(const Problem& problem, const nn::ModelConfig& config,
                                  const TrainOptions& options);
 

@@ -114,7 +114,13 @@ void clip_gradients(double most, double* factor, std::span<const OptimiserTarget
   check.that(std::isfinite(most) && most > 0,
              fmt::format("the norm is {}, expected a number above 0", most));
   check.that(factor != nullptr, "there is no memory for the factor");
-  for (const OptimiserTarget& target : targets) check.floating(target.gradient, "gradient");
+  for (const OptimiserTarget& target : targets) {
+    check.floating(target.gradient, "gradient");
+    const ElementType type = target.gradient.type;
+    const bool fits = type == ElementType::fp32 || type == ElementType::bf16;
+    check.that(fits || device.kind == DeviceKind::cpu,
+               fmt::format("gradients in {} on a GPU", to_string(type)), "use fp32 or bf16");
+  }
   dense_ops(device).run(ClipCall{most, factor, targets}, stream, workspace);
 }
 

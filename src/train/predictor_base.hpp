@@ -34,9 +34,9 @@ Problem problem_of(const Checkpoint& checkpoint, const nn::ModelConfig& model,
 Problem problem_of(const Checkpoint& checkpoint, const Graph& graph);
 
 /// What predictors of several threads have in common.
-struct Trained {
-  Trained(const Checkpoint& checkpoint, const nn::ModelConfig& config, const Problem& problem,
-          const PredictOptions& given);
+struct PredictorBase {
+  PredictorBase(const Checkpoint& checkpoint, const nn::ModelConfig& config, const Problem& problem,
+                const PredictOptions& given);
 
   PredictOptions options;
   step::Placement placement;

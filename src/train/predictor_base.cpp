@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/trained.hpp"
+#include "train/predictor_base.hpp"
 
 #include <fmt/format.h>
 
@@ -97,8 +97,8 @@ Problem problem_of(const Checkpoint& checkpoint, const Graph& graph) {
   return problem;
 }
 
-Trained::Trained(const Checkpoint& checkpoint, const nn::ModelConfig& config,
-                 const Problem& problem, const PredictOptions& given)
+PredictorBase::PredictorBase(const Checkpoint& checkpoint, const nn::ModelConfig& config,
+                             const Problem& problem, const PredictOptions& given)
     : options(given),
       placement(options.placement),
       features(checkpoint.features),
