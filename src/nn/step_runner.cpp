@@ -109,7 +109,7 @@ step::Program StepRunner::Form::build(Layer& layer, const Build& build_nodes, co
   if (key.has_targets && !key.one_input) bound.push_back({targets, own});
   step::note_shapes(program, layer.placement(), bound, context);
   written = program.describe();
-  fired = step::rewrite(program, {results, layer.placement(), context}, false, off);
+  fired = step::rewrite(program, {results, layer.placement(), context}, step::Side::before, off);
   num_forward = program.nodes().size();
   if (key.passes == Passes::forward) return program;
   differentiate(program, results);
@@ -117,7 +117,7 @@ step::Program StepRunner::Form::build(Layer& layer, const Build& build_nodes, co
   if (program.num_readers(grad_output) > 0) std::erase(results, grad_output);
   step::note_shapes(program, layer.placement(), bound, context);
   for (step::Fired& one :
-       step::rewrite(program, {results, layer.placement(), context}, true, off)) {
+       step::rewrite(program, {results, layer.placement(), context}, step::Side::after, off)) {
     fired.push_back(std::move(one));
   }
   if (recomputes) {

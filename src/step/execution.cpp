@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "step/binding.hpp"
-#include "tessera/detail/ops/held_calls.hpp"
+#include "tessera/detail/ops/call_chain.hpp"
 #include "tessera/ops/elementwise.hpp"
 
 namespace tessera::step {
@@ -22,10 +22,12 @@ void Shapes::set(std::size_t output, std::int64_t rows, std::int64_t cols) {
 Topology& Shapes::graph(int index) const { return binding_.graph(index); }
 const Placement& Shapes::placement() const { return binding_.placement; }
 
-Pass::Pass(Binding& binding, const Node& node, const Context& own_context)
+Pass::Pass(Binding& binding, const Node& node, const Context& own_context,
+           ops::CallChain* own_chain)
     : context(own_context),
       stream(own_context.stream),
       device(binding.placement.device()),
+      chain(own_chain),
       binding_(binding),
       node_(node) {}
 
@@ -76,13 +78,13 @@ void Execution::prepare(const Context& context) { binding_->prepare(context); }
 
 namespace {
 
-void copy_what_is_updated(const Node& node, const Pass& pass) {
+void copy_what_is_updated(const Node& node, const Pass& pass, ops::CallChain& chain) {
   const int updated = node.op->updates();
   if (updated < 0 || !pass.has(static_cast<std::size_t>(updated))) return;
   const ops::ConstOperand before = pass.in(static_cast<std::size_t>(updated));
   const ops::Operand after = pass.out(0);
   if (after.absent() || before.data == after.data) return;
-  ops::release_calls(pass.context.workspace);
+  chain.run();
   ops::copy(before, after, pass.device, pass.stream);
 }
 
@@ -90,15 +92,15 @@ void copy_what_is_updated(const Node& node, const Pass& pass) {
 
 void Execution::run(std::size_t first, std::size_t last, const Context& context) {
   const std::vector<Node>& nodes = binding_->program.nodes();
-  ops::HoldCalls hold(context.workspace);
+  ops::CallChain chain;
   for (std::size_t i = first; i < last; ++i) {
     const Node& node = nodes[i];
-    const Pass pass(*binding_, node, context);
-    hold.set(node.op->defers());
-    copy_what_is_updated(node, pass);
+    if (!node.is_chained) chain.run();
+    const Pass pass(*binding_, node, context, node.is_chained ? &chain : nullptr);
+    copy_what_is_updated(node, pass, chain);
     node.op->run(pass);
   }
-  hold.end();
+  chain.run();
 }
 
 void note_shapes(Program& program, const Placement& placement, std::span<const Bound> inputs,

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "core/device_traits.hpp"
-#include "ops/dense/held_calls.hpp"
+#include "ops/dense/call_chain.hpp"
 #include "support/chain_scene.hpp"
 #include "support/dense_backends.hpp"
 #include "support/dense_workspace.hpp"
@@ -113,7 +113,7 @@ TEST_P(ChainedOps, are_those_of_few_columns_and_rows) {
   EXPECT_FALSE(waits(300, 16, 17));
 }
 
-TEST_P(ChainedOps, run_when_nothing_holds_them_any_more) {
+TEST_P(ChainedOps, run_when_their_chain_does) {
   const Device device = GetParam().device;
   if (GetParam().precision != Precision::fp32)
     GTEST_SKIP() << "runs in fp32, and is the same for all";
@@ -123,9 +123,10 @@ TEST_P(ChainedOps, run_when_nothing_holds_them_any_more) {
   DeviceMatrix<float> y(100, 16, device, 0), expected(100, 16, device, 0);
   linear(x, w, {}, expected, device, {}, workspace);
   {
-    HoldCalls hold(workspace);
-    hold.set(true);
-    linear(x, w, {}, y, device, {}, workspace);
+    CallChain chain;
+    CallChain* const joined = &chain;
+    linear(x, w, {}, y, device, {}, workspace, Precision::fp32, {}, joined);
+    chain.run();
   }
   EXPECT_LT(test::largest_difference(y.values(), test::to_double(expected.values())), 1e-4);
 }
@@ -188,12 +189,13 @@ TEST_P(ChainedOps, may_have_more_matrices_than_a_launch) {
       grad_y.emplace_back(input<float>(4096, 16, 2 * i + 1), device, 0);
       grad_x.emplace_back(4096, 16, device, 0), grad_w.emplace_back(16, 16, device, 0);
     }
-    HoldCalls hold(workspace);
-    hold.set(holds);
+    CallChain chain;
+    CallChain* const joined = holds ? &chain : nullptr;
     for (std::uint64_t i = 0; i < layers; ++i) {
-      linear_backward(x[i], w, grad_y[i], grad_w[i], {}, grad_x[i], device, {}, workspace);
+      linear_backward(x[i], w, grad_y[i], grad_w[i], {}, grad_x[i], device, {}, workspace,
+                      Precision::fp32, {}, joined);
     }
-    hold.set(false);
+    chain.run();
     std::vector<Matrix<float>> results;
     for (std::uint64_t i = 0; i < layers; ++i) {
       results.push_back(grad_x[i].values()), results.push_back(grad_w[i].values());
@@ -224,10 +226,12 @@ TEST_P(ChainedOps, normalise_columns_far_from_0) {
     identity.set(ones);
     DeviceMatrix<float> mean(1, 16, device, 0), deviation(1, 16, device, 0);
     {
-      HoldCalls hold(workspace);
-      hold.set(true);
-      batch_norm(x, {}, {}, {1e-5, 0.1, true}, {}, y, mean, deviation, device, {}, workspace);
-      linear(y, identity, {}, z, device, {}, workspace);
+      CallChain chain;
+      CallChain* const joined = &chain;
+      batch_norm(x, {}, {}, {1e-5, 0.1, true}, {}, y, mean, deviation, device, {}, workspace, {},
+                 {}, {}, joined);
+      linear(y, identity, {}, z, device, {}, workspace, Precision::fp32, {}, joined);
+      chain.run();
     }
     const Matrix<float> got = z.values();
     for (std::int64_t col = 0; col < 16; ++col) {
@@ -270,13 +274,13 @@ TEST_P(ChainedOps, meet_more_often_than_there_are_places) {
         beta.emplace_back(input<float>(1, 16, 3 + 2 * i), device, 0);
         mean.emplace_back(1, 16, device, 0), deviation.emplace_back(1, 16, device, 0);
       }
-      HoldCalls hold(workspace);
-      hold.set(holds);
+      CallChain chain;
+      CallChain* const joined = holds ? &chain : nullptr;
       for (std::uint64_t i = 0; i < norms; ++i) {
         batch_norm(x[i], gamma[i], beta[i], {1e-2, 0.1, true}, {}, x[i + 1], mean[i], deviation[i],
-                   device, {}, workspace, relu);
+                   device, {}, workspace, relu, {}, {}, joined);
       }
-      hold.set(false);
+      chain.run();
       std::vector<Matrix<float>> results;
       for (std::uint64_t i = 0; i < norms; ++i) {
         results.push_back(x[i + 1].values());
@@ -310,11 +314,11 @@ TEST_P(ChainedOps, that_need_more_than_rows_of_each_other_wait) {
       w(input<float>(16, 16, 2), device, 0);
   const auto run = [&](bool holds) {
     DeviceMatrix<float> square(16, 16, device, 0), y(1000, 16, device, 0);
-    HoldCalls hold(workspace);
-    hold.set(holds);
-    linear_backward(x, {}, x, square, {}, {}, device, {}, workspace);
-    linear(x, square, {}, y, device, {}, workspace);
-    hold.set(false);
+    CallChain chain;
+    CallChain* const joined = holds ? &chain : nullptr;
+    linear_backward(x, {}, x, square, {}, {}, device, {}, workspace, Precision::fp32, {}, joined);
+    linear(x, square, {}, y, device, {}, workspace, Precision::fp32, {}, joined);
+    chain.run();
     return y.values();
   };
   EXPECT_TRUE(test::same_bits(run(true), run(false)));
@@ -331,12 +335,13 @@ TEST_P(ChainedOps, do_not_take_parts_of_a_matrix_for_another) {
   const MatrixView<const float> first{all.data, all.rows, 7, all.stride, all.device};
   const auto run = [&](bool holds) {
     DeviceMatrix<float> square(7, 16, device, 0), y(1000, 7, device, 0);
-    HoldCalls hold(workspace);
-    hold.set(holds);
-    linear(x, w, {}, y, device, {}, workspace);
-    linear_backward(x, {}, first, square, {}, {}, device, {}, workspace);
-    linear(x, square, {}, y, device, {}, workspace);
-    hold.set(false);
+    CallChain chain;
+    CallChain* const joined = holds ? &chain : nullptr;
+    linear(x, w, {}, y, device, {}, workspace, Precision::fp32, {}, joined);
+    linear_backward(x, {}, first, square, {}, {}, device, {}, workspace, Precision::fp32, {},
+                    joined);
+    linear(x, square, {}, y, device, {}, workspace, Precision::fp32, {}, joined);
+    chain.run();
     return y.values();
   };
   const Matrix<float> got = run(true);

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ops/dense/held_calls.hpp"
+#include "ops/dense/call_chain.hpp"
 #include "support/dense_backends.hpp"
 #include "support/dense_workspace.hpp"
 #include "support/matrices.hpp"
@@ -73,35 +73,35 @@ class ChainScene {
   /// Where they are `cut`, the gradients do not wait for the calls before them.
   std::vector<Named> run(bool holds, bool training, bool cut = false) {
     const DenseWorkspace* const workspace = test::workspace_on(device_);
-    HoldCalls hold(workspace);
-    hold.set(holds);
+    CallChain chain;
+    CallChain* const joined = holds ? &chain : nullptr;
     ActivationOptions relu;
     relu.activation = Activation::relu;
     const BatchNormOptions options{1e-5, 0.1, training};
-    linear(x, first, first_bias, inner, device_, {}, workspace);
+    linear(x, first, first_bias, inner, device_, {}, workspace, Precision::fp32, {}, joined);
     batch_norm(inner, gamma, beta, options, {mean, variance}, normed, saved_mean, saved_deviation,
-               device_, {}, workspace, relu);
-    linear(normed, second, second_bias, y, device_, {}, workspace);
+               device_, {}, workspace, relu, {}, {}, joined);
+    linear(normed, second, second_bias, y, device_, {}, workspace, Precision::fp32, {}, joined);
     Buffer<double> value(1, Place(device_));
     const LossTargets targets = classes();
     if (training) {
-      loss(y, targets, grad_y, value.data(), {}, workspace, grad_sums);
-      if (cut) hold.set(false), hold.set(holds);
+      loss(y, targets, grad_y, value.data(), {}, workspace, grad_sums, joined);
+      if (cut) chain.run();
       linear_backward(normed, second, grad_y, grad_second, grad_second_bias, grad_normed, device_,
-                      {}, workspace);
+                      {}, workspace, Precision::fp32, {}, joined);
       BatchNormSurroundings around;
       around.activation = relu;
       around.beta = beta;
       around.grad_shift = grad_shift;
       batch_norm_backward(inner, gamma, saved_mean, saved_deviation, grad_normed, grad_inner,
-                          grad_gamma, grad_beta, device_, {}, workspace, around);
+                          grad_gamma, grad_beta, device_, {}, workspace, around, joined);
       LinearSurroundings ends;
       ends.before_relu = true;
       ends.grad_x_sums = grad_x_sums;
       linear_backward(x, first, grad_inner, grad_first, grad_first_bias, grad_x, device_, {},
-                      workspace, Precision::fp32, ends);
+                      workspace, Precision::fp32, ends, joined);
     }
-    hold.set(false);
+    chain.run();
     std::vector<Named> results;
     const auto keep = [&](const char* name, auto& matrix) {
       results.push_back({name, test::to_double(matrix.values())});
@@ -128,13 +128,13 @@ class ChainScene {
   /// A layer whose result is normalised where it is, and the next layer.
   Matrix<double> run_in_place(bool training) {
     const DenseWorkspace* const workspace = test::workspace_on(device_);
-    HoldCalls hold(workspace);
-    hold.set(true);
-    linear(x, first, first_bias, inner, device_, {}, workspace);
+    CallChain chain;
+    CallChain* const joined = &chain;
+    linear(x, first, first_bias, inner, device_, {}, workspace, Precision::fp32, {}, joined);
     batch_norm(inner, gamma, beta, {1e-5, 0.1, training}, {mean, variance}, inner, saved_mean,
-               saved_deviation, device_, {}, workspace);
-    linear(inner, second, second_bias, y, device_, {}, workspace);
-    hold.end();
+               saved_deviation, device_, {}, workspace, {}, {}, {}, joined);
+    linear(inner, second, second_bias, y, device_, {}, workspace, Precision::fp32, {}, joined);
+    chain.run();
     return test::to_double(y.values());
   }
 

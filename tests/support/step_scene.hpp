@@ -85,7 +85,8 @@ class StepScene {
     step::note_shapes(program, placement, bound, context_);
     Result result;
     if (options.rewrites) {
-      result.fired = step::rewrite(program, {results, placement, context_}, false, options.off);
+      result.fired =
+          step::rewrite(program, {results, placement, context_}, step::Side::before, options.off);
     }
     const step::Value grad_output = program.scratch_input("dy", output);
     const step::Value inputs[] = {input};
@@ -95,7 +96,7 @@ class StepScene {
     program.remove_unused(kept);
     if (options.rewrites) {
       for (step::Fired& one :
-           step::rewrite(program, {kept, placement, context_}, true, options.off)) {
+           step::rewrite(program, {kept, placement, context_}, step::Side::after, options.off)) {
         result.fired.push_back(one);
       }
     }

@@ -12,6 +12,8 @@
 /// belongs to a column (gamma, beta, statistics and their gradients) is fp32.
 namespace tessera::ops {
 
+class CallChain;
+
 struct BatchNormOptions {
   double epsilon = 1e-5;
   /// Running statistics move by this share towards the batch's; the running variance is unbiased.
@@ -63,13 +65,14 @@ struct BatchNormNeighbours {
 ///
 /// `shift`, 1 x cols in the type of `x`, is a bias that comes before: the same as if it had been
 /// added to every row of `x`, except that `saved_mean` is that of `x` itself, which backward is
-/// given. Absent: 0.
+/// given. Absent: 0. With a chain (detail/ops/call_chain.hpp) it runs when that does, as the
+/// gradient does.
 void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                 const BatchNormOptions& options, const BatchNormState& state, Operand y,
                 Operand saved_mean, Operand saved_inverse_deviation, Device device = {},
                 Stream stream = {}, const DenseWorkspace* workspace = nullptr,
                 const ActivationOptions& activation = {}, ConstOperand shift = {},
-                const BatchNormNeighbours& neighbours = {});
+                const BatchNormNeighbours& neighbours = {}, CallChain* chain = nullptr);
 
 /// Gradient of the training form. `grad_x` may be the memory of `grad_y`; each of the three
 /// gradients may be absent, and so may `gamma`. With an activation `grad_x` must be there.
@@ -77,6 +80,6 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
                          ConstOperand saved_inverse_deviation, ConstOperand grad_y, Operand grad_x,
                          Operand grad_gamma, Operand grad_beta, Device device = {},
                          Stream stream = {}, const DenseWorkspace* workspace = nullptr,
-                         const BatchNormSurroundings& around = {});
+                         const BatchNormSurroundings& around = {}, CallChain* chain = nullptr);
 
 }  // namespace tessera::ops

@@ -10,6 +10,8 @@
 /// `gemm`, all matrices of the same one, and `arithmetic` is as there.
 namespace tessera::ops {
 
+class CallChain;
+
 /// Says of `grad_y` that it is not the gradient of `y`, but of what a batch norm, and perhaps ReLU,
 /// made of it: what batch norm left to do (`BatchNormSurroundings::grad_columns`), out x 8.
 struct NormedGradient {
@@ -72,10 +74,12 @@ bool linear_gradient_fuses(Device device, ElementType type, std::int64_t rows, s
 bool linear_weight_gradient_fuses(Device device, ElementType type, std::int64_t rows,
                                   std::int64_t in, std::int64_t out);
 
-/// y = x W^T + bias. The bias may be absent.
+/// y = x W^T + bias. The bias may be absent. With a chain (detail/ops/call_chain.hpp) it runs when
+/// that does, as its gradients do.
 void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, Device device = {},
             Stream stream = {}, const DenseWorkspace* workspace = nullptr,
-            Precision arithmetic = Precision::fp32, const LinearSurroundings& around = {});
+            Precision arithmetic = Precision::fp32, const LinearSurroundings& around = {},
+            CallChain* chain = nullptr);
 
 /// Its gradients: grad_weight = grad_y^T x, grad_bias the sum of `grad_y` over the rows, grad_x =
 /// grad_y W. Each of them may be absent; without `grad_x` so may `weight`. On a GPU all of them
@@ -83,6 +87,7 @@ void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, D
 void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, Operand grad_weight,
                      Operand grad_bias, Operand grad_x, Device device = {}, Stream stream = {},
                      const DenseWorkspace* workspace = nullptr,
-                     Precision arithmetic = Precision::fp32, const LinearSurroundings& around = {});
+                     Precision arithmetic = Precision::fp32, const LinearSurroundings& around = {},
+                     CallChain* chain = nullptr);
 
 }  // namespace tessera::ops

@@ -17,6 +17,8 @@
 /// GPU.
 namespace tessera::ops {
 
+class CallChain;
+
 struct LossOptions {
   /// Classes: what a row of each of them counts, of which the mean is; empty: 1.
   std::span<const float> class_weights = {};
@@ -51,9 +53,11 @@ class LossTargets {
 /// The mean over the chosen rows of -log softmax(logits[row])[class], or over their elements of the
 /// binary cross-entropy of sigmoid(logits), computed without overflow. It is written to `value`, in
 /// the memory of the targets' device. No rows give 0. `grad_sums`, 1 x cols, if there is one, gets
-/// the sums of the columns of `grad_logits`: the gradient of a bias.
+/// the sums of the columns of `grad_logits`: the gradient of a bias. With a chain
+/// (detail/ops/call_chain.hpp) it runs when that does.
 void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, double* value,
-          Stream stream = {}, const DenseWorkspace* workspace = nullptr, Operand grad_sums = {});
+          Stream stream = {}, const DenseWorkspace* workspace = nullptr, Operand grad_sums = {},
+          CallChain* chain = nullptr);
 
 /// The same at once, for those who need it once: prepares the targets and waits for the value.
 double cross_entropy(ConstOperand logits, std::span<const std::int64_t> labels,

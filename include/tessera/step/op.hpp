@@ -9,6 +9,10 @@
 #include "tessera/step/input.hpp"
 #include "tessera/step/program.hpp"
 
+namespace tessera::ops {
+class CallChain;
+}
+
 namespace tessera::step {
 
 class Binding;
@@ -34,11 +38,13 @@ class Shapes {
 /// What an op computes with in one run.
 class Pass {
  public:
-  Pass(Binding& binding, const Node& node, const Context& context);
+  Pass(Binding& binding, const Node& node, const Context& context, ops::CallChain* chain);
 
   const Context& context;
   Stream stream;
   Device device;
+  /// Null: the op runs at once (tessera/detail/ops/call_chain.hpp).
+  ops::CallChain* chain;
 
   bool has(std::size_t input) const;
   /// Absent where the node has no such input.
@@ -116,9 +122,9 @@ class Op {
   virtual int adds_last() const { return -1; }
   /// Whether it may run again and write the same: it changes nothing but what it writes.
   virtual bool may_repeat() const { return false; }
-  /// Whether it is a dense op that may wait for the next ones, so that small ones run in one launch
-  /// (tessera/detail/ops/held_calls.hpp).
-  virtual bool defers() const { return false; }
+  /// Whether it is a dense op that joins `Pass::chain`, to run in one launch with the next ones
+  /// where they are small.
+  virtual bool joins_chain() const { return false; }
 };
 
 }  // namespace tessera::step

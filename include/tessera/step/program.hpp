@@ -31,6 +31,7 @@ struct Node {
   std::shared_ptr<const Op> op;
   std::vector<Value> in;
   std::vector<Value> out;
+  bool is_chained = false;  ///< may wait for the next nodes, to run in one launch with them
 
   /// The op if it is a T, else null.
   template <class T>

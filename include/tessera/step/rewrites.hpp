@@ -20,10 +20,13 @@ struct Surroundings {
   const Context& context;
 };
 
+/// Which side of `differentiate` a rewrite works on.
+enum class Side { before, after, both };
+
 struct Rewrite {
   const char* name;
   const char* summary;
-  bool after_gradients;  ///< works on programs that have their gradients; the others before
+  Side side;
   /// Returns how often it fired.
   std::int64_t (*apply)(Program& program, const Surroundings& around);
 };
@@ -44,9 +47,9 @@ std::int64_t bytes_moved(const Program& program);
 /// Throws `invalid_argument` for a name that no rewrite has, with those there are.
 void require_rewrites(std::span<const std::string> names);
 
-/// Applies the rewrites of one side of `differentiate`, but those named in `off`, and says which
+/// Applies the rewrites of one side of `differentiate` but those named in `off`, and says which
 /// fired.
-std::vector<Fired> rewrite(Program& program, const Surroundings& around, bool after_gradients,
+std::vector<Fired> rewrite(Program& program, const Surroundings& around, Side side,
                            std::span<const std::string> off = {});
 
 }  // namespace tessera::step

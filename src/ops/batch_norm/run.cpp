@@ -3,8 +3,8 @@
 
 #include "tessera/ops/batch_norm.hpp"
 
+#include "ops/dense/call_chain.hpp"
 #include "ops/dense/checked.hpp"
-#include "ops/dense/held_calls.hpp"
 #include "ops/plan/check.hpp"
 
 namespace tessera::ops {
@@ -21,7 +21,7 @@ void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
                 const BatchNormOptions& options, const BatchNormState& state, Operand y,
                 Operand saved_mean, Operand saved_inverse_deviation, Device device, Stream stream,
                 const DenseWorkspace* workspace, const ActivationOptions& activation,
-                ConstOperand shift, const BatchNormNeighbours& neighbours) {
+                ConstOperand shift, const BatchNormNeighbours& neighbours, CallChain* chain) {
   const Checker check("batch_norm", device);
   check.floating(x, "x");
   check.optional_matrices({{gamma, "gamma"},
@@ -46,16 +46,17 @@ void batch_norm(ConstOperand x, ConstOperand gamma, ConstOperand beta,
   if (!options.training && x.cols > 0 && !has_statistics) {
     check.fail("evaluation needs running statistics");
   }
-  submit(device,
-         BatchNormCall{x, gamma, beta, options, state, y, saved_mean, saved_inverse_deviation,
-                       checked_formula(check, activation), shift, moments, columns},
-         stream, workspace);
+  run_or_join(chain, device,
+              BatchNormCall{x, gamma, beta, options, state, y, saved_mean, saved_inverse_deviation,
+                            checked_formula(check, activation), shift, moments, columns},
+              stream, workspace);
 }
 
 void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_mean,
                          ConstOperand saved_inverse_deviation, ConstOperand grad_y, Operand grad_x,
                          Operand grad_gamma, Operand grad_beta, Device device, Stream stream,
-                         const DenseWorkspace* workspace, const BatchNormSurroundings& around) {
+                         const DenseWorkspace* workspace, const BatchNormSurroundings& around,
+                         CallChain* chain) {
   const Checker check("batch_norm_backward", device);
   check.floating(x, "x");
   const Named mean{saved_mean, "saved_mean"};
@@ -90,6 +91,8 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
     check.matrix(kept.left, "left factor", {x.type, x.rows, kept.left.cols});
     check.matrix(kept.right, "right factor", {x.type, kept.left.cols, x.cols});
   } else if (!kept.absent()) {
+    const bool multiplies = !dense_ops(device).multiplies_factors(x.rows, kept.left.cols);
+    if (chain != nullptr && multiplies) chain->run();
     grad_y = checked_factors(check, x, kept, grad_y, grad_x, device, stream, workspace);
     if (!grad_y.absent()) kept = {};
   } else {
@@ -102,11 +105,11 @@ void batch_norm_backward(ConstOperand x, ConstOperand gamma, ConstOperand saved_
   check.that(
       !grad_x.absent() || x.rows == 0 || x.cols == 0 || formula.does_nothing() || leaves_columns,
       "there is no grad_x");
-  submit(device,
-         BatchNormGradCall{x, gamma, saved_mean, saved_inverse_deviation, grad_y, grad_x,
-                           grad_gamma, grad_beta, formula, around.beta, around.grad_shift, kept,
-                           around.grad_columns, around.sums},
-         stream, workspace);
+  run_or_join(chain, device,
+              BatchNormGradCall{x, gamma, saved_mean, saved_inverse_deviation, grad_y, grad_x,
+                                grad_gamma, grad_beta, formula, around.beta, around.grad_shift,
+                                kept, around.grad_columns, around.sums},
+              stream, workspace);
 }
 
 }  // namespace tessera::ops

@@ -254,7 +254,7 @@ class DenseOps {
                    const DenseWorkspace* workspace = nullptr) const = 0;
 
   /// Whether such a call can run with others on the same rows in one launch, how many can, and the
-  /// launch (ops/dense/held_calls.hpp).
+  /// launch (ops/dense/call_chain.hpp).
   virtual bool chains(const ChainCall&) const { return false; }
   virtual std::size_t longest_chain() const { return 1; }
   virtual void run_chain(std::span<const ChainCall> calls, Stream stream,

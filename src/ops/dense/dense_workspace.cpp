@@ -64,7 +64,6 @@ DenseWorkspaceUse::DenseWorkspaceUse(const DenseWorkspace* workspace, const char
                     to_string(workspace->device()),
                 "workspace", "make a DenseWorkspace for each GPU");
   }
-  release_calls(workspace);
   state_ = &workspace->state();
 }
 

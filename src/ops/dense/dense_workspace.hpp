@@ -4,7 +4,6 @@
 #include <cstddef>
 
 #include "core/stream_uses.hpp"
-#include "ops/dense/held_calls.hpp"
 #include "tessera/ops/dense_workspace.hpp"
 
 namespace tessera::ops {
@@ -15,12 +14,10 @@ struct DenseWorkspace::State {
 
   Place place;
   Buffer<std::byte> memory;
-  mutable HeldCalls held;
   mutable StreamUses uses;  ///< the last member: see there
 };
 
-/// One call's use of a workspace, from before its first launch to behind its last. Calls that wait
-/// come before it.
+/// One call's use of a workspace, from before its first launch to behind its last.
 class DenseWorkspaceUse {
  public:
   /// Throws `invalid_argument` where there is none, or one of another device.

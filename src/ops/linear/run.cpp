@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "ops/dense/held_calls.hpp"
+#include "ops/dense/call_chain.hpp"
 #include "ops/plan/check.hpp"
 #include "tessera/ops/norm_sums.hpp"
 
@@ -158,7 +158,7 @@ bool linear_finds_norm_sums(Device device, ElementType type, std::int64_t rows, 
 
 void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, Device device,
             Stream stream, const DenseWorkspace* workspace, Precision arithmetic,
-            const LinearSurroundings& around) {
+            const LinearSurroundings& around, CallChain* chain) {
   const Checker check("linear", device);
   check.floating(x, "x");
   check.matrix(weight, "weight", {x.type, y.cols, x.cols});
@@ -166,16 +166,16 @@ void linear(ConstOperand x, ConstOperand weight, ConstOperand bias, Operand y, D
   check.matrix(y, "y", {x.type, x.rows, y.cols});
   check.apart(y, "y", {{x, "x"}, {weight, "weight"}, {bias, "bias"}});
   const ColumnReading of_x = checked_reading(check, x, y.cols, around);
-  submit(device,
-         LinearCall{x, weight, bias, y, may_use_tf32(x, arithmetic), of_x, around.moments,
-                    around.relu_behind},
-         stream, workspace);
+  run_or_join(chain, device,
+              LinearCall{x, weight, bias, y, may_use_tf32(x, arithmetic), of_x, around.moments,
+                         around.relu_behind},
+              stream, workspace);
 }
 
 void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, Operand grad_weight,
                      Operand grad_bias, Operand grad_x, Device device, Stream stream,
                      const DenseWorkspace* workspace, Precision arithmetic,
-                     const LinearSurroundings& around) {
+                     const LinearSurroundings& around, CallChain* chain) {
   const Checker check("linear_backward", device);
   check.floating(x, "x");
   if (!around.normed.absent()) {
@@ -213,11 +213,11 @@ void linear_backward(ConstOperand x, ConstOperand weight, ConstOperand grad_y, O
   check.that(!finishes || around.columns.absent(), "x is not what ReLU put out");
   const ColumnReading reading =
       checked_reading(check, x, grad_y.cols, {around.columns, around.relu, {}});
-  submit(device,
-         LinearGradCall{x, weight, grad_y, grad_weight, grad_bias, grad_x,
-                        may_use_tf32(x, arithmetic), reading, around.before_relu,
-                        around.grad_x_sums, around.normed, around.norm_sums},
-         stream, workspace);
+  run_or_join(chain, device,
+              LinearGradCall{x, weight, grad_y, grad_weight, grad_bias, grad_x,
+                             may_use_tf32(x, arithmetic), reading, around.before_relu,
+                             around.grad_x_sums, around.normed, around.norm_sums},
+              stream, workspace);
 }
 
 }  // namespace tessera::ops

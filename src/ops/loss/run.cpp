@@ -8,7 +8,7 @@
 #include "tessera/core/parallel.hpp"
 #include "tessera/ops/loss.hpp"
 
-#include "ops/dense/held_calls.hpp"
+#include "ops/dense/call_chain.hpp"
 #include "ops/dense/row_ranges.hpp"
 #include "ops/loss/targets.hpp"
 #include "ops/plan/check.hpp"
@@ -129,7 +129,6 @@ double loss_value(ConstOperand logits, const LossTargets& targets, Operand grad_
   const Device device = targets.state().device;
   Buffer<double> value(1, targets.state().place);
   loss(logits, targets, grad_logits, value.data(), stream, workspace);
-  release_calls(workspace);
   double result = 0;
   copy_bytes(&result, value.data(), sizeof(result), device, stream);
   synchronise(device, stream);
@@ -178,7 +177,7 @@ LossTargets LossTargets::binary(MatrixView<const float> targets, std::span<const
 }
 
 void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, double* value,
-          Stream stream, const DenseWorkspace* workspace, Operand grad_sums) {
+          Stream stream, const DenseWorkspace* workspace, Operand grad_sums, CallChain* chain) {
   const LossTargets::State& state = targets.state();
   const Checker check(state.is_binary ? binary_op : classes_op, state.device);
   check.floating(logits, "logits");
@@ -189,7 +188,8 @@ void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, 
   check.optional_matrix(grad_sums, "grad_sums", {logits.type, 1, logits.cols});
   check.apart(grad_sums, "grad_sums", grad_logits, "grad_logits");
   check.that(grad_sums.absent() || !grad_logits.absent(), "there is no gradient to sum");
-  submit(state.device, LossCall{logits, &state, grad_logits, value, grad_sums}, stream, workspace);
+  run_or_join(chain, state.device, LossCall{logits, &state, grad_logits, value, grad_sums}, stream,
+              workspace);
 }
 
 double cross_entropy(ConstOperand logits, std::span<const std::int64_t> labels,

@@ -53,7 +53,8 @@ void BatchNorm::run(const Pass& pass) const {
       pass.in(x), pass.in(gamma), pass.in(beta), {kind_.epsilon, kind_.momentum, kind_.training},
       {pass.state(running_mean), pass.state(running_variance)}, pass.out(y), pass.out(mean),
       pass.out(inverse_deviation), pass.device, pass.stream, pass.context.workspace,
-      is_left ? ops::ActivationOptions{} : finishing_.options(pass), pass.in(shift), neighbours);
+      is_left ? ops::ActivationOptions{} : finishing_.options(pass), pass.in(shift), neighbours,
+      pass.chain);
 }
 
 void BatchNorm::differentiate(Adjoint& adjoint) const {
@@ -102,7 +103,7 @@ void BatchNormGradient::run(const Pass& pass) const {
   ops::batch_norm_backward(pass.in(x), pass.in(gamma), pass.in(mean), pass.in(inverse_deviation),
                            pass.in(gradient), pass.out(reaches_x_ ? grad_x : unread_gradient),
                            pass.out(grad_gamma), pass.out(grad_beta), pass.device, pass.stream,
-                           pass.context.workspace, around);
+                           pass.context.workspace, around, pass.chain);
 }
 
 Value batch_norm(Program& program, Value x, const BatchNormValues& values,

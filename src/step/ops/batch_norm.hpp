@@ -26,7 +26,7 @@ class BatchNorm final : public Op {
   void shape(Shapes& shapes) const override;
   void run(const Pass& pass) const override;
   void differentiate(Adjoint& adjoint) const override;
-  bool defers() const override { return true; }
+  bool joins_chain() const override { return true; }
 
   const BatchNormKind& kind() const noexcept { return kind_; }
   const Finishing& finishing() const noexcept { return finishing_; }
@@ -57,7 +57,7 @@ class BatchNormGradient final : public Op {
   std::size_t num_scratch() const override { return 1; }
   void shape(Shapes& shapes) const override;
   void run(const Pass& pass) const override;
-  bool defers() const override { return true; }
+  bool joins_chain() const override { return true; }
 
   const BatchNorm& forward() const noexcept { return forward_; }
 

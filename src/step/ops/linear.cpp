@@ -8,6 +8,7 @@
 #include "step/ops/finish.hpp"
 #include "step/ops/numbers.hpp"
 #include "tessera/core/error.hpp"
+#include "tessera/detail/ops/call_chain.hpp"
 #include "tessera/ops/elementwise.hpp"
 #include "tessera/ops/gemm.hpp"
 #include "tessera/ops/linear.hpp"
@@ -72,7 +73,7 @@ void Linear::run(const Pass& pass) const {
   around.relu = form_.norm_relu;
   around.moments = numbers_in(pass.out(moments), num_moments);
   ops::linear(pass.in(form_.reads_norm ? source : x), pass.in(weight), pass.in(bias), pass.out(y),
-              pass.device, pass.stream, pass.context.workspace, arithmetic, around);
+              pass.device, pass.stream, pass.context.workspace, arithmetic, around, pass.chain);
 }
 
 void Linear::differentiate(Adjoint& adjoint) const {
@@ -136,9 +137,10 @@ void LinearGradient::run(const Pass& pass) const {
     ops::linear_backward(pass.in(form_.reads_norm ? source : x), pass.in(weight),
                          pass.in(form_.is_normed ? normed_grad : grad_y), to_weight, to_bias,
                          is_one_call ? to_x : ops::Operand(), pass.device, pass.stream,
-                         pass.context.workspace, arithmetic, around);
+                         pass.context.workspace, arithmetic, around, pass.chain);
   }
   if (is_one_call || to_x.absent()) return;
+  if (pass.chain != nullptr) pass.chain->run();
   ops::gemm(Transpose::no, Transpose::no, 1, pass.in(grad_y), pass.in(weight), 1, to_x, pass.device,
             pass.stream, pass.context.workspace, arithmetic);
 }

@@ -35,7 +35,7 @@ class Linear final : public Op {
   bool reads(std::size_t input) const override { return input != x || !form_.reads_norm; }
   int adds_last() const override { return form_.adds || form_.relu ? -1 : static_cast<int>(bias); }
   bool may_repeat() const override { return !form_.adds; }
-  bool defers() const override { return true; }
+  bool joins_chain() const override { return !form_.adds && !form_.is_wide; }
 
   const Form& form() const noexcept { return form_; }
   /// Whether it is a product alone.
@@ -81,7 +81,7 @@ class LinearGradient final : public Op {
   bool reads(std::size_t input) const override {
     return !(input == x && form_.reads_norm) && !(input == grad_y && form_.is_normed);
   }
-  bool defers() const override { return true; }
+  bool joins_chain() const override { return true; }
 
   const Form& form() const noexcept { return form_; }
 

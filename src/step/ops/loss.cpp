@@ -23,7 +23,7 @@ void LossGradient::run(const Pass& pass) const {
                 "step", "set targets and loss of the context");
   }
   ops::loss(pass.in(0), *context.targets, pass.out(gradient), context.loss, pass.stream,
-            context.workspace, pass.out(sums));
+            context.workspace, pass.out(sums), pass.chain);
 }
 
 Value loss_gradient(Program& program, Value logits) {

@@ -20,7 +20,7 @@ class LossGradient final : public Op {
   void shape(Shapes& shapes) const override;
   void run(const Pass& pass) const override;
   int replaces() const override { return 0; }
-  bool defers() const override { return true; }
+  bool joins_chain() const override { return true; }
 };
 
 }  // namespace tessera::step

@@ -14,49 +14,45 @@
 namespace tessera::step {
 namespace {
 
-constexpr bool before_gradients = false, after_gradients = true;
-
-constexpr std::array<Rewrite, 21> all = {{
+constexpr std::array<Rewrite, 22> all = {{
     {"sums-first", "a sum over neighbours goes before the product where that is narrower",
-     before_gradients, sums_first},
-    {"merge-finishes", "bias, activation and dropout in one pass", before_gradients,
-     merge_finishes},
-    {"bias-in-norm", "batch norm adds the bias that comes before it", before_gradients,
-     bias_in_norm},
-    {"finish-in-norm", "what follows batch norm is done in its pass", before_gradients,
-     finish_in_norm},
+     Side::before, sums_first},
+    {"merge-finishes", "bias, activation and dropout in one pass", Side::before, merge_finishes},
+    {"bias-in-norm", "batch norm adds the bias that comes before it", Side::before, bias_in_norm},
+    {"finish-in-norm", "what follows batch norm is done in its pass", Side::before, finish_in_norm},
     {"update-with-aggregate", "a sum over neighbours and the product behind it may be one kernel",
-     before_gradients, update_with_aggregate},
+     Side::before, update_with_aggregate},
     {"scale-before-rounding", "rows are scaled before they are rounded to 16 bits, not by the sum",
-     before_gradients, scale_before_rounding},
-    {"sum-in-aggregate", "a matrix is added to a sum over neighbours by its kernel",
-     before_gradients, sum_in_aggregate},
+     Side::before, scale_before_rounding},
+    {"sum-in-aggregate", "a matrix is added to a sum over neighbours by its kernel", Side::before,
+     sum_in_aggregate},
     {"finish-in-aggregate", "what follows a sum over neighbours is done by its kernel",
-     before_gradients, finish_in_aggregate},
+     Side::before, finish_in_aggregate},
     {"finish-in-sparse-linear", "what follows the product of a sparse matrix is done by its kernel",
-     before_gradients, finish_in_sparse_linear},
-    {"relu-in-linear", "a dense product of many short rows ends in ReLU", before_gradients,
+     Side::before, finish_in_sparse_linear},
+    {"relu-in-linear", "a dense product of many short rows ends in ReLU", Side::before,
      relu_in_linear},
-    {"bias-in-linear", "a dense product adds its bias", before_gradients, bias_in_linear},
-    {"sum-in-linear", "a dense product is added to a matrix as it is written", before_gradients,
+    {"bias-in-linear", "a dense product adds its bias", Side::before, bias_in_linear},
+    {"sum-in-linear", "a dense product is added to a matrix as it is written", Side::before,
      sum_in_linear},
-    {"moments-in-linear", "a dense product finds the moments for batch norm", before_gradients,
+    {"moments-in-linear", "a dense product finds the moments for batch norm", Side::before,
      moments_in_linear},
-    {"norm-in-linear", "a dense product normalises what it reads", before_gradients,
-     norm_in_linear},
-    {"scale-in-sum", "a scaled matrix is scaled as it is added", after_gradients, scale_in_sum},
+    {"norm-in-linear", "a dense product normalises what it reads", Side::before, norm_in_linear},
+    {"scale-in-sum", "a scaled matrix is scaled as it is added", Side::after, scale_in_sum},
     {"sum-in-linear-gradient", "a product's gradient is added to a matrix as it is written",
-     after_gradients, sum_in_linear_gradient},
+     Side::after, sum_in_linear_gradient},
     {"gradient-as-factors", "a gradient of few factors is multiplied by the one that reads it",
-     after_gradients, gradient_as_factors},
-    {"relu-in-linear-gradient", "a product's gradient goes through the ReLU before it",
-     after_gradients, relu_in_linear_gradient},
+     Side::after, gradient_as_factors},
+    {"relu-in-linear-gradient", "a product's gradient goes through the ReLU before it", Side::after,
+     relu_in_linear_gradient},
     {"norm-gradient-in-linear", "a product makes its gradient of that of batch norm behind it",
-     after_gradients, norm_gradient_in_linear},
+     Side::after, norm_gradient_in_linear},
     {"norm-sums-in-linear", "a product's gradient finds the sums for that of batch norm before it",
-     after_gradients, norm_sums_in_linear},
+     Side::after, norm_sums_in_linear},
     {"bias-gradient-in-loss", "the loss sums the columns of its gradient, for the bias before it",
-     after_gradients, bias_gradient_in_loss},
+     Side::after, bias_gradient_in_loss},
+    {"small-ops-in-one-launch", "small dense ops on the same rows wait for one another", Side::both,
+     small_ops_in_one_launch},
 }};
 
 }  // namespace
@@ -124,11 +120,11 @@ void erase(Program& program, std::size_t node) {
   program.nodes().erase(program.nodes().begin() + static_cast<std::ptrdiff_t>(node));
 }
 
-std::vector<Fired> rewrite(Program& program, const Surroundings& around, bool after_gradients,
+std::vector<Fired> rewrite(Program& program, const Surroundings& around, Side side,
                            std::span<const std::string> off) {
   std::vector<Fired> fired;
   for (const Rewrite& one : all) {
-    if (one.after_gradients != after_gradients) continue;
+    if (one.side != side && one.side != Side::both) continue;
     if (std::ranges::find(off, one.name) != off.end()) continue;
     const auto nodes_before = std::ssize(program.nodes());
     const std::int64_t bytes_before = bytes_moved(program);

@@ -31,6 +31,7 @@ std::int64_t relu_in_linear_gradient(Program& program, const Surroundings& aroun
 std::int64_t norm_gradient_in_linear(Program& program, const Surroundings& around);
 std::int64_t norm_sums_in_linear(Program& program, const Surroundings& around);
 std::int64_t bias_gradient_in_loss(Program& program, const Surroundings& around);
+std::int64_t small_ops_in_one_launch(Program& program, const Surroundings& around);
 
 /// Whether a node may take in the one reader of a value: nothing else reads it.
 bool has_one_reader(const Program& program, Value value, const Surroundings& around);

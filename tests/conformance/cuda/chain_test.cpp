@@ -28,7 +28,7 @@
 #include "tessera/ops/spmm.hpp"
 
 #include "core/cuda_handles.hpp"
-#include "ops/dense/held_calls.hpp"
+#include "ops/dense/call_chain.hpp"
 
 /// Kernels that follow each other closely read what the ones before wrote: the results are those of
 /// runs that are waited for one by one, bit for bit.
@@ -287,12 +287,14 @@ TEST_F(GpuChain, of_many_rows_on_several_streams_at_once) {
   synchronise(gpu);
   for (int repeat = 0; repeat < repeats; ++repeat) {
     for (const std::unique_ptr<Line>& line : lines) {
-      HoldCalls hold(&line->workspace);
-      hold.set(true);
+      CallChain chain;
+      CallChain* const joined = &chain;
       const Stream stream = line->stream;
-      linear(line->x, line->weight, {}, line->y, gpu, stream, &line->workspace);
+      linear(line->x, line->weight, {}, line->y, gpu, stream, &line->workspace, Precision::fp32, {},
+             joined);
       batch_norm(line->y, {}, {}, {1e-5, 0.1, true}, {}, line->z, line->mean, line->deviation, gpu,
-                 stream, &line->workspace);
+                 stream, &line->workspace, {}, {}, {}, joined);
+      chain.run();
     }
   }
   for (const std::unique_ptr<Line>& line : lines) synchronise(gpu, line->stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/dense/held_calls.hpp"
+#include "ops/dense/call_chain.hpp"
 
 #include <gtest/gtest.h>
 

@@ -78,7 +78,7 @@ Result result_of(const Case& given, const std::vector<std::string>& off, Device 
   y = step::activate(program, step::add_bias(program, y, program.parameter(bias)), given.kind);
   y = step::dropout(program, y, given.training ? given.dropout : 0, 7);
   const Value results[] = {y};
-  step::rewrite(program, {results, placement, context}, false, off);
+  step::rewrite(program, {results, placement, context}, step::Side::before, off);
   Result result;
   result.num_nodes = program.nodes().size();
   const Value gradient = program.scratch_input("dy", y), of[] = {input};

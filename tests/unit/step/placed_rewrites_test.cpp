@@ -25,16 +25,17 @@ using step::Value;
 /// A perceptron with batch norm behind sums over neighbours, and what its program became.
 class Scene {
  public:
-  Scene(const step::Placement& placement, Graph graph, std::int64_t in, std::int64_t out)
+  Scene(const step::Placement& placement, Graph graph, std::int64_t in, std::int64_t out,
+        std::int64_t hidden = 64)
       : placement_(placement),
         topology_(std::move(graph), placement.device()),
         x(placement),
-        first("w", 64, in, step::Initial::uniform(0.5), placement),
-        second("v", out, 64, step::Initial::uniform(0.5), placement),
-        gamma("gamma", 1, 64, step::Initial::constant(1.5), placement.wide()),
-        beta("beta", 1, 64, step::Initial::uniform(0.5), placement.wide()),
-        mean_(1, 64, placement.wide()),
-        variance_(1, 64, placement.wide()) {
+        first("w", hidden, in, step::Initial::uniform(0.5), placement),
+        second("v", out, hidden, step::Initial::uniform(0.5), placement),
+        gamma("gamma", 1, hidden, step::Initial::constant(1.5), placement.wide()),
+        beta("beta", 1, hidden, step::Initial::uniform(0.5), placement.wide()),
+        mean_(1, hidden, placement.wide()),
+        variance_(1, hidden, placement.wide()) {
     x.upload(testing::random_matrix<float>(topology_.num_rows(), in, testing::NumberKind::normal, 1)
                  .view());
     std::uint64_t seed = 5;
@@ -70,11 +71,12 @@ class Scene {
     const Value results[] = {y};
     const step::Surroundings around{results, placement_, context_};
     Result result;
-    result.fired = step::rewrite(program, around, false, off);
+    result.fired = step::rewrite(program, around, step::Side::before, off);
     const Value gradient = program.scratch_input("dy", y);
     step::differentiate(program, y, gradient, {});
     program.remove_unused(results);
-    for (step::Fired& one : step::rewrite(program, around, true, off)) result.fired.push_back(one);
+    for (step::Fired& one : step::rewrite(program, around, step::Side::after, off))
+      result.fired.push_back(one);
     step::Execution execution(program, placement_);
     step::Tensor output(placement_), grad(placement_);
     grad.upload(testing::random_matrix<float>(x.rows(), program.info(y).shape.cols,
@@ -200,6 +202,51 @@ TEST(PlacedRewrites, FindSumsForTheGradientOfBatchNormOnDevice) {
   expect_same_on_gpu(normed, "norm-sums-in-linear", 16, 2);
 }
 
+/// Two products of a matrix of so many rows and columns.
+std::int64_t chained(const step::Placement& placement, std::int64_t rows, std::int64_t cols) {
+  step::Parameter weight("w", cols, cols, step::Initial::uniform(1));
+  Program program;
+  const Value x = program.input("x"), w = program.parameter(weight);
+  program.info(x).shape = {rows, cols, Precision::fp32};
+  const Value between = step::linear(program, x, w);
+  program.info(between).shape = program.info(x).shape;
+  const Value results[] = {step::linear(program, between, w)};
+  const step::Context context;
+  const std::string name = "small-ops-in-one-launch";
+  for (const step::Fired& one :
+       step::rewrite(program, {results, placement, context}, step::Side::before)) {
+    if (one.name == name) return one.times;
+  }
+  return 0;
+}
+
+TEST(PlacedRewrites, RunSmallDenseOpsOfAGpuTogether) {
+  // The rewrite asks for the device alone, which need not be there.
+  struct OnGpu final : MemoryResource {
+    void* allocate(std::size_t, Stream) override { return nullptr; }
+    void deallocate(void*, std::size_t, Stream) noexcept override {}
+    Device device() const noexcept override { return {DeviceKind::cuda, 0}; }
+  } memory;
+  const step::Placement cpu, gpu{Precision::fp32, &memory};
+  EXPECT_EQ(chained(gpu, 300, 16), 1);
+  EXPECT_EQ(chained(gpu, 32768, 1), 1);
+  EXPECT_EQ(chained(gpu, 32769, 16), 0);
+  EXPECT_EQ(chained(gpu, 300, 17), 0);
+  EXPECT_EQ(chained(cpu, 300, 16), 0);
+}
+
+TEST(PlacedRewrites, RunSmallDenseOpsTogetherOnDevice) {
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
+  const step::Placement gpu{Precision::fp32, &default_memory({DeviceKind::cuda, 0})};
+  const Graph graph = testing::random_graph(500, 500, 2000, 4, false);
+  const std::string name = "small-ops-in-one-launch";
+  const auto with = Scene(gpu, graph, 12, 7, 16).run(normed);
+  EXPECT_GT(with.times(name), 0);
+  const auto without = Scene(gpu, graph, 12, 7, 16).run(normed, {name});
+  EXPECT_EQ(without.times(name), 0);
+  expect_close(with, without, 1e-4);
+}
+
 TEST(PlacedRewrites, FinishProductsOfSparseMatrices) {
   const step::Placement placement;
   const step::Context context;
@@ -210,7 +257,7 @@ TEST(PlacedRewrites, FinishProductsOfSparseMatrices) {
     const Value y =
         step::activate(program, step::linear(program, x, program.parameter(weight)), kind);
     const Value results[] = {y};
-    return step::rewrite(program, {results, placement, context}, false).size();
+    return step::rewrite(program, {results, placement, context}, step::Side::before).size();
   };
   EXPECT_EQ(fired({ops::Activation::relu}), 1u);
   EXPECT_EQ(fired({ops::Activation::elu}), 0u);

@@ -190,8 +190,8 @@ TEST(Rewrites, CanBeSwitchedOff) {
   const step::Placement placement;
   const step::Context context;
   const step::Surroundings around{kept, placement, context};
-  EXPECT_TRUE(step::rewrite(program, around, false, off).empty());
-  EXPECT_EQ(step::rewrite(program, around, false).size(), 1u);
+  EXPECT_TRUE(step::rewrite(program, around, step::Side::before, off).empty());
+  EXPECT_EQ(step::rewrite(program, around, step::Side::before).size(), 1u);
 }
 
 TEST(Rewrites, HaveNamesOfTheirOwn) {

@@ -84,7 +84,6 @@ void CudaDenseRun::run(const ActivationGradCall& call) const {
   const ConstOperand &x = call.x, &bias = call.bias;
   const Operand &grad_x = call.grad_x, &grad_bias = call.grad_bias;
   const GradientFactors& factors = call.factors;
-  release_calls(workspace);
   cuda::visit_type(x.type, [&]<class T>(T) {
     const auto run = [&](const auto& gradient) {
       const ActivateBackward<T, std::decay_t<decltype(gradient)>> function{

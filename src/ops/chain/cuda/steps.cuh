@@ -5,6 +5,7 @@
 
 #include "ops/batch_norm/cuda/forward.cuh"
 #include "ops/loss/targets.hpp"
+#include "tessera/detail/ops/call_chain.hpp"
 
 /// Several dense ops on narrow rows in one launch. Each of its blocks has some of the rows, and
 /// keeps what it has of every matrix in shared memory, where the next step reads what one wrote;
@@ -12,7 +13,7 @@
 /// between them, and none waits for memory but the first.
 namespace tessera::ops {
 
-inline constexpr int chain_width = 16;  ///< columns of the widest matrix
+inline constexpr int chain_width = most_chain_columns;  ///< columns of the widest matrix
 /// Threads side by side in a row, each with four columns.
 inline constexpr int chain_lanes = chain_width / 4;
 /// Few, as most of a step is the same for every warp, whether it has rows or not.
@@ -30,6 +31,7 @@ inline constexpr int most_cluster_chain_blocks = 16;
 inline constexpr std::int64_t cluster_chain_rows = most_cluster_chain_blocks * most_block_rows;
 inline constexpr int most_grid_chain_blocks = 128;
 inline constexpr std::int64_t grid_chain_rows = most_grid_chain_blocks * most_block_rows;
+static_assert(grid_chain_rows == most_chain_rows);
 /// Numbers between the beginnings of two rows, at most: 32 bits count all of a matrix.
 inline constexpr std::int64_t most_chain_stride = 1 << 15;
 

@@ -39,7 +39,6 @@ std::int64_t stride_of(const AnyOperand& operand) {
 }  // namespace
 
 void CudaDenseRun::run(const GemmCall& call) const {
-  release_calls(workspace);
   if (call.c.rows == 0 || call.c.cols == 0) return;
   const auto add_bias = [&] {
     if (!call.bias.absent()) run(ActivationCall{call.c, call.bias, {}, call.c});

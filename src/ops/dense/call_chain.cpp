@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/dense/held_calls.hpp"
+#include "ops/dense/call_chain.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <initializer_list>
+#include <memory>
 #include <span>
-#include <utility>
 
-#include "ops/dense/dense_workspace.hpp"
 #include "tessera/core/dtype.hpp"
 
 namespace tessera::ops {
@@ -131,64 +129,38 @@ void DenseOps::run_chain(std::span<const ChainCall> calls, Stream stream,
   for (const ChainCall& call : calls) run_alone(*this, call, stream, workspace);
 }
 
-void release_calls(const DenseWorkspace* workspace) {
-  if (workspace == nullptr) return;
-  HeldCalls& held = workspace->state().held;
-  if (held.calls.empty()) return;
-  // Not there while they run: each of them asks for what waits to run before it.
-  std::vector<ChainCall> calls = std::exchange(held.calls, {});
-  const DenseOps& ops = dense_ops(workspace->device());
-  if (calls.size() == 1) {
-    run_alone(ops, calls.front(), held.stream, workspace);
-  } else {
-    ops.run_chain(calls, held.stream, workspace);
-  }
-  // None began to wait meanwhile; the next ones wait in the same memory.
-  calls.clear();
-  held.calls = std::move(calls);
-}
+CallChain::CallChain() : state_(std::make_unique<State>()) {}
+CallChain::~CallChain() = default;
 
-void submit(Device device, const ChainCall& call, Stream stream, const DenseWorkspace* workspace) {
+void CallChain::run() {
+  const auto& [device, stream, workspace, calls] = *state_;
+  if (calls.empty()) return;
   const DenseOps& ops = dense_ops(device);
-  const bool waits = workspace != nullptr && workspace->state().held.holds &&
-                     workspace->device() == device && ops.chains(call);
-  if (!waits) {
-    release_calls(workspace);
-    return run_alone(ops, call, stream, workspace);
-  }
-  HeldCalls& held = workspace->state().held;
-  const auto fits = [&] {
-    return held.stream.handle == stream.handle && held.calls.size() < ops.longest_chain() &&
-           goes_with(call, held.calls.front()) && !must_follow(call, held.calls);
-  };
-  if (!held.calls.empty() && !fits()) release_calls(workspace);
-  held.stream = stream;
-  held.calls.reserve(ops.longest_chain());
-  held.calls.push_back(call);
-}
-
-HoldCalls::HoldCalls(const DenseWorkspace* workspace) : workspace_(workspace) {
-  if (workspace == nullptr) return;
-  held_ = &workspace->state().held;
-  before_ = held_->holds;
-  exceptions_ = std::uncaught_exceptions();
-}
-
-HoldCalls::~HoldCalls() noexcept(false) {
-  if (held_ == nullptr) return;
-  held_->holds = before_;
-  if (before_) return;
-  if (std::uncaught_exceptions() > exceptions_) {
-    held_->calls.clear();
+  if (calls.size() == 1) {
+    run_alone(ops, calls.front(), stream, workspace);
   } else {
-    release_calls(workspace_);
+    ops.run_chain(calls, stream, workspace);
   }
+  state_->calls.clear();
 }
 
-void HoldCalls::set(bool holds) {
-  if (held_ == nullptr) return;
-  held_->holds = holds;
-  if (!holds) release_calls(workspace_);
+void run_or_join(CallChain* chain, Device device, const ChainCall& call, Stream stream,
+                 const DenseWorkspace* workspace) {
+  const DenseOps& ops = dense_ops(device);
+  if (chain == nullptr) return run_alone(ops, call, stream, workspace);
+  CallChain::State& state = chain->state();
+  const bool joins = workspace != nullptr && workspace->device() == device && ops.chains(call);
+  const auto fits = [&] {
+    return state.calls.size() < ops.longest_chain() && goes_with(call, state.calls.front()) &&
+           !must_follow(call, state.calls);
+  };
+  if (!joins || (!state.calls.empty() && !fits())) chain->run();
+  if (!joins) return run_alone(ops, call, stream, workspace);
+  state.device = device;
+  state.stream = stream;
+  state.workspace = workspace;
+  state.calls.reserve(ops.longest_chain());
+  state.calls.push_back(call);
 }
 
 }  // namespace tessera::ops

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "ops/dense/dense_ops.hpp"
-#include "tessera/detail/ops/held_calls.hpp"
+#include "tessera/detail/ops/call_chain.hpp"
 
 namespace tessera::ops {
 
-/// What a workspace keeps.
-struct HeldCalls {
-  bool holds = false;
+struct CallChain::State {
+  Device device = {};
   Stream stream = {};
+  const DenseWorkspace* workspace = nullptr;
   std::vector<ChainCall> calls;
 };
 
@@ -20,7 +20,8 @@ struct HeldCalls {
 /// them, than a row for each row.
 bool must_follow(const ChainCall& call, std::span<const ChainCall> others);
 
-/// Runs a call, or defers it.
-void submit(Device device, const ChainCall& call, Stream stream, const DenseWorkspace* workspace);
+/// Runs a call, or adds it to a chain, which may be null.
+void run_or_join(CallChain* chain, Device device, const ChainCall& call, Stream stream,
+                 const DenseWorkspace* workspace);
 
 }  // namespace tessera::ops
