@@ -103,6 +103,7 @@
 #include "tessera/ops/norm_sums.hpp"
 #include "tessera/ops/operand.hpp"
 #include "tessera/ops/optimiser.hpp"
+#include "tessera/ops/pairs.hpp"
 #include "tessera/ops/plan.hpp"
 #include "tessera/ops/plan_store.hpp"
 #include "tessera/ops/rounding.hpp"

@@ -20,14 +20,23 @@ class IndexShuffle {
  public:
   /// `size` up to 2^62.
   IndexShuffle(std::uint64_t size, const Random& random) noexcept
-      : size_(size), side_(square_side(size)) {
+      : IndexShuffle(size, square_side(size), random) {}
+  /// The same where the side is known: on a GPU, too.
+  constexpr IndexShuffle(std::uint64_t size, std::uint64_t side, const Random& random) noexcept
+      : size_(size), side_(side) {
     for (std::size_t round = 0; round < rounds; ++round) keys_[round] = random.bits64(round);
   }
 
-  std::uint64_t size() const noexcept { return size_; }
+  static std::uint64_t square_side(std::uint64_t size) noexcept {
+    auto side = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(size)));
+    while (side * side < size) ++side;
+    return side;
+  }
+
+  constexpr std::uint64_t size() const noexcept { return size_; }
 
   /// The element at `index` < size().
-  std::uint64_t operator()(std::uint64_t index) const noexcept {
+  constexpr std::uint64_t operator()(std::uint64_t index) const noexcept {
     do {
       index = permute(index);
     } while (index >= size_);
@@ -37,18 +46,12 @@ class IndexShuffle {
  private:
   static constexpr std::size_t rounds = 6;
 
-  static std::uint64_t square_side(std::uint64_t size) noexcept {
-    auto side = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(size)));
-    while (side * side < size) ++side;
-    return side;
-  }
-
-  static std::uint64_t mix(std::uint64_t value) noexcept {
+  static constexpr std::uint64_t mix(std::uint64_t value) noexcept {
     value = (value ^ (value >> 32)) * 0xD6E8FEB86659FD93u;
     return (value ^ (value >> 29)) * 0xD6E8FEB86659FD93u;
   }
 
-  std::uint64_t permute(std::uint64_t index) const noexcept {
+  constexpr std::uint64_t permute(std::uint64_t index) const noexcept {
     __extension__ using Wide = unsigned __int128;
     std::uint64_t left = index / side_;
     std::uint64_t right = index % side_;
