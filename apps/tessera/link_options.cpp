@@ -12,10 +12,11 @@ namespace tessera::app {
 namespace {
 
 constexpr const char* link_flags[] = {
-    "--decoder",   "--embedding",          "--loss",          "--supervision", "--edge-time",
-    "--negatives", "--negatives-per-link", "--avoid-held-out"};
+    "--decoder",        "--embedding",      "--loss",      "--margin",
+    "--supervision",    "--edge-time",      "--negatives", "--negatives-per-link",
+    "--avoid-held-out", "--pairs-per-batch"};
 
-/// Where links are learned, there are no labels, and every step sees all of them.
+/// Where links are learned, there are no labels, and every step sees the whole graph.
 constexpr const char* class_flags[] = {"--label",
                                        "--class-weights",
                                        "--split-index",
@@ -50,9 +51,13 @@ void add_link_options(Arguments& app, LinkArguments& a) {
       ->type_name("N")
       ->group(group);
   app.add_option("--loss", a.loss,
-                 "bce (default): yes or no for each pair; bpr: links before pairs that are none")
+                 "bce (default): yes or no for each pair; bpr: links before pairs that are none; "
+                 "margin: the same, until it is by --margin")
       ->type_name("NAME")
-      ->check(offers({"bce", "bpr"}))
+      ->check(offers({"bce", "bpr", "margin"}))
+      ->group(group);
+  app.add_option("--margin", a.margin, "how far links are to be before others (default 1)")
+      ->type_name("NUMBER")
       ->group(group);
   app.add_option("--supervision", a.supervision,
                  "share of the training links that are asked for and carry no messages (default 0: "
@@ -73,6 +78,10 @@ void add_link_options(Arguments& app, LinkArguments& a) {
   app.add_option("--negatives-per-link", a.per_positive, "how many of them (default 1)")
       ->type_name("N")
       ->group(group);
+  app.add_option("--pairs-per-batch", a.pairs_per_batch,
+                 "most links that a step asks for (default 0: all of them)")
+      ->type_name("N")
+      ->group(group);
   app.add_flag("--avoid-held-out", a.avoids_held_out,
                "draw none of them that is held out, as PyG's RandomLinkSplit does")
       ->group(group);
@@ -85,6 +94,8 @@ void apply(const LinkArguments& a, const std::optional<train::SplitShares>& spli
   if (a.negatives) options.negatives = train::parse_negatives(*a.negatives);
   options.embedding = a.embedding.value_or(options.embedding);
   options.per_positive = a.per_positive.value_or(options.per_positive);
+  options.pairs_per_batch = a.pairs_per_batch.value_or(options.pairs_per_batch);
+  options.margin = a.margin.value_or(options.margin);
   options.shares.supervision = a.supervision.value_or(options.shares.supervision);
   options.time = a.time;
   options.avoids_held_out = a.avoids_held_out;
@@ -99,11 +110,16 @@ void apply(const LinkArguments& a, const std::optional<train::SplitShares>& spli
   options.shares.test = split->test;
 }
 
-std::vector<Useless> useless_beside(train::Task task) {
+std::vector<Useless> useless_beside(const train::TrainOptions& options) {
   std::vector<Useless> useless;
-  const bool links = task == train::Task::links;
+  const bool links = options.task == train::Task::links;
   for (const char* flag : link_flags) {
     useless.push_back({flag, !links, "where classes are learned", "use --task links"});
+  }
+  if (links) {
+    useless.push_back({"--margin", options.links.loss != train::LinkLoss::margin,
+                       std::string("with the loss ") + train::to_string(options.links.loss),
+                       "use --loss margin"});
   }
   for (const char* flag : class_flags) {
     useless.push_back({flag, links, "where links are learned", ""});

@@ -15,8 +15,8 @@ namespace tessera::app {
 /// Options of `train --task links`.
 struct LinkArguments {
   std::optional<std::string> decoder, loss, negatives;
-  std::optional<std::int64_t> embedding, per_positive;
-  std::optional<double> supervision;
+  std::optional<std::int64_t> embedding, per_positive, pairs_per_batch;
+  std::optional<double> supervision, margin;
   std::string time;
   bool avoids_held_out = false;
 };
@@ -28,6 +28,6 @@ void apply(const LinkArguments& arguments, const std::optional<train::SplitShare
            train::LinkOptions& options);
 
 /// Those that mean nothing where classes are learned, and those of classes where links are.
-std::vector<Useless> useless_beside(train::Task task);
+std::vector<Useless> useless_beside(const train::TrainOptions& options);
 
 }  // namespace tessera::app

@@ -47,7 +47,7 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
   const std::string by_clusters = "use --batch clusters";
   const bool explains = !a.explain.empty(), trains_nothing = explains || a.dry_run;
   const std::string only_says = explains ? "with --explain" : "with --dry-run";
-  reject_useless(app, useless_beside(options.task));
+  reject_useless(app, useless_beside(options));
   reject_useless(
       app,
       {{"--heads", !attends, model, "use --model gat or gatv2"},

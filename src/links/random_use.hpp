@@ -8,9 +8,7 @@
 namespace tessera::links {
 
 /// Keeps what links draw apart from what layers and training draw: layers of `Random`.
-enum RandomUse : std::uint32_t {
-  draw_parts = 0x7E000000u,
-  draw_negatives,
-};
+/// The two behind it are those of pairs (ops/pairs/draw_formula.hpp).
+enum RandomUse : std::uint32_t { draw_parts = 0x7E000000u };
 
 }  // namespace tessera::links

@@ -235,6 +235,13 @@ std::vector<LinkPart> link_parts_by_time(const Graph& graph, std::span<const dou
   });
 }
 
+Matrix<VertexId> as_matrix(const Pairs& pairs) {
+  Matrix<VertexId> matrix(2, pairs.size());
+  std::copy(pairs.sources.begin(), pairs.sources.end(), matrix.row(0));
+  std::copy(pairs.targets.begin(), pairs.targets.end(), matrix.row(1));
+  return matrix;
+}
+
 bool check_link_parts(const Graph& graph, std::span<const LinkPart> parts) {
   require_simple(graph);
   require_sizes(graph, parts.size(), "parts");

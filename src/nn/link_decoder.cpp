@@ -2,12 +2,10 @@
 #include "tessera/nn/link_model.hpp"
 
 #include <array>
-#include <numeric>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
-#include "tessera/graph/build.hpp"
 
 #include "core/names.hpp"
 
@@ -19,49 +17,11 @@ constexpr std::array<Named<LinkDecoderKind>, 3> decoder_names = {
      {LinkDecoderKind::distmult, "distmult"},
      {LinkDecoderKind::mlp, "mlp"}}};
 
-constexpr int of_sources = 0, of_targets = 1;  ///< graphs of the perceptron
-
-BuildOptions options_in(const Place& place) {
-  BuildOptions options;
-  options.duplicates = Duplicates::keep;
-  options.device = place.device;
-  options.memory = place.memory;
-  options.stream = place.stream;
-  return options;
-}
-
-/// One edge in each row: from an end of the pair.
-Graph ends_of(const std::vector<VertexId>& ends, VertexId num_vertices, const Place& place) {
-  std::vector<VertexId> rows(ends.size());
-  std::iota(rows.begin(), rows.end(), VertexId{0});
-  return from_coo(static_cast<VertexId>(rows.size()), num_vertices, rows, ends, {},
-                  options_in(place));
-}
-
 }  // namespace
 
 const char* to_string(LinkDecoderKind kind) noexcept { return name_of(decoder_names, kind); }
 LinkDecoderKind parse_link_decoder(const std::string& text) {
   return parse_name(decoder_names, "decoder", text);
-}
-
-PairGraphs::PairGraphs(LinkDecoderKind kind, const links::Pairs& pairs, VertexId num_vertices,
-                       const Place& place, const ops::PlanOptions& plans)
-    : size_(pairs.size()) {
-  if (kind == LinkDecoderKind::mlp) {
-    graphs_.emplace_back(ends_of(pairs.sources, num_vertices, place), place, plans);
-    graphs_.emplace_back(ends_of(pairs.targets, num_vertices, place), place, plans);
-    return;
-  }
-  BuildOptions options = options_in(place);
-  options.keep_edge_ids = true;
-  Graph graph = from_coo(num_vertices, num_vertices, pairs.targets, pairs.sources, {}, options);
-  rows_ = graph.edge_ids();
-  graphs_.emplace_back(std::move(graph), place, plans);
-}
-
-void PairGraphs::append_to(std::vector<Topology*>& graphs) {
-  for (Topology& graph : graphs_) graphs.push_back(&graph);
 }
 
 LinkDecoder::Perceptron::Perceptron(std::int64_t width, Placement placement)
@@ -91,20 +51,19 @@ LinkDecoder::LinkDecoder(LinkDecoderKind kind, std::int64_t width, Placement pla
 
 step::Value LinkDecoder::build(const StepInputs& in) {
   if (perceptron_) return perceive(in, *perceptron_);
-  if (!relation_) return step::edge_dot(in.program, in.sources, in.sources);
+  if (!relation_) return step::pair_dot(in.program, in.sources);
   // Heads of one number each are the products that the relation weighs.
-  const step::Value products = step::edge_dot(in.program, in.sources, in.sources, width_);
+  const step::Value products = step::pair_dot(in.program, in.sources, width_);
   return step::linear(in.program, products, in.parameter(*relation_));
 }
 
 /// The products come first: vertices are fewer than pairs.
 step::Value LinkDecoder::perceive(const StepInputs& in, Perceptron& learned) const {
-  const auto ends = [&](Parameter& weight, int graph) {
-    const step::Value x = step::linear(in.program, in.sources, in.parameter(weight));
-    return step::gather_rows(in.program, x, graph);
+  const auto product = [&](Parameter& weight) {
+    return step::linear(in.program, in.sources, in.parameter(weight));
   };
-  step::Value x = step::add(in.program, ends(learned.of_source, of_sources),
-                            ends(learned.of_target, of_targets));
+  step::Value x =
+      step::pair_sum(in.program, product(learned.of_source), product(learned.of_target));
   x = step::add_bias(in.program, x, in.parameter(learned.bias));
   x = step::activate(in.program, x, {.activation = ops::Activation::relu});
   x = step::linear(in.program, x, in.parameter(learned.weight));

@@ -9,7 +9,6 @@ LinkModel::LinkModel(std::unique_ptr<Layer> encoder, const LinkModelOptions& opt
     : Layer(encoder->placement()),
       encoder_(std::move(encoder)),
       decoder_(options.decoder, encoder_->output_width(), encoder_->placement()),
-      compares_(options.compares),
       input_dropout_(options.input_dropout, encoder_->placement()) {
   register_layer("encoder", *encoder_);
   register_layer("decoder", decoder_);
@@ -22,16 +21,8 @@ void LinkModel::learn(const Input& input, const Context& context) {
 }
 
 step::Value LinkModel::build(const StepInputs& in) {
-  const int outer = in.program.first_graph();
   const step::Value embeddings = encoder_->append(StepInputs(in, in.sources, *encoder_));
-  in.program.set_first_graph(outer + static_cast<int>(encoder_->num_graphs()));
-  step::Value scores = decoder_.append(StepInputs(in, embeddings, decoder_));
-  if (compares_ && in.training) {
-    const auto last = static_cast<int>(decoder_.num_graphs());
-    scores = step::aggregate(in.program, scores, {as_given, ops::Reduction::sum, last});
-  }
-  in.program.set_first_graph(outer);
-  return scores;
+  return decoder_.append(StepInputs(in, embeddings, decoder_));
 }
 
 std::string LinkModel::describe() const {

@@ -20,6 +20,7 @@ void Shapes::set(std::size_t output, std::int64_t rows, std::int64_t cols) {
   set(output, {rows, cols, binding_.placement.precision});
 }
 Topology& Shapes::graph(int index) const { return binding_.graph(index); }
+std::int64_t Shapes::num_pairs() const { return binding_.context.pairs.cols; }
 const Placement& Shapes::placement() const { return binding_.placement; }
 
 Pass::Pass(Binding& binding, const Node& node, const Context& own_context,

@@ -92,7 +92,6 @@ struct Topology::State {
   ops::PlanOptions plans;
   std::vector<Derived<ops::SpmmPlan>> spmm;
   std::vector<Derived<ops::AttentionPlan>> attention;
-  std::vector<Derived<ops::SddmmPlan>> sddmm;
   std::vector<DerivedUpdate> aggregate_update;
   Fusing fusing = Fusing::by_cost;
   std::optional<Tensor> values;
@@ -106,7 +105,6 @@ struct Topology::State {
   ~State() {
     spmm.clear();
     attention.clear();
-    sddmm.clear();
     aggregate_update.clear();
     if (graph) tessera::detail::GraphAccess::release_unused(*graph);
     for (const auto& [derivation, of_graph] : derived) {
@@ -256,12 +254,6 @@ ops::AttentionPlan Topology::attention(Derivation derivation, ops::AttentionOpti
                  [&] { return ops::plan_attention(derived(derivation), own); });
 }
 
-ops::SddmmPlan Topology::sddmm(Derivation derivation, ops::SddmmOptions options) {
-  const ops::SddmmOptions own = state_->own(std::move(options));
-  return planned(state_->sddmm, derivation, own,
-                 [&] { return ops::plan_sddmm(derived(derivation), own); });
-}
-
 void Topology::set_fusing(Fusing fusing) {
   state_->fusing = fusing;
   state_->aggregate_update.clear();
@@ -291,9 +283,6 @@ PlanRequests Topology::requests() const {
   for (const auto& [derivation, plan] : state_->attention) {
     requests.attention.push_back({derivation, plan.options()});
   }
-  for (const auto& [derivation, plan] : state_->sddmm) {
-    requests.sddmm.push_back({derivation, plan.options()});
-  }
   for (const DerivedUpdate& known : state_->aggregate_update) {
     requests.aggregate_update.push_back({known.derivation, known.options});
   }
@@ -303,7 +292,6 @@ PlanRequests Topology::requests() const {
 void Topology::plan(const PlanRequests& requests) {
   for (const auto& [derivation, options] : requests.spmm) spmm(derivation, options);
   for (const auto& [derivation, options] : requests.attention) attention(derivation, options);
-  for (const auto& [derivation, options] : requests.sddmm) sddmm(derivation, options);
   for (const auto& [derivation, options] : requests.aggregate_update) {
     fused_update(derivation, options);
   }

@@ -10,8 +10,8 @@
 namespace tessera::train {
 namespace {
 
-constexpr std::array<Named<LinkLoss>, 2> loss_names = {
-    {{LinkLoss::bce, "bce"}, {LinkLoss::bpr, "bpr"}}};
+constexpr std::array<Named<LinkLoss>, 3> loss_names = {
+    {{LinkLoss::bce, "bce"}, {LinkLoss::bpr, "bpr"}, {LinkLoss::margin, "margin"}}};
 constexpr std::array<Named<links::NegativeKind>, 3> negative_names = {
     {{links::NegativeKind::uniform, "uniform"},
      {links::NegativeKind::by_source, "by-source"},

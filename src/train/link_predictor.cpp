@@ -72,9 +72,7 @@ struct LinkPredictor::State {
       : graph(dataset.graph),
         placement(options.placement),
         decoder(*checkpoint.decoder, checkpoint.outputs, options.placement),
-        scorer(*checkpoint.decoder, dataset.graph.num_rows(),
-               !decoder.is_symmetric() && !is_directed(checkpoint), options.placement.place(),
-               options.plans),
+        both_ways(!decoder.is_symmetric() && !is_directed(checkpoint)),
         on_device(options.placement),
         workspace(options.placement.place()) {
     restore(part_of(checkpoint.weights, decoder_prefix), decoder.state(), "checkpoint");
@@ -82,11 +80,9 @@ struct LinkPredictor::State {
   }
 
   std::vector<float> scores(const Pairs& pairs) {
-    AskedPairs asked(scorer, {pairs});
-    std::vector<step::Topology*> graphs;
-    asked.append_to(graphs);
+    const AskedPairs asked({pairs}, both_ways, placement.place());
     step::Context context;
-    context.graphs = graphs;
+    context.pairs = asked.pairs();
     context.stream = placement.stream;
     context.workspace = &workspace;
     return asked.scores(decoder.forward(on_device, context), placement.stream);
@@ -169,7 +165,7 @@ struct LinkPredictor::State {
   Graph graph;
   step::Placement placement;
   nn::LinkDecoder decoder;
-  LinkScorer scorer;
+  bool both_ways;  ///< each pair is asked for
   Matrix<float> embeddings;
   step::Tensor on_device;  ///< the same, as the decoder reads them
   ops::DenseWorkspace workspace;

@@ -2,6 +2,7 @@
 #include "train/link_problem.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -177,6 +178,16 @@ void require_link_options(const nn::ModelConfig& config, const TrainOptions& opt
   if (links.per_positive < 1) {
     reject(fmt::format("{} negatives for each positive pair", links.per_positive), "per_positive",
            "give at least 1");
+  }
+  if (links.pairs_per_batch < 0) {
+    reject(fmt::format("{} pairs in a batch", links.pairs_per_batch), "pairs_per_batch",
+           "give at least 1, or 0 for all");
+  }
+  if (!(links.margin >= 0) || !std::isfinite(links.margin)) {
+    reject(fmt::format("a margin of {}", links.margin), "margin", "give a number from 0 on");
+  }
+  if (links.loss == LinkLoss::margin && options.label_smoothing > 0) {
+    reject("the margin loss has no labels to smooth", "label_smoothing", "leave it out");
   }
 }
 

@@ -1,41 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "tessera/links/split.hpp"
-#include "tessera/nn/link_model.hpp"
-#include "tessera/ops/loss.hpp"
-#include "tessera/train/link_options.hpp"
+#include "tessera/ops/operand.hpp"
+#include "tessera/step/tensor.hpp"
 
 /// Pairs as a model of links is asked for them.
 namespace tessera::train {
 
-/// Who is asked, and where.
-struct LinkScorer {
-  /// `plans` are those of graphs that stay: the ones of pairs come once or a few times, which is
-  /// not worth a long choice of kernels.
-  LinkScorer(nn::LinkDecoderKind kind, VertexId vertices, bool asks_both_ways, const Place& where,
-             ops::PlanOptions how);
+/// A list of pairs in memory of a device.
+class PlacedPairs {
+ public:
+  /// Room for so many.
+  PlacedPairs(std::int64_t count, const Place& place);
+  PlacedPairs(const links::Pairs& pairs, const Place& place);
 
-  nn::PairGraphs graphs_of(const links::Pairs& pairs) const;
+  std::int64_t size() const noexcept { return ids_.size() / 2; }
+  operator ops::ConstOperand() const { return part(0, size()); }
+  ops::ConstOperand part(std::int64_t first, std::int64_t count) const;
+  ops::Operand part(std::int64_t first, std::int64_t count);
+  /// Becomes these pairs from one on.
+  void set(std::int64_t first, const links::Pairs& pairs, Stream stream);
 
-  nn::LinkDecoderKind decoder;
-  VertexId num_vertices;
-  bool both_ways;  ///< the score of a pair is the mean of those of both directions
-  Place place;
-  ops::PlanOptions plans;
+ private:
+  Buffer<VertexId> ids_;
 };
+
+/// With the same pairs the other way behind them where both are asked for.
+links::Pairs asked_ways(links::Pairs pairs, bool both);
 
 /// Lists of pairs whose scores are wanted.
 class AskedPairs {
  public:
-  AskedPairs(const LinkScorer& scorer, const std::vector<links::Pairs>& lists);
+  /// With `both_ways` the score of a pair is the mean of those of both directions.
+  AskedPairs(const std::vector<links::Pairs>& lists, bool both_ways, const Place& place);
 
-  void append_to(std::vector<step::Topology*>& graphs) { graphs_.append_to(graphs); }
+  ops::ConstOperand pairs() const { return pairs_; }
   /// Of the model's result: the score of each pair, list after list.
   std::vector<float> scores(const step::Tensor& result, Stream stream) const;
   /// Those of one list.
@@ -46,25 +51,7 @@ class AskedPairs {
  private:
   bool both_ways_;
   std::vector<std::size_t> ends_;
-  nn::PairGraphs graphs_;
-};
-
-/// What a step of training asks for, and what it wants to hear.
-class LinkBatch {
- public:
-  LinkBatch(const LinkScorer& scorer, const links::Pairs& positives, const links::Pairs& negatives,
-            LinkLoss loss, double smoothing);
-
-  void append_to(std::vector<step::Topology*>& graphs);
-  const ops::LossTargets& targets() const { return *targets_; }
-
- private:
-  step::Topology comparing(std::int64_t positives, std::int64_t negatives,
-                           const LinkScorer& scorer) const;
-
-  nn::PairGraphs graphs_;
-  std::optional<step::Topology> comparison_;
-  std::optional<ops::LossTargets> targets_;
+  PlacedPairs pairs_;
 };
 
 }  // namespace tessera::train

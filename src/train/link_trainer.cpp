@@ -12,12 +12,13 @@
 
 #include "tessera/core/error.hpp"
 #include "tessera/core/measure.hpp"
-#include "tessera/graph/build.hpp"
+#include "tessera/core/recording.hpp"
 #include "tessera/links/curves.hpp"
 #include "tessera/links/loss.hpp"
 #include "tessera/links/ranking.hpp"
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/model.hpp"
+#include "tessera/ops/pairs.hpp"
 
 #include "train/finite_loss.hpp"
 #include "train/link_scores.hpp"
@@ -40,7 +41,21 @@ struct Judged {
     return metric == Metric::average_precision ? links::average_precision(positives, negatives)
                                                : links::roc_auc(positives, negatives);
   }
+
+  double loss(const LinkOptions& options) const {
+    switch (options.loss) {
+      case LinkLoss::bpr: return links::bpr_loss<float>(positives, negatives);
+      case LinkLoss::margin: return links::margin_loss<float>(positives, negatives, options.margin);
+      default: return links::bce_loss<float>(positives, negatives);
+    }
+  }
 };
+
+ops::PairLossKind kind_of(LinkLoss loss) {
+  return loss == LinkLoss::bpr      ? ops::PairLossKind::bpr
+         : loss == LinkLoss::margin ? ops::PairLossKind::margin
+                                    : ops::PairLossKind::bce;
+}
 
 Metric other_than(Metric metric) {
   return metric == Metric::roc_auc ? Metric::average_precision : Metric::roc_auc;
@@ -73,9 +88,8 @@ std::unique_ptr<nn::LinkModel> link_model(std::unique_ptr<nn::Layer> encoder,
                                           const LinkOptions& options) {
   const auto* const ours = dynamic_cast<const nn::Model*>(encoder.get());
   const double dropout = ours == nullptr ? 0 : ours->config().input_dropout;
-  return std::make_unique<nn::LinkModel>(
-      std::move(encoder),
-      nn::LinkModelOptions{options.decoder, options.loss == LinkLoss::bpr, dropout});
+  return std::make_unique<nn::LinkModel>(std::move(encoder),
+                                         nn::LinkModelOptions{options.decoder, dropout});
 }
 
 struct LinkTrainer::State {
@@ -94,17 +108,21 @@ struct LinkTrainer::State {
         split(links::split_links(given.graph, given.link_parts)),
         is_symmetric(links::check_link_parts(given.graph, given.link_parts)),
         message_graphs(split, place, plans_of(given_options)),
-        sampler(options.links.avoids_held_out ? problem.graph : split.validation_graph),
-        loss_value(1, place) {
+        asks_both_ways(is_symmetric && !model->decoder().is_symmetric()),
+        batch(split.train, batch_size(split.train.size(), options.links.pairs_per_batch), options,
+              asks_both_ways, problem.graph.num_rows(), place),
+        non_edges(options.links.avoids_held_out ? problem.graph : split.validation_graph, place),
+        step_loss(1, place),
+        losses(batch.steps > 1 ? batch.steps : 0, place),
+        may_record(options.record_steps && why_not_recorded(place.device).empty()) {
     model->leave_out_rewrites(options.rewrites_off);
     model->set_recompute(options.recompute);
     const links::NegativeSampler all(problem.graph);
     const Pairs seen = first_of(split.train, std::min(split.train.size(), split.validation.size()));
-    validation.emplace(scorer(), std::vector<Pairs>{split.validation,
-                                                    judging(all, split.validation, for_validation),
-                                                    seen, judging(all, seen, for_train)});
+    validation.emplace(asked({split.validation, judging(all, split.validation, for_validation),
+                              seen, judging(all, seen, for_train)}));
     if (split.test.size() == 0) return;
-    test.emplace(scorer(), std::vector<Pairs>{split.test, judging(all, split.test, for_test)});
+    test.emplace(asked({split.test, judging(all, split.test, for_test)}));
   }
 
   static ops::PlanOptions plans_of(const TrainOptions& options) {
@@ -118,6 +136,38 @@ struct LinkTrainer::State {
     std::unique_ptr<nn::LinkModel> model = link_model(std::move(encoder), links);
     model->reset_parameters(seed);
     return model;
+  }
+
+  /// What a step of training asks for: positives, then negatives, each with the turned ones behind
+  /// them where both ways are asked for.
+  struct Batch {
+    Batch(const Pairs& train, std::int64_t of_step, const TrainOptions& options, bool both_ways,
+          VertexId num_vertices, const Place& place)
+        : size(of_step),
+          steps(ops::batches_of(train.size(), of_step)),
+          loss{kind_of(options.links.loss), of_step * (both_ways ? 2 : 1), options.links.margin,
+               options.label_smoothing},
+          pairs(loss.positives * (1 + options.links.per_positive), place),
+          ends(num_vertices, pairs.size(), place) {
+      if (size == train.size()) {
+        pairs.set(0, asked_ways(train, both_ways), place.stream);
+      } else {
+        chosen_from.emplace(train, place);
+      }
+    }
+
+    std::int64_t size, steps;
+    ops::PairLossOptions loss;
+    PlacedPairs pairs;
+    ops::PairEnds ends;
+    std::optional<PlacedPairs> chosen_from;  ///< in each step anew; none: all are asked for
+  };
+
+  /// Of batches that have at most so many pairs each, as even as they can be.
+  static std::int64_t batch_size(std::int64_t pairs, std::int64_t most) {
+    if (most == 0 || most >= pairs) return pairs;
+    const std::int64_t steps = (pairs + most - 1) / most;
+    return pairs / steps;
   }
 
   /// The graphs that carry messages. Those that have the same edges are one.
@@ -135,74 +185,123 @@ struct LinkTrainer::State {
     std::optional<step::Topology> own_validation, test;
   };
 
-  /// How the model scores pairs. Each pair is asked for both ways where the graph has no direction
-  /// and the decoder has one.
-  LinkScorer scorer() const {
-    return {options.links.decoder, problem.graph.num_rows(),
-            is_symmetric && !model->decoder().is_symmetric(), place, options.plans};
-  }
+  AskedPairs asked(const std::vector<Pairs>& lists) const { return {lists, asks_both_ways, place}; }
 
   Pairs judging(const links::NegativeSampler& all, const Pairs& positives, DrawnOnce use) const {
     return all.draw(positives, {.seed = options.seed, .step = use});
   }
 
-  step::Context context_with(std::span<step::Topology* const> graphs, bool training) {
+  step::Context context_with(step::Topology& messages, ops::ConstOperand pairs, Stream stream) {
     step::Context context;
-    context.graphs = graphs;
-    context.training = training;
+    context.graph = &messages;
+    context.pairs = pairs;
     context.seed = seed;
     context.step = static_cast<std::uint32_t>(step);
-    context.stream = place.stream;
+    context.stream = stream;
     context.workspace = &workspace;
     return context;
   }
 
-  /// Of the encoder, to which the graphs of pairs are added.
-  std::vector<step::Topology*> graphs_of_messages(step::Topology& graph) {
-    return std::vector<step::Topology*>(static_cast<std::size_t>(model->encoder().num_graphs()),
-                                        &graph);
-  }
-
-  double train_step() {
-    std::optional<LinkBatch> batch;
-    std::vector<step::Topology*> graphs = graphs_of_messages(message_graphs.train);
-    timed(times, Phase::batches, [&] {
-      const Pairs negatives =
-          sampler.draw(split.train, {options.links.negatives, options.links.per_positive, seed,
-                                     static_cast<std::uint32_t>(step)});
-      batch.emplace(scorer(), split.train, negatives, options.links.loss, options.label_smoothing);
-      batch->append_to(graphs);
-    });
-    step::Context context = context_with(graphs, true);
+  step::Context step_context(Stream stream) {
+    step::Context context = context_with(message_graphs.train, batch.pairs, stream);
+    context.training = true;
     context.clock = optimiser.clock();
-    context.targets = &batch->targets();
-    context.loss = loss_value.data();
-    optimiser.set_rate_factor(rate_factor(options, epoch, plateaus));
-    timed(times, Phase::passes, [&] { model->learn(features.input(), context); });
-    timed(times, Phase::optimiser, [&] { optimiser.step(place.stream, &workspace); });
-    ++step;
-    const PhaseTimer timer(times, Phase::device);
-    double loss = 0;
-    copy_bytes(&loss, loss_value.data(), sizeof loss, place.device, place.stream);
-    synchronise(place.device, place.stream);
-    return loss;
+    context.pair_ends = &batch.ends;
+    context.pair_loss = &batch.loss;
+    context.loss = step_loss.data();
+    return context;
   }
 
-  double train_epoch() {
+  /// One step. Whatever differs from step to step is read from the optimiser's clock.
+  void queue_step(Stream stream) {
+    timed(times, Phase::batches, [&] { queue_batch(stream); });
+    timed(times, Phase::passes, [&] { model->learn(features.input(), step_context(stream)); });
+    timed(times, Phase::optimiser, [&] { optimiser.step(stream, &workspace); });
+  }
+
+  /// What the step asks for: pairs of training and negatives of each.
+  void queue_batch(Stream stream) {
+    const std::int64_t positives = batch.loss.positives;
+    if (batch.chosen_from) {
+      ops::choose_pairs(*batch.chosen_from,
+                        {batch.size, seed, step, optimiser.clock(), asks_both_ways},
+                        batch.pairs.part(0, positives), place.device, stream);
+    }
+    ops::draw_negatives(std::as_const(batch.pairs).part(0, batch.size), non_edges,
+                        {options.links.negatives, options.links.per_positive, seed,
+                         static_cast<std::uint32_t>(step), optimiser.clock(), asks_both_ways},
+                        batch.pairs.part(positives, batch.pairs.size() - positives), stream);
+    batch.ends.list(batch.pairs, stream);
+  }
+
+  /// Makes all plans and buffers of a step, once.
+  void plan_step() {
+    if (is_planned) return;
     const Stopwatch watch;
-    const double loss = train_step();
-    if (first_step.step == 0) first_step.step = watch.seconds();
+    model->prepare_to_learn(features.input(), step_context(place.stream));
+    is_planned = true;
+    first_step.plan = watch.seconds();
+  }
+
+  /// Keeps a step, which has run once, to be replayed. What cannot be recorded goes on as before.
+  void record_step() {
+    if (!may_record || !recorded_step.empty()) return;
+    const PhaseTimes before = times;
+    const Stopwatch watch;
+    try {
+      recorded_step = Recording::of(place.device, [&](Stream stream) { queue_step(stream); });
+      recording_note = "training steps are recorded and replayed as a whole";
+    } catch (const Error& error) {
+      may_record = false;
+      recording_note = fmt::format("training steps are not recorded: {}", error.what());
+    }
+    // Recording has counted a step that was not done, and the time of its phases.
+    optimiser.set_steps(step);
+    times = before;
+    first_step.capture = watch.seconds();
+    first_step.launches = recorded_step.empty() ? 0 : recorded_step.num_launches();
+  }
+
+  void start_step() {
+    plan_step();
+    const Stopwatch watch;
+    optimiser.set_rate_factor(rate_factor(options, epoch, plateaus));
+    if (recorded_step.empty()) {
+      queue_step(place.stream);
+    } else {
+      recorded_step.replay(place.stream);
+      optimiser.count_replay();
+    }
+    ++step;
+    if (first_step.step != 0) return;
+    synchronise(place.device, place.stream);
+    first_step.step = watch.seconds();
+    record_step();
+  }
+
+  /// Every batch of an epoch. Returns the mean loss.
+  double train_epoch() {
+    for (std::int64_t i = 0; i < batch.steps; ++i) {
+      start_step();
+      if (batch.steps == 1) break;
+      copy_bytes(losses.data() + i, step_loss.data(), sizeof(double), place.device, place.stream);
+    }
+    const PhaseTimer timer(times, Phase::device);
+    const Buffer<double>& from = batch.steps > 1 ? losses : step_loss;
+    std::vector<double> values(static_cast<std::size_t>(from.size()));
+    copy_bytes(values.data(), from.data(), values.size() * sizeof(double), place.device,
+               place.stream);
+    synchronise(place.device, place.stream);
+    const double loss =
+        std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
     require_finite_loss(loss, ++epoch);
     return loss;
   }
 
   /// Scores of what is asked, list after list.
-  std::vector<float> scores_of(AskedPairs& asked, step::Topology& messages) {
-    std::vector<step::Topology*> graphs = graphs_of_messages(messages);
-    asked.append_to(graphs);
-    if (options.links.loss == LinkLoss::bpr) graphs.push_back(nullptr);
-    return asked.scores(model->forward(features.input(), context_with(graphs, false)),
-                        place.stream);
+  std::vector<float> scores_of(const AskedPairs& wanted, step::Topology& messages) {
+    const step::Context context = context_with(messages, wanted.pairs(), place.stream);
+    return wanted.scores(model->forward(features.input(), context), place.stream);
   }
 
   Evaluation evaluate() {
@@ -214,10 +313,7 @@ struct LinkTrainer::State {
     Evaluation evaluation;
     evaluation.train = trained.value(problem.metric);
     evaluation.validation = held_out.value(problem.metric);
-    evaluation.validation_loss =
-        options.links.loss == LinkLoss::bpr
-            ? links::bpr_loss<float>(held_out.positives, held_out.negatives)
-            : links::bce_loss<float>(held_out.positives, held_out.negatives);
+    evaluation.validation_loss = held_out.loss(options.links);
     if (test) {
       const std::vector<float> scores = scores_of(*test, *message_graphs.test);
       const Judged judged{test->list(scores, 0), test->list(scores, 1)};
@@ -258,8 +354,7 @@ struct LinkTrainer::State {
       if (error.code() != ErrorCode::bad_data) throw;
       return {};  // a source has none
     }
-    AskedPairs asked(scorer(), {negatives});
-    const std::vector<float> scores = scores_of(asked, *message_graphs.test);
+    const std::vector<float> scores = scores_of(asked({negatives}), *message_graphs.test);
     const MatrixView<const float> own(scores.data(), split.test.size(), count);
     return links::mean_reciprocal_rank(links::ranks(positives, own));
   }
@@ -275,9 +370,14 @@ struct LinkTrainer::State {
   links::LinkSplit split;
   bool is_symmetric;  ///< an edge and its reverse are one pair
   MessageGraphs message_graphs;
-  links::NegativeSampler sampler;
-  Buffer<double> loss_value;
+  bool asks_both_ways;  ///< since the decoder tells apart what is one pair
+  Batch batch;
+  ops::NonEdges non_edges;
+  Buffer<double> step_loss;
+  Buffer<double> losses;                       ///< of the steps of an epoch, where it has several
   std::optional<AskedPairs> validation, test;  ///< the former with some of the training
+  Recording recorded_step;
+  bool may_record, is_planned = false;
   std::optional<EpochNumbers> started;
   std::string recording_note;
   PhaseTimes times;
@@ -299,8 +399,9 @@ LinkQuality LinkTrainer::quality() { return state_->quality(); }
 void LinkTrainer::start_epoch(bool evaluates) {
   const Stopwatch watch;
   EpochNumbers& numbers = state_->started.emplace();
+  const std::int64_t before = state_->step;
   numbers.loss = state_->train_epoch();
-  numbers.step_seconds = watch.seconds();
+  numbers.step_seconds = watch.seconds() / static_cast<double>(state_->step - before);
   if (evaluates) numbers.evaluation = state_->evaluate();
   numbers.seconds = watch.seconds();
 }

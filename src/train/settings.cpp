@@ -166,12 +166,14 @@ std::vector<Setting> settings_of(const TrainOptions& options) {
     add("links.decoder", links.decoder);
     add("links.embedding", links.embedding);
     add("links.loss", links.loss);
+    if (links.loss == LinkLoss::margin) add("links.margin", links.margin);
     add("links.validation", links.shares.validation);
     add("links.test", links.shares.test);
     add("links.supervision", links.shares.supervision);
     add("links.time", links.time.empty() ? std::string(none) : links.time);
     add("links.negatives", links.negatives);
     add("links.per_positive", links.per_positive);
+    if (links.pairs_per_batch > 0) add("links.pairs_per_batch", links.pairs_per_batch);
     add("links.avoids_held_out", links.avoids_held_out);
   }
   add("plans.tune", options.plans.tune);

@@ -45,8 +45,18 @@ class StepScene {
       : x(normal_tensor(rows, cols, 3)),
         topology_(weighted_graph(static_cast<VertexId>(rows), static_cast<VertexId>(rows),
                                  static_cast<int>(4 * rows), 1)),
+        pairs_(2, 3 * rows),
+        ends_(rows, pairs_.cols()),
         build_(std::move(build)) {
+    const Random random(5);
+    for (std::int64_t k = 0; k < pairs_.size(); ++k) {
+      pairs_.data()[k] = static_cast<VertexId>(
+          random.below(static_cast<std::uint64_t>(k), static_cast<std::uint64_t>(rows)));
+    }
+    ends_.list(pairs_);
     context_.graph = &topology_;
+    context_.pairs = pairs_;
+    context_.pair_ends = &ends_;
     context_.training = true;
     context_.seed = 11;
     context_.step = 5;
@@ -193,6 +203,8 @@ class StepScene {
   }
 
   step::Topology topology_;
+  Matrix<VertexId> pairs_;
+  ops::PairEnds ends_;
   Build build_;
   step::Context context_;
   std::map<std::string, std::unique_ptr<step::Parameter>> parameters_;

@@ -2,20 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "tessera/graph/graph.hpp"
 #include "tessera/links/split.hpp"
+#include "tessera/ops/pairs.hpp"
 
 namespace tessera::links {
 
-/// How pairs that are no edges are drawn.
-enum class NegativeKind {
-  uniform,    ///< any pair, all equally likely
-  by_source,  ///< the source of a positive pair, any target
-  by_degree,  ///< the source of a positive pair, a target as often as it has edges
-};
+using ops::NegativeKind;
 
 struct NegativeOptions {
   NegativeKind kind = NegativeKind::uniform;
@@ -34,14 +29,13 @@ struct NegativeOptions {
 class NegativeSampler {
  public:
   explicit NegativeSampler(const Graph& known);
-  ~NegativeSampler();
-  NegativeSampler(NegativeSampler&&) noexcept;
-  NegativeSampler& operator=(NegativeSampler&&) noexcept;
 
   /// How many pairs are no edges.
-  std::int64_t num_negatives() const noexcept;
+  std::int64_t num_negatives() const noexcept { return non_edges_.count(); }
   /// The same for one source, which must be one of the graph.
-  std::int64_t num_negatives_of(VertexId source) const noexcept;
+  std::int64_t num_negatives_of(VertexId source) const noexcept {
+    return non_edges_.count_of(source);
+  }
 
   /// Negative `j` of positive pair `i` is pair `i * per_positive + j` of the result. The numbers
   /// drawn depend on seed, step, i and j alone. A graph that has every edge, and by source or
@@ -50,8 +44,8 @@ class NegativeSampler {
   Pairs draw(const Pairs& positives, const NegativeOptions& options) const;
 
  private:
-  struct State;
-  std::unique_ptr<const State> state_;
+  VertexId num_sources_;
+  ops::NonEdges non_edges_;
 };
 
 }  // namespace tessera::links

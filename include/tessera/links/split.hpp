@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "tessera/core/matrix.hpp"
 #include "tessera/graph/graph.hpp"
 
 /// Edges as what a model is to predict: which it may see, which it learns to find, and which show
@@ -19,6 +20,9 @@ struct Pairs {
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(sources.size()); }
   friend bool operator==(const Pairs&, const Pairs&) = default;
 };
+
+/// The same as ops take them (ops/pairs.hpp): the sources above the targets.
+Matrix<VertexId> as_matrix(const Pairs& pairs);
 
 /// What an edge is for. Edges for supervision are asked for in training, and carry no messages
 /// then.

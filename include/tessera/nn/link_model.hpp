@@ -5,9 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "tessera/links/split.hpp"
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/layer.hpp"
 
@@ -23,27 +21,7 @@ enum class LinkDecoderKind {
 const char* to_string(LinkDecoderKind kind) noexcept;
 LinkDecoderKind parse_link_decoder(const std::string& text);
 
-/// A list of pairs of vertices as the graphs that a decoder reads. Pairs may be listed several
-/// times.
-class PairGraphs {
- public:
-  /// Pairs among so many vertices, in a place of a device; `plans` as a `Topology` has them.
-  PairGraphs(LinkDecoderKind kind, const links::Pairs& pairs, VertexId num_vertices,
-             const Place& place = {}, const ops::PlanOptions& plans = {});
-
-  std::int64_t size() const noexcept { return size_; }
-  /// The row of the decoder's result that has the score of pair k.
-  std::int64_t row_of(std::int64_t k) const { return rows_.empty() ? k : rows_[k]; }
-  /// Appends the graphs to a list for `Context::graphs`. They belong to this object.
-  void append_to(std::vector<Topology*>& graphs);
-
- private:
-  std::int64_t size_;
-  SharedArray<EdgeOffset> rows_;  ///< empty: they are in order
-  std::vector<Topology> graphs_;
-};
-
-/// Scores of pairs, a row each, of embeddings. Takes the graphs of a `PairGraphs` of its kind.
+/// Scores of the pairs of a step (`Context::pairs`), a row each, of embeddings.
 class LinkDecoder final : public Layer {
  public:
   LinkDecoder(LinkDecoderKind kind, std::int64_t width, Placement placement = {});
@@ -54,7 +32,7 @@ class LinkDecoder final : public Layer {
   /// 1 x width, by which DistMult weighs products; null for others.
   const Parameter* relation() const noexcept { return relation_ ? &*relation_ : nullptr; }
 
-  std::int64_t num_graphs() const override { return kind_ == LinkDecoderKind::mlp ? 2 : 1; }
+  std::int64_t num_graphs() const override { return 0; }
   std::int64_t input_width() const override { return width_; }
   std::int64_t output_width() const override { return 1; }
   std::string describe() const override;
@@ -78,17 +56,12 @@ class LinkDecoder final : public Layer {
 
 struct LinkModelOptions {
   LinkDecoderKind decoder = LinkDecoderKind::dot;
-  /// In training the result is what the last graph, which comes with its values, makes of the
-  /// scores: of each row with 1 and -1 the score of one pair less that of another.
-  bool compares = false;
   /// On the features, in training: an encoder that is a part leaves its own out.
   double input_dropout = 0;
 };
 
 /// A model that predicts links: an encoder, whose outputs are embeddings of the vertices, and a
-/// decoder of pairs. Of a list of graphs (`Context::graphs`) the encoder takes the first, and the
-/// decoder those of the pairs; the result has a row for each of these (`PairGraphs::row_of`).
-/// Outside of training the graph that compares may be null.
+/// decoder of pairs (`Context::pairs`), of which each has a row of the result.
 ///
 /// In its state the encoder's tensors are called "encoder.…", the decoder's "decoder.…".
 class LinkModel final : public Layer {
@@ -100,9 +73,7 @@ class LinkModel final : public Layer {
 
   void learn(const Input& input, const Context& context) override;
 
-  std::int64_t num_graphs() const override {
-    return encoder_->num_graphs() + decoder_.num_graphs() + (compares_ ? 1 : 0);
-  }
+  std::int64_t num_graphs() const override { return encoder_->num_graphs(); }
   std::int64_t input_width() const override { return encoder_->input_width(); }
   std::int64_t output_width() const override { return 1; }
   std::string describe() const override;
@@ -113,7 +84,6 @@ class LinkModel final : public Layer {
 
   std::unique_ptr<Layer> encoder_;
   LinkDecoder decoder_;
-  bool compares_;
   InputDropout input_dropout_;
 };
 

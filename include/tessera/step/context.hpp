@@ -8,6 +8,7 @@
 #include "tessera/core/random.hpp"
 #include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/loss.hpp"
+#include "tessera/ops/pairs.hpp"
 #include "tessera/ops/step_clock.hpp"
 #include "tessera/step/topology.hpp"
 
@@ -25,6 +26,12 @@ struct Context {
   std::span<Topology* const> graphs = {};
   /// Graph classification: which vertices belong to which graph (`pooling_graph`).
   Topology* pooling = nullptr;
+  /// The pairs that links are asked for (ops/pairs.hpp), and, for gradients, which ones each row is
+  /// an end of.
+  ops::ConstOperand pairs = {};
+  const ops::PairEnds* pair_ends = nullptr;
+  /// The loss of their scores, in place of `targets`.
+  const ops::PairLossOptions* pair_loss = nullptr;
   /// What a step of training compares its result with, and where its loss goes, in the memory of
   /// the device.
   const ops::LossTargets* targets = nullptr;

@@ -118,11 +118,11 @@ Value attend(Program& program, const Attention& attention, const AttentionValues
 /// Rows scaled to unit length.
 Value unit_rows(Program& program, Value x);
 
-/// The rows of x that a graph names, which has one edge in each of its rows.
-Value gather_rows(Program& program, Value x, int graph);
-/// A number for each edge of a graph, in CSR order, and head: target[i][h] . source[j][h].
-Value edge_dot(Program& program, Value target, Value source, std::int64_t heads = 1,
-               Derivation derivation = pattern, int graph = 0);
+/// A number for each pair that the step asks for (`Context::pairs`) and head: the dot product of
+/// the rows of x at both ends.
+Value pair_dot(Program& program, Value x, std::int64_t heads = 1);
+/// A row for each pair: that of its source in one matrix and that of its target in another.
+Value pair_sum(Program& program, Value of_sources, Value of_targets);
 
 /// An op of one's own, given by functions.
 struct CustomOp {
@@ -138,8 +138,9 @@ struct CustomOp {
 };
 Value custom(Program& program, CustomOp op, std::vector<Value> in);
 
-/// The gradient of the loss of logits against `Context::targets`, with which the gradients of a
-/// step begin; the loss itself goes to `Context::loss`.
+/// The gradient of the loss of logits against `Context::targets`, or of pairs' scores by
+/// `Context::pair_loss`, with which the gradients of a step begin; the loss itself goes to
+/// `Context::loss`.
 Value loss_gradient(Program& program, Value logits);
 
 }  // namespace tessera::step

@@ -28,6 +28,8 @@ class Shapes {
   /// A matrix in the precision of the program's activations.
   void set(std::size_t output, std::int64_t rows, std::int64_t cols);
   Topology& graph(int index) const;
+  /// How many the step asks for.
+  std::int64_t num_pairs() const;
   const Placement& placement() const;
 
  private:

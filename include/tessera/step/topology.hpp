@@ -10,7 +10,6 @@
 #include "tessera/graph/graph.hpp"
 #include "tessera/ops/aggregate_update.hpp"
 #include "tessera/ops/attention.hpp"
-#include "tessera/ops/sddmm.hpp"
 #include "tessera/ops/spmm.hpp"
 #include "tessera/step/tensor.hpp"
 
@@ -57,14 +56,8 @@ struct PlanRequests {
     ops::AggregateUpdateOptions options;
   };
 
-  struct Sddmm {
-    Derivation derivation;
-    ops::SddmmOptions options;
-  };
-
   std::vector<Spmm> spmm = {};
   std::vector<Attention> attention = {};
-  std::vector<Sddmm> sddmm = {};
   std::vector<AggregateUpdate> aggregate_update = {};
 };
 
@@ -116,7 +109,6 @@ class Topology {
   /// in gradients.
   ops::SpmmPlan spmm_gradient(Derivation derivation, ops::SpmmOptions options);
   ops::AttentionPlan attention(Derivation derivation, ops::AttentionOptions options);
-  ops::SddmmPlan sddmm(Derivation derivation, ops::SddmmOptions options);
 
   void set_fusing(Fusing fusing);
   /// An empty plan where layers are to keep to the stages that they have themselves.

@@ -17,9 +17,11 @@ namespace tessera::train {
 std::unique_ptr<nn::LinkModel> link_model(std::unique_ptr<nn::Layer> encoder,
                                           const LinkOptions& options);
 
-/// A model of links being trained: a step an epoch, on all training pairs and negatives drawn anew.
-/// Evaluations are on pairs that stay the same, the test's with the edges for validation among the
-/// messages. The same options give the same bits for any number of threads.
+/// A model of links being trained, on the training pairs and negatives drawn anew: a step an epoch
+/// on all of them, or a step for each batch. Pairs are chosen, drawn and judged on the device, so
+/// that on a GPU steps are recorded and replayed as a whole. Evaluations are on pairs that stay the
+/// same, the test's with the edges for validation among the messages. The same options give the
+/// same bits for any number of threads.
 class LinkTrainer final : public EpochTrainer {
  public:
   /// `problem` was prepared for `Task::links`, and must outlive it. The encoder makes embeddings of

@@ -349,10 +349,6 @@ Value aggregate_with_own(Program& program, Value x, Value own, Value scale,
                         {x, {}, own, scale});
 }
 
-Value gather_rows(Program& program, Value x, int graph) {
-  return aggregate(program, x, {pattern, ops::Reduction::sum, graph});
-}
-
 Value first_rows(Program& program, Value x, int graph) {
   if (program.info(x).is_sparse) {
     throw Error(ErrorCode::unsupported, "a sparse input and a graph that is not square", "step",

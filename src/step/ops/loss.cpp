@@ -18,9 +18,13 @@ void LossGradient::shape(Shapes& shapes) const {
 void LossGradient::run(const Pass& pass) const {
   if (ops::plans_only()) return;
   const Context& context = pass.context;
-  if (context.targets == nullptr || context.loss == nullptr) {
+  if ((context.targets == nullptr && context.pair_loss == nullptr) || context.loss == nullptr) {
     throw Error(ErrorCode::invalid_argument, "a step of training has nothing to compare with",
                 "step", "set targets and loss of the context");
+  }
+  if (context.pair_loss != nullptr) {
+    return ops::pair_loss(pass.in(0), *context.pair_loss, pass.out(gradient), context.loss,
+                          pass.device, pass.stream, context.workspace, pass.out(sums));
   }
   ops::loss(pass.in(0), *context.targets, pass.out(gradient), context.loss, pass.stream,
             context.workspace, pass.out(sums), pass.chain);

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "support/expect_error.hpp"
 #include "support/gradient_check.hpp"
 #include "tessera/links/decoder.hpp"
 #include "tessera/links/loss.hpp"
@@ -40,33 +42,29 @@ Pairs drawn_pairs(std::uint64_t count, std::uint64_t seed) {
 
 /// A model of two layers beside a graph, pairs and features, in double.
 struct Scene {
-  explicit Scene(LinkDecoderKind kind, bool compares = false)
+  explicit Scene(LinkDecoderKind kind)
       : graph(test::weighted_graph(vertices, vertices, 40, 3)),
-        pairs(drawn_pairs(30, 5)),
-        asked(kind, pairs, vertices),
+        pairs(links::as_matrix(drawn_pairs(30, 5))),
+        ends(vertices, pairs.cols()),
         x(test::normal_tensor(vertices, features, 7)) {
     ModelConfig config;
     config.hidden = 6;
     model = std::make_unique<LinkModel>(
         std::make_unique<Model>(config, features, width, 1, test::double_placement()),
-        LinkModelOptions{kind, compares});
+        LinkModelOptions{kind});
     model->reset_parameters(11);
-    graphs = {&graph, &graph};
-    asked.append_to(graphs);
-    context.graphs = graphs;
+    ends.list(pairs);
+    context.graph = &graph;
+    context.pairs = pairs;
+    context.pair_ends = &ends;
     context.training = true;
   }
 
-  double score(std::int64_t k, const Tensor& result) const {
-    return result.as<double>()(asked.row_of(k), 0);
-  }
-
   Topology graph;
-  Pairs pairs;
-  PairGraphs asked;
+  Matrix<VertexId> pairs;
+  ops::PairEnds ends;
   Tensor x;
   std::unique_ptr<LinkModel> model;
-  std::vector<Topology*> graphs;
   Context context;
 };
 
@@ -85,21 +83,29 @@ TEST_P(EveryDecoder, learns_by_the_loss_of_its_scores) {
   Scene scene(GetParam());
   const Tensor& result = scene.model->forward(scene.x, scene.context);
   constexpr std::int64_t edges = 10;
-  const std::int64_t count = scene.asked.size();
-  std::vector<double> positives, negatives;
-  Matrix<float> wanted(count, 1, 0.0f);
-  std::vector<std::int64_t> rows;
-  for (std::int64_t k = 0; k < count; ++k) {
-    (k < edges ? positives : negatives).push_back(scene.score(k, result));
-    if (k < edges) wanted(scene.asked.row_of(k), 0) = 1;
-    rows.push_back(k);
-  }
-  const auto targets = ops::LossTargets::binary(wanted, rows);
+  std::vector<double> scores;
+  for (std::int64_t k = 0; k < result.rows(); ++k) scores.push_back(result.as<double>()(k, 0));
+  ASSERT_EQ(std::ssize(scores), scene.pairs.cols());
+  const std::span<const double> positives(scores.data(), edges);
+  const auto negatives = std::span<const double>(scores).subspan(edges, 2 * edges);
   double loss = 0;
-  scene.context.targets = &targets;
   scene.context.loss = &loss;
+  const ops::PairLossOptions yes_or_no{.kind = ops::PairLossKind::bce, .positives = edges};
+  scene.context.pair_loss = &yes_or_no;
   scene.model->learn(scene.x, scene.context);
-  EXPECT_NEAR(loss, links::bce_loss<double>(positives, negatives), 1e-12);
+  EXPECT_NEAR(loss,
+              links::bce_loss<double>(positives, std::span<const double>(scores).subspan(edges)),
+              1e-12);
+  // Two negatives of each, without the last pair.
+  scene.context.pairs.cols = 3 * edges;
+  ops::PairEnds ends(vertices, 3 * edges);
+  ends.list(scene.context.pairs);
+  scene.context.pair_ends = &ends;
+  const ops::PairLossOptions ranks{
+      .kind = ops::PairLossKind::margin, .positives = edges, .margin = 0.5};
+  scene.context.pair_loss = &ranks;
+  scene.model->learn(scene.x, scene.context);
+  EXPECT_NEAR(loss, links::margin_loss<double>(positives, negatives, 0.5), 1e-12);
 }
 
 TEST_P(EveryDecoder, describes_itself_and_names_its_tensors) {
@@ -115,11 +121,10 @@ INSTANTIATE_TEST_SUITE_P(All, EveryDecoder, testing::ValuesIn(all_decoders),
                          [](const auto& kind) { return std::string(to_string(kind.param)); });
 
 /// The decoder alone, on embeddings.
-Tensor decoded(LinkDecoder& decoder, const Tensor& embeddings, PairGraphs& asked) {
-  std::vector<Topology*> graphs;
-  asked.append_to(graphs);
+Tensor decoded(LinkDecoder& decoder, const Tensor& embeddings, const Pairs& pairs) {
+  const Matrix<VertexId> asked = links::as_matrix(pairs);
   Context context;
-  context.graphs = graphs;
+  context.pairs = asked;
   Tensor result(test::double_placement());
   result.copy_from(decoder.forward(embeddings, context));
   return result;
@@ -136,15 +141,13 @@ TEST(LinkDecoder, scores_as_the_decoders_of_links_do) {
       for (std::int64_t k = 0; k < width; ++k) relation(0, k) = 0.5 * static_cast<double>(k) - 1;
       named.parameter->value.copy_from(relation);
     }
-    PairGraphs asked(kind, pairs, vertices);
-    const Tensor result = decoded(decoder, embeddings, asked);
+    const Tensor result = decoded(decoder, embeddings, pairs);
     std::vector<double> expected(static_cast<std::size_t>(pairs.size()));
     links::DistMultDecoder reference(pairs, {}, vertices, vertices, 1,
                                      {width, Precision::fp64, false});
     reference.score<double>(rows, relation, rows, expected);
     for (std::int64_t k = 0; k < pairs.size(); ++k) {
-      EXPECT_NEAR(result.as<double>()(asked.row_of(k), 0), expected[static_cast<std::size_t>(k)],
-                  1e-12)
+      EXPECT_NEAR(result.as<double>()(k, 0), expected[static_cast<std::size_t>(k)], 1e-12)
           << to_string(kind) << " of pair " << k;
     }
   }
@@ -154,29 +157,17 @@ TEST(LinkDecoder, of_a_perceptron_tells_the_directions_apart) {
   const Tensor embeddings = test::normal_tensor(vertices, width, 2);
   LinkDecoder decoder(LinkDecoderKind::mlp, width, test::double_placement());
   decoder.reset_parameters(4);
-  PairGraphs asked(LinkDecoderKind::mlp, {{1, 2}, {2, 1}}, vertices);
-  const Tensor result = decoded(decoder, embeddings, asked);
+  const Tensor result = decoded(decoder, embeddings, {{1, 2}, {2, 1}});
   EXPECT_GT(std::abs(result.as<double>()(0, 0) - result.as<double>()(1, 0)), 1e-6);
 }
 
-TEST(LinkModel, compares_scores_in_training_alone) {
-  Scene scene(LinkDecoderKind::dot, true);
-  const std::int64_t first = scene.asked.row_of(0), second = scene.asked.row_of(1);
-  const std::vector<VertexId> rows{0, 0},
-      cols{static_cast<VertexId>(first), static_cast<VertexId>(second)};
-  const std::vector<float> signs{1, -1};
-  Topology comparison(from_coo(1, static_cast<VertexId>(scene.asked.size()), rows, cols, signs));
-  scene.graphs.push_back(nullptr);
-  scene.context.graphs = scene.graphs;
-  scene.context.training = false;
-  const Tensor& scores = scene.model->forward(scene.x, scene.context);
-  ASSERT_EQ(scores.rows(), scene.asked.size());
-  const double expected = scene.score(0, scores) - scene.score(1, scores);
-  scene.graphs.back() = &comparison;
-  scene.context.training = true;
-  const Tensor& compared = scene.model->forward(scene.x, scene.context);
-  ASSERT_EQ(compared.rows(), 1);
-  EXPECT_NEAR(compared.as<double>()(0, 0), expected, 1e-12);
+TEST(LinkModel, needs_the_ends_of_pairs_for_gradients_alone) {
+  Scene scene(LinkDecoderKind::dot);
+  scene.context.pair_ends = nullptr;
+  EXPECT_NO_THROW(scene.model->forward(scene.x, scene.context));
+  Tensor gradient = test::normal_tensor(scene.pairs.cols(), 1, 3);
+  testing::expect_error(ErrorCode::invalid_argument, {"ends of the pairs", "Context::pair_ends"},
+                        [&] { scene.model->backward(gradient, scene.context); });
 }
 
 }  // namespace

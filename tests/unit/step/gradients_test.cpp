@@ -196,15 +196,19 @@ std::vector<Kind> kinds() {
                    y = step::activate(p, y, {.activation = ops::Activation::relu});
                    return step::linear(p, y, weight(scene, p, "second", 3, 6));
                  }});
-  all.push_back({"dots of edges", [](StepScene& scene, Program& p, Value x) {
-                   return step::edge_dot(p, product(scene, p, x, "u"), product(scene, p, x, "v"),
-                                         3);
+  all.push_back({"dots of pairs", [](StepScene& scene, Program& p, Value x) {
+                   return step::pair_dot(p, product(scene, p, x));
                  }});
-  all.push_back(
-      {"dots of edges with both ends the same", [](StepScene& scene, Program& p, Value x) {
-         const Value y = product(scene, p, x);
-         return step::edge_dot(p, y, y);
-       }});
+  all.push_back({"dots of pairs by heads", [](StepScene& scene, Program& p, Value x) {
+                   return step::pair_dot(p, product(scene, p, x), 3);
+                 }});
+  all.push_back({"sums of pairs", [](StepScene& scene, Program& p, Value x) {
+                   return step::pair_sum(p, product(scene, p, x, "u"), product(scene, p, x, "v"));
+                 }});
+  all.push_back({"sums of pairs of one matrix", [](StepScene& scene, Program& p, Value x) {
+                   const Value y = product(scene, p, x);
+                   return step::pair_sum(p, y, y);
+                 }});
   all.push_back({"an op of functions", [](StepScene& scene, Program& p, Value x) {
                    return step::custom(p, products_of_elements(),
                                        {product(scene, p, x, "u"), product(scene, p, x, "v")});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda_handles.hpp"
 #include "cuda/precision.cuh"
+#include "cuda/search.cuh"
 #include "cuda/sums.cuh"
 #include "ops/cuda/operands.cuh"
 #include "ops/dense/dense_workspace.hpp"
