@@ -68,7 +68,7 @@ struct Scene {
   Context context;
 };
 
-class EveryDecoder : public testing::TestWithParam<LinkDecoderKind> {};
+class EveryDecoder : public ::testing::TestWithParam<LinkDecoderKind> {};
 
 TEST_P(EveryDecoder, has_the_gradients_of_finite_differences) {
   Scene scene(GetParam());
@@ -117,7 +117,7 @@ TEST_P(EveryDecoder, describes_itself_and_names_its_tensors) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryDecoder, testing::ValuesIn(all_decoders),
+INSTANTIATE_TEST_SUITE_P(All, EveryDecoder, ::testing::ValuesIn(all_decoders),
                          [](const auto& kind) { return std::string(to_string(kind.param)); });
 
 /// The decoder alone, on embeddings.
