@@ -15,12 +15,17 @@ from __future__ import annotations
 from . import _layer_operators, _operators, bits, links
 from ._cache import cache_info, clear_cache, set_cache_limits
 from ._library import counters, has_cuda, kernels, trace
+from .captured_step import CapturedStep, capture
+from .errors import CannotBeCaptured
 from .functional import attention, attention_weights, edge_softmax, messages, sddmm, spmm
 from .graph import Graph
 from .segments import gather, scatter, segment_reduce, softmax
 
 __version__ = "0.1.0"
 __all__ = [
+    "CannotBeCaptured",
+    "CapturedStep",
+    "Fit",
     "Graph",
     "TrainedModel",
     "accelerate",
@@ -28,10 +33,12 @@ __all__ = [
     "attention_weights",
     "bits",
     "cache_info",
+    "capture",
     "clear_cache",
     "counters",
     "edge_softmax",
     "explain",
+    "fit",
     "gather",
     "has_cuda",
     "kernels",
@@ -58,6 +65,10 @@ def __getattr__(name: str):
         from . import models
 
         return getattr(models, name)
+    if name in ("fit", "Fit"):
+        from . import fitting
+
+        return getattr(fitting, name)
     if name in ("load", "save", "TrainedModel"):
         from . import files
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import traceback
 from typing import Any, NoReturn
 
 import torch
@@ -83,3 +85,27 @@ def run(operator: Any, *arguments: Any) -> Any:
         return operator.eager(*arguments)
     except RuntimeError as error:
         reraise(error)
+
+
+class CannotBeCaptured(RuntimeError):
+    """What a step does cannot be part of a CUDA graph."""
+
+
+# Code in which users do not look for the line that is wrong.
+_LIBRARIES = tuple(os.path.dirname(path) + os.sep for path in (torch.__file__, __file__))
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith((*_LIBRARIES, "<")) or f"{os.sep}torch_geometric{os.sep}" in file
+
+
+def line_of(error: BaseException, within: str = "") -> str:
+    """Where the caller's code was when this happened, and where the library's; of ``within`` a file's name, nothing
+    where that has no part in it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not any(within in frame.filename for frame in frames):
+        return ""
+    own = next((frame for frame in reversed(frames) if not _is_library(frame.filename)), None)
+    said = [f"{os.path.basename(frame.filename)}:{frame.lineno}: {frame.line}"
+            for frame in (own, frames[-1] if frames and frames[-1] is not own else None) if frame is not None]
+    return ", in ".join(said)
