@@ -265,6 +265,74 @@ class Graph:
         return Graph._make(index, move(self.offsets), move(self.weight), self.num_targets,
                            self.num_sources, self.layout)
 
+    def coalesced(self) -> Graph:
+        """Each edge once, sorted by targets and then sources. Repeated edges become one with the sum of their weights, or,
+        without weights, with how many they were.
+
+        Example:
+            >>> import torch, tessera
+            >>> tessera.Graph(torch.tensor([[0, 0, 1], [1, 1, 0]])).coalesced().weight
+            tensor([1., 2.])
+        """
+        return _algebra().coalesced(self)
+
+    def to_sparse(self) -> Tensor:
+        """As ``torch.sparse_csr``, whose rows are targets.
+
+        Example:
+            >>> import torch, tessera
+            >>> tessera.Graph(torch.tensor([[0, 1], [1, 2]])).to_sparse().crow_indices()
+            tensor([0, 0, 1, 2])
+        """
+        return _algebra().to_sparse(self)
+
+    def to_dense(self) -> Tensor:
+        """As a matrix, whose rows are targets.
+
+        Example:
+            >>> import torch, tessera
+            >>> tessera.Graph(torch.tensor([[0], [1]]), 2, 2, torch.tensor([0.5])).to_dense()
+            tensor([[0.0000, 0.0000],
+                    [0.5000, 0.0000]])
+        """
+        return _algebra().to_dense(self)
+
+    def __matmul__(self, other: Any) -> Any:
+        """The product with a graph, which is one; or with features, which is :func:`tessera.spmm`."""
+        if isinstance(other, Graph):
+            return _algebra().product(self, other)
+        if isinstance(other, Tensor):
+            from .functional import spmm
+
+            return spmm(self, other)
+        return NotImplemented
+
+    def __add__(self, other: Any) -> Graph:
+        return _algebra().total(self, other) if isinstance(other, Graph) else NotImplemented
+
+    def __sub__(self, other: Any) -> Graph:
+        return self + -other if isinstance(other, Graph) else NotImplemented
+
+    def __mul__(self, other: Any) -> Graph:
+        """With a graph, edges that are in both, by the product of their weights; or all weights by a factor, or by one each."""
+        if isinstance(other, Graph):
+            return _algebra().common(self, other)
+        return _algebra().scaled(self, other) if isinstance(other, (int, float, Tensor)) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Graph:
+        return _algebra().scaled(self, 1 / other) if isinstance(other, (int, float, Tensor)) else NotImplemented
+
+    def __neg__(self) -> Graph:
+        return self * -1.0
+
+    def __getitem__(self, chosen: Any) -> Graph:
+        """Targets, or targets and sources, by slices, numbers or masks; they are numbered anew."""
+        return _algebra().part(self, chosen)
+
+    __iter__ = None  # of what has numbers of vertices, and no first one
+
     @property
     def num_edges(self) -> int:
         return self.index.size(-1)
@@ -277,6 +345,12 @@ class Graph:
         weighted = ", weighted" if self.weight is not None else ""
         return (f"Graph(targets={self.num_targets}, sources={self.num_sources}, "
                 f"edges={self.num_edges}{weighted})")
+
+
+def _algebra() -> Any:
+    from . import graph_algebra
+
+    return graph_algebra
 
 
 # What looking at the values of a sparse tensor said, for as long as the tensor lives.
