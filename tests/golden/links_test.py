@@ -112,7 +112,8 @@ class Story(Links):
 
     def test_resumes_and_repeats(self):
         def trained(*options, epochs=12):
-            report = self.train("--runs", "2", "--decoder", "mlp", *options, epochs=epochs)
+            report = self.train("--runs", "2", "--decoder", "mlp", "--loss", "margin", "--pairs-per-batch", "20",
+                                *options, epochs=epochs)
             return report["runs"], report["links"], report["test_other"]
         whole = trained()
         trained("-c", self.model, epochs=5)
@@ -134,7 +135,7 @@ class Mistakes(Links):
 
     def test_options_that_mean_nothing(self):
         train = ["train", self.data, "--weight", "none", "--epochs", "1"]
-        for option in (["--decoder", "mlp"], ["--embedding", "8"], ["--loss", "bpr"], ["--edge-time", "day"],
+        for option in (["--decoder", "mlp"], ["--embedding", "8"], ["--loss", "bpr"], ["--edge-time", "day"], ["--pairs-per-batch", "5"], ["--margin", "2"],
                        ["--negatives", "uniform"], ["--negatives-per-link", "2"], ["--supervision", "0.1"], ["--avoid-held-out"]):
             self.rejected(option[0], "train", "embedded:karate", "--epochs", "1", *option)
         for option in (["--folds", "3"], ["--class-weights", "balanced"], ["--readout", "sum"], ["--bits", "4"],
@@ -144,6 +145,10 @@ class Mistakes(Links):
             self.rejected(option[0], *train, "--task", "links", *option, code=cli.UNAVAILABLE)
         self.rejected("roc_auc", *train, "--task", "links", "--metric", "accuracy")
         self.rejected("--negatives-per-link: 0 negatives", *train, "--task", "links", "--negatives-per-link", "0")
+        self.rejected("--pairs-per-batch: -1 pairs", *train, "--task", "links", "--pairs-per-batch", "-1")
+        self.rejected("--margin: a margin of -1", *train, "--task", "links", "--loss", "margin", "--margin", "-1")
+        self.rejected("--margin means nothing with the loss bpr", *train, "--task", "links", "--loss", "bpr", "--margin", "2")
+        self.rejected("--label-smoothing", *train, "--task", "links", "--loss", "margin", "--label-smoothing", "0.1")
         self.rejected("--negatives: unknown kind", *train, "--task", "links", "--negatives", "some")
         self.rejected("sum to", *train, "--task", "links", "--split", "0.5,0.1,0.1")
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "support/random_coo.hpp"
 #include "support/training_data.hpp"
 #include "tessera/graph/build.hpp"
+#include "tessera/nn/model.hpp"
 #include "tessera/train/fit.hpp"
 #include "tessera/train/link_predictor.hpp"
 #include "tessera/train/link_trainer.hpp"
@@ -72,7 +74,7 @@ const nn::ModelConfig encoder = link_encoder(nn::ModelKind::gcn);
 TEST(Links, are_learned_by_every_decoder_and_loss) {
   for (const auto kind :
        {nn::LinkDecoderKind::dot, nn::LinkDecoderKind::distmult, nn::LinkDecoderKind::mlp}) {
-    for (const LinkLoss loss : {LinkLoss::bce, LinkLoss::bpr}) {
+    for (const LinkLoss loss : {LinkLoss::bce, LinkLoss::bpr, LinkLoss::margin}) {
       TrainOptions options = link_options(60);
       options.links.decoder = kind;
       options.links.loss = loss;
@@ -94,15 +96,17 @@ TEST(Links, get_the_same_bits_for_any_number_of_threads) {
       TrainOptions options = link_options(4);
       options.links.decoder = kind;
       options.links.shares.supervision = 0.3;
+      options.links.pairs_per_batch = 20;
       return numbers_of(fit(rings(), encoder, options));
     };
     EXPECT_EQ(with_threads(1), with_threads(3)) << nn::to_string(kind);
   }
 }
 
-TEST(Links, resume_to_the_same_bits) {
+void expect_resumes_to_the_same_bits(std::int64_t pairs_per_batch) {
   const test::TemporaryFolder folder;
   TrainOptions options = link_options(12);
+  options.links.pairs_per_batch = pairs_per_batch;
   options.runs = 2;
   options.average_weights = 0.9;
   const std::vector<double> whole = numbers_of(fit(rings(), encoder, options));
@@ -112,6 +116,77 @@ TEST(Links, resume_to_the_same_bits) {
   options.pause_at = 0;
   options.checkpoint.resume = true;
   EXPECT_EQ(numbers_of(fit(rings(), encoder, options)), whole);
+}
+
+TEST(Links, resume_to_the_same_bits) {
+  expect_resumes_to_the_same_bits(0);
+  expect_resumes_to_the_same_bits(50);
+}
+
+TEST(Links, are_asked_for_in_batches_as_even_as_they_can_be) {
+  const Dataset dataset = rings();
+  for (const auto kind : {nn::LinkDecoderKind::dot, nn::LinkDecoderKind::mlp}) {
+    TrainOptions options = link_options(60);
+    options.links.decoder = kind;
+    options.links.pairs_per_batch = 50;
+    const Problem problem = prepare(dataset, encoder, options);
+    ASSERT_EQ(problem.split.train.size(), 204u);  // of which five steps ask for 40 each
+    LinkTrainer trainer(
+        problem, std::make_unique<nn::Model>(encoder, problem.num_features(), 16, 1), options, 1);
+    const double first = trainer.train_epoch();
+    EXPECT_EQ(trainer.step(), 5);
+    EXPECT_EQ(trainer.optimiser().steps(), 5);
+    for (int epoch = 1; epoch < 60; ++epoch) trainer.train_epoch();
+    EXPECT_EQ(trainer.step(), 300);
+    EXPECT_LT(trainer.train_epoch(), 0.8 * first);
+    EXPECT_GT(trainer.evaluate().test, 0.8);
+  }
+}
+
+/// The options of a run on a GPU and on the CPU, of which the first replays its steps.
+TEST(LinksOnDevice, are_learned_as_on_the_cpu_and_replayed) {
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
+  for (const auto kind :
+       {nn::LinkDecoderKind::dot, nn::LinkDecoderKind::distmult, nn::LinkDecoderKind::mlp}) {
+    for (const LinkLoss loss : {LinkLoss::bce, LinkLoss::bpr, LinkLoss::margin}) {
+      for (const std::int64_t pairs_per_batch : {0, 50}) {
+        SCOPED_TRACE(std::string(nn::to_string(kind)) + ", " + to_string(loss) + ", " +
+                     std::to_string(pairs_per_batch));
+        TrainOptions options = link_options(6);
+        options.links.decoder = kind;
+        options.links.loss = loss;
+        options.links.pairs_per_batch = pairs_per_batch;
+        options.links.negatives = links::NegativeKind::by_degree;
+        options.links.per_positive = 2;
+        const Dataset dataset = rings();
+        const auto losses = [&](const step::Placement& placement, bool records) {
+          options.placement = placement;
+          options.record_steps = records;
+          const Problem problem = prepare(dataset, encoder, options);
+          LinkTrainer trainer(
+              problem,
+              std::make_unique<nn::Model>(encoder, problem.num_features(), 16, 1, placement),
+              options, 1);
+          std::vector<double> found;
+          for (int epoch = 0; epoch < 6; ++epoch) found.push_back(trainer.train_epoch());
+          if (records) {
+            EXPECT_NE(trainer.recording_note().find("replayed"), std::string::npos)
+                << trainer.recording_note();
+          }
+          const Evaluation evaluation = trainer.evaluate();
+          found.insert(found.end(), {evaluation.validation_loss, evaluation.test});
+          return found;
+        };
+        step::Placement gpu;
+        gpu.memory = &default_memory({DeviceKind::cuda, 0});
+        const std::vector<double> on_cpu = losses({}, false), on_gpu = losses(gpu, false);
+        EXPECT_EQ(losses(gpu, true), on_gpu) << "replayed";
+        for (std::size_t i = 0; i + 1 < on_cpu.size(); ++i) {
+          EXPECT_NEAR(on_cpu[i], on_gpu[i], 2e-3 * (1 + std::abs(on_cpu[i])));
+        }
+      }
+    }
+  }
 }
 
 TEST(Links, hold_nothing_back_that_messages_give_away) {
@@ -176,6 +251,15 @@ TEST(Links, reject_what_cannot_be) {
       "embeddings", [](TrainOptions& o) { o.links.embedding = 0; }, rings());
   rejects(
       "validation", [](TrainOptions& o) { o.links.shares.validation = 0; }, rings());
+  rejects(
+      "-1 pairs in a batch", [](TrainOptions& o) { o.links.pairs_per_batch = -1; }, rings());
+  rejects(
+      "margin of -2", [](TrainOptions& o) { o.links.margin = -2; }, rings());
+  const auto smoothed_margin = [](TrainOptions& o) {
+    o.links.loss = LinkLoss::margin;
+    o.label_smoothing = 0.1;
+  };
+  rejects("no labels to smooth", smoothed_margin, rings());
   nn::ModelConfig precomputed = encoder;
   precomputed.precomputed = true;
   expect_error(ErrorCode::invalid_argument, {"held out"},
