@@ -147,7 +147,7 @@ class Mistakes(Links):
         self.rejected("--negatives-per-link: 0 negatives", *train, "--task", "links", "--negatives-per-link", "0")
         self.rejected("--pairs-per-batch: -1 pairs", *train, "--task", "links", "--pairs-per-batch", "-1")
         self.rejected("--margin: a margin of -1", *train, "--task", "links", "--loss", "margin", "--margin", "-1")
-        self.rejected("--margin means nothing with the loss bpr", *train, "--task", "links", "--loss", "bpr", "--margin", "2")
+        self.rejected("--margin: does nothing with the loss bpr", *train, "--task", "links", "--loss", "bpr", "--margin", "2")
         self.rejected("--label-smoothing", *train, "--task", "links", "--loss", "margin", "--label-smoothing", "0.1")
         self.rejected("--negatives: unknown kind", *train, "--task", "links", "--negatives", "some")
         self.rejected("sum to", *train, "--task", "links", "--split", "0.5,0.1,0.1")
