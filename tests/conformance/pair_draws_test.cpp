@@ -67,8 +67,8 @@ Matrix<VertexId> some_positives(const Graph& graph, std::int64_t count) {
   const Random random(9);
   for (std::int64_t k = 0; k < count; ++k) {
     const auto element = static_cast<std::uint64_t>(k);
-    positives(0, k) = static_cast<VertexId>(
-        random.below(element, static_cast<std::uint64_t>(graph.num_cols())));
+    positives(0, k) =
+        static_cast<VertexId>(random.below(element, static_cast<std::uint64_t>(graph.num_cols())));
     positives(1, k) = 0;
   }
   return positives;

@@ -277,7 +277,7 @@ void pair_loss(ConstOperand scores, const PairLossOptions& options, Operand grad
   check.floating(scores, "scores");
   check.matrix(scores, "scores", {scores.type, scores.rows, 1});
   check.optional_matrix(grad_scores, "grad_scores", {scores.type, scores.rows, 1});
-  check.optional_matrix(grad_sum, "grad_sum", {grad_sum.type, 1, 1});
+  check.optional_matrix(grad_sum, "grad_sum", {scores.type, 1, 1});
   check.apart_or_same(grad_scores, "grad_scores", scores, "scores");
   check.apart(grad_sum, "grad_sum", {{scores, "scores"}, {grad_scores, "grad_scores"}});
   check.that(value != nullptr, "there is no memory for the loss");

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tessera/core/error.hpp"
+#include "tessera/detail/ops/call_chain.hpp"
 #include "tessera/detail/ops/plan_only.hpp"
 #include "tessera/ops/loss.hpp"
 
@@ -23,6 +24,7 @@ void LossGradient::run(const Pass& pass) const {
                 "step", "set targets and loss of the context");
   }
   if (context.pair_loss != nullptr) {
+    if (pass.chain != nullptr) pass.chain->run();  // which may have the scores still to compute
     return ops::pair_loss(pass.in(0), *context.pair_loss, pass.out(gradient), context.loss,
                           pass.device, pass.stream, context.workspace, pass.out(sums));
   }
