@@ -75,6 +75,11 @@ void add_table_options(Arguments& app, TableArguments& tables) {
       ->type_name("COLUMNS")
       ->delimiter(',')
       ->group(edges);
+  app.add_option("--kinds", tables.kinds,
+                 "the list has interactions of two kinds of vertices, such as user,item: their "
+                 "columns, an edge each way, and names that say the kind, as user:7 and item:7")
+      ->type_name("A,B")
+      ->group(edges);
   const std::string nodes = "Table of the vertices of an edge list";
   app.add_option("--nodes", tables.nodes, "file with one line per vertex")
       ->type_name("FILE")
@@ -149,6 +154,7 @@ void TableArguments::apply_to(io::ReadOptions& options) const {
   options.edges.target = target;
   options.edges.weight = weight;
   options.edges.features = edge_features;
+  options.edges.kinds = parse_kinds(kinds);
   options.nodes.path = nodes;
   options.nodes.id = id;
   options.nodes.label = label;

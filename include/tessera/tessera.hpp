@@ -26,6 +26,7 @@
 #include "tessera/data/dataset.hpp"
 #include "tessera/data/embedded.hpp"
 #include "tessera/data/feature_columns.hpp"
+#include "tessera/data/kinds.hpp"
 #include "tessera/data/names.hpp"
 #include "tessera/data/time_split.hpp"
 #include "tessera/graph/borrow.hpp"

@@ -17,6 +17,7 @@
 #include "io/dataset_arrays.hpp"
 #include "io/edge_columns.hpp"
 #include "io/edge_lines.hpp"
+#include "io/interactions.hpp"
 #include "io/node_table.hpp"
 #include "io/reading_notes.hpp"
 #include "io/useless_options.hpp"
@@ -181,6 +182,7 @@ Dataset read_numbered_edges(const std::string& path, VertexId vertices,
 }
 
 Dataset read_edge_list(const std::string& path, const ReadOptions& options) {
+  if (options.edges.kinds.given()) return read_interactions(path, options);
   if (!options.nodes.path.empty()) return read_with_nodes(path, options);
   EdgeList list(path, options.edges);
   if (list.layout.prose && options.format.empty()) {

@@ -27,7 +27,7 @@ const std::vector<std::string_view> id_words = {"id", "node", "node_id", "vertex
 class VertexFinder {
  public:
   VertexFinder(const Dataset& dataset, const VertexListOptions& options)
-      : base_(options.base), count_(dataset.graph.num_rows()) {
+      : base_(options.base), count_(dataset.graph.num_rows()), kinds_(options.kinds) {
     const Names& names = dataset.vertex_names;
     if (names.empty()) return;
     index_ = std::make_unique<NameIndex>();
@@ -35,8 +35,12 @@ class VertexFinder {
     index_->number_all();
   }
 
-  /// -1: there is none of this name.
-  VertexId find(std::string_view id) const {
+  /// A vertex of column 0, the sources, or 1, the targets; -1: there is none of this name.
+  VertexId find(std::string_view id, std::size_t column) const {
+    if (index_ && kinds_.given()) {
+      const std::string& kind = column == 0 ? kinds_.source : kinds_.target;
+      return index_->find(name_of_kind(kind, name_within(kind, id)));
+    }
     if (index_) return index_->find(id);
     std::int64_t number = 0;
     const char* const end = id.data() + id.size();
@@ -54,6 +58,7 @@ class VertexFinder {
  private:
   int base_;
   std::int64_t count_;
+  Kinds kinds_;
   std::unique_ptr<NameIndex> index_;  ///< null: vertices go by their numbers
 };
 
@@ -70,7 +75,7 @@ class VertexColumns {
     rows_.for_each("reading ids", {}, [&](RowCursor& cursor) {
       while (cursor.next()) {
         for (std::size_t c = 0; c < columns_.size(); ++c) {
-          const VertexId vertex = finder_.find(cursor.field(columns_[c]));
+          const VertexId vertex = finder_.find(cursor.field(columns_[c]), c);
           lists[c][static_cast<std::size_t>(cursor.row())] = vertex;
           if (vertex < 0) note_unknown(cursor, columns_[c]);
         }
@@ -118,17 +123,31 @@ class VertexColumns {
   std::string first_;
 };
 
+bool names_kinds(const TableLayout& table, const Kinds& kinds) {
+  return kinds.given() && table.has_header() && table.find(kinds.source) >= 0 &&
+         table.find(kinds.target) >= 0;
+}
+
+std::pair<std::int64_t, std::int64_t> pair_columns(const TableLayout& table, const Kinds& kinds) {
+  if (!names_kinds(table, kinds)) return end_columns(table);
+  return {table.find(kinds.source), table.find(kinds.target)};
+}
+
 }  // namespace
 
 VertexPairs read_vertex_pairs(const std::string& path, const Dataset& dataset,
                               const VertexListOptions& options) {
-  TableRows rows(path, 0, {}, edge_header_words(), {});
-  const auto [source, target] = end_columns(rows.layout());
+  HeaderWords words = edge_header_words();
+  words.add_given(options.kinds.source);
+  words.add_given(options.kinds.target);
+  TableRows rows(path, 0, {}, words, {});
+  const auto [source, target] = pair_columns(rows.layout(), options.kinds);
   if (rows.layout().columns < 2) {
     throw Error(ErrorCode::bad_data, "has one column where pairs have two", path,
                 "give a source and a target on each line");
   }
-  if (rows.layout().columns > 2 && !names_edges(rows.layout())) {
+  const bool named = names_edges(rows.layout()) || names_kinds(rows.layout(), options.kinds);
+  if (rows.layout().columns > 2 && !named) {
     throw Error(
         ErrorCode::bad_data,
         fmt::format("has {} columns, and no header says which are source and target",
@@ -145,11 +164,13 @@ std::vector<VertexId> read_vertices(const std::string& path, const Dataset& data
                                     const VertexListOptions& options) {
   HeaderWords words(id_words);
   words.ids = id_words;
+  words.add_given(options.kinds.source);
   TableRows rows(path, 0, {}, words, {});
   std::int64_t column = -1;
   for (std::int64_t i = 0; i < std::ssize(rows.layout().header); ++i) {
     const std::string name = lower_case(rows.layout().header[static_cast<std::size_t>(i)]);
-    if (std::find(id_words.begin(), id_words.end(), name) != id_words.end()) column = i;
+    const bool is_kind = rows.layout().header[static_cast<std::size_t>(i)] == options.kinds.source;
+    if (is_kind || std::find(id_words.begin(), id_words.end(), name) != id_words.end()) column = i;
   }
   if (column < 0 && rows.layout().columns > 1) {
     throw Error(ErrorCode::bad_data,

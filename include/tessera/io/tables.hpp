@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/data/kinds.hpp"
 #include "tessera/data/time_split.hpp"
 
 /// How tables in text files are read: lists of edges and tables of vertices. Whatever is not said
@@ -27,6 +28,8 @@ struct EdgeListOptions {
   /// may be "none".
   std::string source = {}, target = {}, weight = {};
   std::vector<std::string> features = {};  ///< columns that become features of the edges
+  /// Given: the table lists interactions of these (data/kinds.hpp), an edge each way.
+  Kinds kinds = {};
 };
 
 /// What to do with an edge whose end is not in the table of vertices.

@@ -6,6 +6,7 @@
 
 #include "tessera/core/types.hpp"
 #include "tessera/data/dataset.hpp"
+#include "tessera/data/kinds.hpp"
 
 /// Vertices of a data set that a text file names.
 namespace tessera::io {
@@ -14,6 +15,9 @@ namespace tessera::io {
 /// which begin with `base`.
 struct VertexListOptions {
   int base = 0;
+  /// Of a data set with these: a single vertex and a source are of the first kind, a target of the
+  /// second; a name may be the one within its kind ("7"), or the whole ("user:7").
+  Kinds kinds = {};
 };
 
 struct VertexPairs {
