@@ -94,6 +94,7 @@
 #include "tessera/ops/evaluation.hpp"
 #include "tessera/ops/expected.hpp"
 #include "tessera/ops/gather.hpp"
+#include "tessera/ops/gaussian.hpp"
 #include "tessera/ops/gemm.hpp"
 #include "tessera/ops/gradient_factors.hpp"
 #include "tessera/ops/heads.hpp"

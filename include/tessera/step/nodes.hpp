@@ -115,6 +115,13 @@ struct AttentionValues {
 };
 Value attend(Program& program, const Attention& attention, const AttentionValues& values);
 
+/// Rows drawn from normal distributions (ops/gaussian.hpp): x says means and then logarithms of
+/// deviations. To the loss of a step it adds their divergence from the standard one, divided by the
+/// number of rows. `number` tells the draws of one step apart.
+Value gaussian(Program& program, Value x, std::uint32_t number);
+/// The means alone, where nothing is learned.
+Value gaussian_mean(Program& program, Value x);
+
 /// Rows scaled to unit length.
 Value unit_rows(Program& program, Value x);
 
