@@ -113,6 +113,7 @@
 #include "tessera/ops/shared_plans.hpp"
 #include "tessera/ops/spmm.hpp"
 #include "tessera/ops/step_clock.hpp"
+#include "tessera/ops/top_rows.hpp"
 #include "tessera/ops/unit_rows.hpp"
 #include "tessera/ops/window_cores.hpp"
 #include "tessera/quant/affine.hpp"

@@ -2,15 +2,14 @@
 #include "tessera/links/top.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
-#include "tessera/core/parallel.hpp"
+#include "tessera/ops/dense_workspace.hpp"
 #include "tessera/ops/gemm.hpp"
+#include "tessera/ops/top_rows.hpp"
 
 #include "graph/requirements.hpp"
 
@@ -23,60 +22,6 @@ constexpr const char* where = "top lists";
   throw Error(ErrorCode::invalid_argument, problem, where, fix);
 }
 
-struct Scored {
-  float score;
-  VertexId candidate;
-
-  /// Whether this one stands ahead of another in a list.
-  bool ahead_of(const Scored& other) const {
-    return score != other.score ? score > other.score : candidate < other.candidate;
-  }
-};
-
-/// The best of those offered so far, as a heap whose top is the worst of them.
-class BestOf {
- public:
-  explicit BestOf(std::int64_t count) : count_(static_cast<std::size_t>(count)) {}
-
-  void offer(Scored one) {
-    if (kept_.size() < count_) {
-      kept_.push_back(one);
-      std::push_heap(kept_.begin(), kept_.end(), ahead);
-    } else if (one.ahead_of(kept_.front())) {
-      std::pop_heap(kept_.begin(), kept_.end(), ahead);
-      kept_.back() = one;
-      std::push_heap(kept_.begin(), kept_.end(), ahead);
-    }
-  }
-
-  const std::vector<Scored>& sorted() {
-    std::sort_heap(kept_.begin(), kept_.end(), ahead);
-    return kept_;
-  }
-
- private:
-  static bool ahead(const Scored& a, const Scored& b) { return a.ahead_of(b); }
-
-  std::size_t count_;
-  std::vector<Scored> kept_;
-};
-
-/// Offers a row of scores, for candidates from `begin` on, but those that are left out.
-void offer_row(const float* scores, std::int64_t begin, std::int64_t end,
-               std::span<const VertexId> left_out, BestOf& best) {
-  auto next = std::lower_bound(left_out.begin(), left_out.end(), begin);
-  for (std::int64_t j = begin; j < end; ++j) {
-    const float score = scores[j - begin];
-    if (std::isnan(score)) {
-      throw Error(ErrorCode::bad_data, "a score is not a number", where,
-                  "check the embeddings: one of them is not finite");
-    }
-    while (next != left_out.end() && *next < j) ++next;
-    const bool is_left_out = next != left_out.end() && *next == j;
-    if (!is_left_out) best.offer({score, static_cast<VertexId>(j)});
-  }
-}
-
 void check(MatrixView<const float> queries, MatrixView<const float> candidates,
            const TopOptions& options) {
   if (queries.cols != candidates.cols) {
@@ -86,6 +31,11 @@ void check(MatrixView<const float> queries, MatrixView<const float> candidates,
   if (options.count < 1 || options.block_bytes < 1) {
     refuse(fmt::format("{} candidates by blocks of {} bytes", options.count, options.block_bytes),
            "give positive numbers");
+  }
+  if (queries.device != options.place.device || candidates.device != options.place.device) {
+    refuse(fmt::format("queries on {}, candidates on {}", to_string(queries.device),
+                       to_string(candidates.device)),
+           "give them, and say by place where they lie");
   }
   if (candidates.rows > std::numeric_limits<VertexId>::max()) {
     refuse(fmt::format("{} candidates", candidates.rows), "ids have 32 bits: give fewer");
@@ -104,43 +54,71 @@ MatrixView<const float> rows_of(MatrixView<const float> matrix, std::int64_t beg
   return {matrix.row(begin), count, matrix.cols, matrix.stride, matrix.device};
 }
 
+/// What is left out, where the embeddings lie.
+struct PlacedLists {
+  PlacedLists(const Graph* graph, const Place& place) {
+    if (graph == nullptr) return;
+    offsets = Buffer<EdgeOffset>(graph->num_rows() + 1, place);
+    cols = Buffer<VertexId>(graph->num_edges(), place);
+    copy_bytes(offsets.data(), graph->row_offsets().data(),
+               graph->row_offsets().span().size_bytes(), place.device, place.stream);
+    copy_bytes(cols.data(), graph->col_indices().data(), graph->col_indices().span().size_bytes(),
+               place.device, place.stream);
+  }
+  ops::LeftOut of_rows_from(std::int64_t first) const {
+    return {offsets.empty() ? nullptr : offsets.data() + first, cols.data()};
+  }
+
+  Buffer<EdgeOffset> offsets;
+  Buffer<VertexId> cols;
+};
+
 }  // namespace
 
 TopLists top_candidates(MatrixView<const float> queries, MatrixView<const float> candidates,
                         const TopOptions& options) {
   check(queries, candidates, options);
-  constexpr std::int64_t widest = 4096;
-  const std::int64_t cols = std::clamp<std::int64_t>(candidates.rows, 1, widest);
-  const auto bytes_per_row = cols * static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t rows = std::clamp<std::int64_t>(options.block_bytes / bytes_per_row, 1,
-                                                     std::max<std::int64_t>(1, queries.rows));
-  Matrix<float> block(rows, cols);
-  TopLists result{
-      Matrix<VertexId>(queries.rows, options.count, VertexId{-1}),
-      Matrix<float>(queries.rows, options.count, -std::numeric_limits<float>::infinity())};
+  const Place& place = options.place;
+  const auto [rows, cols, stride] =
+      ops::top_block(queries.rows, candidates.rows, options.block_bytes, place.device);
+  const PlacedLists left_out(options.leave_out, place);
+  const ops::DenseWorkspace workspace(place);
+  Buffer<float> block(checked_area(rows, stride), place);
+  Buffer<ops::TopKey> keys(checked_area(queries.rows, options.count), place);
+  Buffer<std::int32_t> problem(1, place);
+  fill_zero(keys.data(), static_cast<std::size_t>(keys.size()) * sizeof(ops::TopKey), place.device,
+            place.stream);
+  fill_zero(problem.data(), sizeof(std::int32_t), place.device, place.stream);
   for (std::int64_t first = 0; first < queries.rows; first += rows) {
     const std::int64_t count = std::min(rows, queries.rows - first);
-    std::vector<BestOf> best(static_cast<std::size_t>(count), BestOf(options.count));
+    const MatrixView<ops::TopKey> lists{keys.data() + first * options.count, count, options.count,
+                                        place.device};
     for (std::int64_t begin = 0; begin < candidates.rows; begin += cols) {
-      const std::int64_t width = std::min(cols, candidates.rows - begin);
+      const MatrixView<float> scores{block.data(), count, std::min(cols, candidates.rows - begin),
+                                     stride, place.device};
       ops::gemm(ops::Transpose::no, ops::Transpose::yes, 1, rows_of(queries, first, count),
-                rows_of(candidates, begin, width), 0,
-                MatrixView<float>{block.data(), count, width, cols});
-      parallel_for(count, even_grain(count, 1), [&](std::int64_t i) {
-        std::span<const VertexId> left_out;
-        if (options.leave_out != nullptr) {
-          left_out = options.leave_out->neighbours(static_cast<VertexId>(first + i));
-        }
-        offer_row(block.row(i), begin, begin + width, left_out, best[static_cast<std::size_t>(i)]);
-      });
+                rows_of(candidates, begin, scores.cols), 0, scores, place.device, place.stream,
+                &workspace);
+      ops::offer_to_top(MatrixView<const float>(scores), begin, left_out.of_rows_from(first), lists,
+                        problem.data(), place.device, place.stream);
     }
-    parallel_for(count, even_grain(count, 16), [&](std::int64_t i) {
-      std::int64_t place = 0;
-      for (const Scored& one : best[static_cast<std::size_t>(i)].sorted()) {
-        result.candidates(first + i, place) = one.candidate;
-        result.scores(first + i, place++) = one.score;
-      }
-    });
+  }
+  Buffer<VertexId> ids(keys.size(), place);
+  Buffer<float> scores(keys.size(), place);
+  ops::list_top(keys.data(), keys.size(), ids.data(), scores.data(), place.device, place.stream);
+  TopLists result{Matrix<VertexId>(queries.rows, options.count),
+                  Matrix<float>(queries.rows, options.count)};
+  std::int32_t is_odd = 0;
+  const auto fetch = [&]<class T>(T* to, const T* from, std::int64_t size) {
+    copy_bytes(to, from, static_cast<std::size_t>(size) * sizeof(T), place.device, place.stream);
+  };
+  fetch(result.candidates.data(), ids.data(), ids.size());
+  fetch(result.scores.data(), scores.data(), scores.size());
+  fetch(&is_odd, problem.data(), 1);
+  synchronise(place.device, place.stream);
+  if (is_odd != 0) {
+    throw Error(ErrorCode::bad_data, "a score is not a number", where,
+                "check the embeddings: one of them is not finite");
   }
   return result;
 }

@@ -11,6 +11,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/graph/build.hpp"
 #include "tessera/nn/link_model.hpp"
+#include "tessera/ops/top_rows.hpp"
 #include "tessera/train/predictor.hpp"
 
 #include "train/host.hpp"
@@ -120,6 +121,25 @@ struct LinkPredictor::State {
     return rows;
   }
 
+  /// The embeddings with the highest dot products: found where the model lies, if it can list so
+  /// many there.
+  links::TopLists best_products(const Matrix<float>& queries, std::int64_t count,
+                                const Graph& without) const {
+    links::TopOptions options{.count = count, .leave_out = &without};
+    const Place place = placement.place();
+    if (place.device.kind == DeviceKind::cpu || count > ops::longest_top_list) {
+      return links::top_candidates(queries, embeddings, options);
+    }
+    const auto placed = [&](const Matrix<float>& matrix) {
+      Matrix<float> copy(matrix.rows(), matrix.cols(), place.resource(), place.stream);
+      copy_bytes(copy.data(), matrix.data(), matrix.span().size_bytes(), place.device,
+                 place.stream);
+      return copy;
+    };
+    options.place = place;
+    return links::top_candidates(placed(queries), placed(embeddings), options);
+  }
+
   /// The best of all pairs of one source, where scores are no dot products.
   void rank_all(VertexId source, std::span<const VertexId> without, std::int64_t row,
                 links::TopLists& lists) {
@@ -147,10 +167,7 @@ struct LinkPredictor::State {
 
   links::TopLists top(std::span<const VertexId> sources, std::int64_t count, bool keeps_known) {
     const Graph without = left_out(sources, keeps_known);
-    if (decoder.is_symmetric()) {
-      return links::top_candidates(queries(sources), embeddings,
-                                   {.count = count, .leave_out = &without});
-    }
+    if (decoder.is_symmetric()) return best_products(queries(sources), count, without);
     if (count < 1) reject(fmt::format("lists of {}", count), "ask for one at least");
     links::TopLists lists{
         Matrix<VertexId>(std::ssize(sources), count, -1),

@@ -4,17 +4,21 @@
 #include <cstdint>
 
 #include "tessera/core/matrix.hpp"
+#include "tessera/core/memory.hpp"
 #include "tessera/core/types.hpp"
 #include "tessera/graph/graph.hpp"
 
 namespace tessera::links {
 
 struct TopOptions {
-  std::int64_t count = 10;
+  std::int64_t count = 10;  ///< on a GPU up to `ops::longest_top_list`
   /// Row i lists candidates that query i is not to get: those it knows already, say.
   const Graph* leave_out = nullptr;
-  /// Products of queries and candidates are made in blocks that take no more than this.
-  std::int64_t block_bytes = std::int64_t{64} << 20;
+  /// Products of queries and candidates are made in blocks that take no more than this. On a GPU
+  /// they ought to fit its cache.
+  std::int64_t block_bytes = std::int64_t{32} << 20;
+  /// Where the embeddings lie; lists come to this process. On a GPU fp32 is never rounded to tf32.
+  Place place = {};
 };
 
 /// Row i names the candidates of query i, the best first, and their scores; -1 and -infinity where
