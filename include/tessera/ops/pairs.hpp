@@ -109,7 +109,7 @@ class PairEnds {
 };
 
 /// Gradients of `pair_dot`; each may be absent. If both are the same matrix it gets their sum, for
-/// sources and targets that are the same vertices. All matrices have as many rows as there are
+/// sources and targets that are the same vertices. A matrix may have fewer rows than there are
 /// lists.
 void pair_dot_backward(ConstOperand sources, ConstOperand targets, const PairEnds& ends,
                        ConstOperand grad_scores, Operand grad_sources, Operand grad_targets,

@@ -40,7 +40,9 @@ class PairTerms {
   static constexpr PairTerm<Number> logistic(Number x, Number yes) {
     const Number power = std::exp(-std::abs(x));
     const Number sigmoid = (x < 0 ? power : Number{1}) / (1 + power);
-    return {(x < 0 ? Number{0} : x) - x * yes + std::log1p(power), sigmoid - yes};
+    // What is wanted of the answer that x speaks against; 0 times what is too large is no number.
+    const Number against = x < 0 ? yes : 1 - yes;
+    return {(against == 0 ? Number{0} : std::abs(x) * against) + std::log1p(power), sigmoid - yes};
   }
 
   bool is_margin_;

@@ -243,12 +243,19 @@ void pair_dot_backward(ConstOperand sources, ConstOperand targets, const PairEnd
                        Stream stream, const DenseWorkspace* workspace) {
   const Checker check("pair_dot_backward", ends.device());
   check.floating(sources, "sources");
-  const Expected matrix{sources.type, ends.num_rows(), sources.cols};
-  check.matrices({{sources, "sources"}, {targets, "targets"}}, matrix);
+  const auto shape_of = [&](const ConstOperand& rows) {
+    check.that(rows.rows <= ends.num_rows(),
+               fmt::format("{} rows for lists of {}", rows.rows, ends.num_rows()),
+               "make lists for all of them");
+    return Expected{sources.type, rows.rows, sources.cols};
+  };
+  check.matrix(sources, "sources", shape_of(sources));
+  check.matrix(targets, "targets", shape_of(targets));
   check.matrix(grad_scores, "grad_scores", {sources.type, ends.num_pairs(), grad_scores.cols});
   check.that(grad_scores.cols > 0 && sources.cols % grad_scores.cols == 0,
              fmt::format("{} columns do not divide into {} heads", sources.cols, grad_scores.cols));
-  check.optional_matrices({{grad_sources, "grad_sources"}, {grad_targets, "grad_targets"}}, matrix);
+  check.optional_matrix(grad_sources, "grad_sources", shape_of(sources));
+  check.optional_matrix(grad_targets, "grad_targets", shape_of(targets));
   const auto apart = {Named{sources, "sources"}, Named{targets, "targets"},
                       Named{grad_scores, "grad_scores"}};
   check.apart(grad_sources, "grad_sources", apart);
@@ -262,8 +269,14 @@ void pair_sum_backward(const PairEnds& ends, ConstOperand grad_y, Operand grad_s
   const Checker check("pair_sum_backward", ends.device());
   check.floating(grad_y, "grad_y");
   check.matrix(grad_y, "grad_y", {grad_y.type, ends.num_pairs(), grad_y.cols});
-  check.optional_matrices({{grad_sources, "grad_sources"}, {grad_targets, "grad_targets"}},
-                          {grad_y.type, ends.num_rows(), grad_y.cols});
+  for (const auto& [gradient, name] :
+       {Named{grad_sources, "grad_sources"}, Named{grad_targets, "grad_targets"}}) {
+    if (gradient.absent()) continue;
+    check.that(gradient.rows <= ends.num_rows(),
+               fmt::format("{} rows for lists of {}", gradient.rows, ends.num_rows()),
+               "make lists for all of them");
+    check.matrix(gradient, name, {grad_y.type, gradient.rows, grad_y.cols});
+  }
   check.apart(grad_sources, "grad_sources", grad_y, "grad_y");
   check.apart(grad_targets, "grad_targets", grad_y, "grad_y");
   check.apart_or_same(grad_targets, "grad_targets", grad_sources, "grad_sources");

@@ -88,7 +88,7 @@ __global__ __launch_bounds__(threads) void sum_pieces(const SumLaunch<T> launch)
       place.store(sums, cuda::Rows<float>{launch.parts, launch.cols});
     } else {
       place.row = row;
-      place.store(sums, launch.y);
+      if (row < launch.num_rows) place.store(sums, launch.y);
     }
   };
   int row = launch.ends[begin].row;
@@ -165,7 +165,7 @@ void run(const PairSum& sum, Stream stream, const DenseWorkspaceUse& use) {
   launch.ends = lists.ends.data();
   launch.offsets = lists.offsets.data();
   launch.num_ends = 2 * lists.num_pairs;
-  launch.num_rows = lists.num_rows;
+  launch.num_rows = sum.y.rows;
   launch.sides = sum.sides;
   launch.multiplies = sum.multiplies();
   launch.of_sources = rows_of<T>(sum.others[0]);
