@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from conftest import close, random_edges, supported
+from conftest import close, opcheck, random_edges, supported
 from torch.nn import functional
 from torch_geometric.metrics import LinkPredNDCG, LinkPredRecall
 
@@ -51,6 +51,99 @@ def test_distmult(device, several, dtype):
     gradients = torch.autograd.grad(found, given, weights)
     for gradient, wanted in zip(gradients, torch.autograd.grad(expected, wide, weights.double())):
         close(gradient, wanted, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("apart", [True, False])
+def test_perceptrons(device, dtype, apart):
+    """As torch's layers on both embeddings, one behind the other."""
+    supported(device, dtype)
+    pairs = random_edges(13, 17, 90, device)
+    pairs = pairs if apart else pairs % 13
+    hidden, last = torch.nn.Linear(22, 9, device=device, dtype=dtype), torch.nn.Linear(9, 1, device=device, dtype=dtype)
+    ends = [torch.randn(rows, 11, device=device, dtype=dtype, requires_grad=True) for rows in ((17, 13) if apart else (13,))]
+    leaves = [*ends, hidden.weight, hidden.bias, last.weight, last.bias]
+    found = links.mlp(ends[0], pairs, *leaves[len(ends):], *ends[1:])
+    wide = [tensor.detach().double().requires_grad_() for tensor in leaves]
+    both = torch.cat([wide[0][pairs[0]], wide[len(ends) - 1][pairs[1]]], dim=1)
+    functions = wide[len(ends):]
+    expected = functional.linear(functional.linear(both, *functions[:2]).relu(), *functions[2:]).view(-1)
+    close(found, expected, dtype)
+    if dtype == torch.bfloat16:  # what is rounded to 0 has another slope
+        return
+    weights = torch.randn(90, device=device, dtype=dtype)
+    for ours, theirs in zip(torch.autograd.grad(found, leaves, weights), torch.autograd.grad(expected, wide, weights.double())):
+        close(ours, theirs, dtype)
+
+
+def test_perceptrons_refuse_what_does_not_fit():
+    h, pairs = torch.randn(5, 3), torch.zeros(2, 4, dtype=torch.int64)
+    with pytest.raises(ValueError, match=r"hidden_weight has shape \(4, 5\): use \(hidden, 6\)"):
+        links.mlp(h, pairs, torch.zeros(4, 5), None, torch.zeros(1, 4))
+    with pytest.raises(ValueError, match=r"weight has shape \(2, 4\): use \(1, 4\)"):
+        links.mlp(h, pairs, torch.zeros(4, 6), None, torch.zeros(2, 4))
+
+
+def test_gradients_of_many_pairs_are_the_same_bits_at_every_run(device):
+    """Of rows that a third of all pairs share, too."""
+    pairs = torch.randint(0, 3000, (2, 60_000), device=device)
+    pairs[0, ::3] = 7
+    h = torch.randn(3000, 16, device=device, requires_grad=True)
+    weights = torch.randn(60_000, device=device)
+    found = [torch.autograd.grad(links.dot(h, pairs), h, weights)[0] for _ in range(4)]
+    assert all(torch.equal(found[0], again) for again in found[1:])
+    wide = h.detach().double().requires_grad_()
+    close(found[0], torch.autograd.grad(plain_scores(wide, pairs, wide), wide, weights.double())[0], torch.float32)
+
+
+def test_lists_of_pairs_may_change_in_every_step(device):
+    """Nothing is built or planned for them."""
+    import tessera
+    h = torch.randn(50, 8, device=device, requires_grad=True)
+    links.dot(h, torch.zeros(2, 3, dtype=torch.int64, device=device)).sum().backward()
+    before = tessera.counters()
+    for _ in range(3):
+        links.dot(h, torch.randint(0, 50, (2, 40), device=device)).sum().backward()
+    assert tessera.counters() == before
+
+
+def test_scores_under_autocast(device):
+    pairs, h = random_edges(9, 9, 40, device), torch.randn(9, 16, device=device, requires_grad=True)
+    with torch.autocast(device.type, torch.bfloat16):
+        found = links.dot(h, pairs)
+        loss = links.bce_loss(found[:20], found[20:])
+    assert found.dtype == torch.bfloat16
+    close(found, plain_scores(h.detach().bfloat16().double(), pairs, h.detach().bfloat16().double()), torch.bfloat16)
+    loss.backward()
+    assert h.grad.dtype == torch.float32 and h.grad.isfinite().all()
+
+
+def test_opcheck(device):
+    pairs = random_edges(6, 7, 20, device)
+    sources, targets = (torch.randn(rows, 4, device=device, requires_grad=True) for rows in (7, 6))
+    for ends in ((sources, targets), (targets, None)):
+        list_of = pairs if ends[1] is not None else pairs % 6
+        opcheck("pair_dot", (*ends, list_of))
+        opcheck("pair_sum", (*ends, list_of))
+        given = [None if end is None else end.detach() for end in ends]
+        opcheck("pair_dot_backward", (torch.randn(20, device=device), *given, list_of, True, ends[1] is not None))
+        opcheck("pair_sum_backward", (torch.randn(20, 4, device=device), list_of, 7, 6, ends[1] is None, True, ends[1] is not None))
+    positives, negatives = torch.randn(5, device=device, requires_grad=True), torch.randn(10, device=device, requires_grad=True)
+    for kind in range(3):
+        opcheck("pair_loss", (positives, negatives, kind, 1.0))
+    opcheck("pair_loss_backward", (torch.randn((), device=device), torch.randn(15, device=device), positives.detach(),
+                                   negatives.detach()))
+    offsets = torch.tensor([0, 1, 1, 1, 1, 1, 1], device=device)
+    for left_out in ((None, None), (offsets, torch.zeros(1, dtype=torch.int32, device=device))):
+        opcheck("top_lists", (targets.detach(), sources.detach(), *left_out, 3, 1 << 20))
+
+
+def test_second_derivatives_are_refused(device):
+    h, pairs = torch.randn(5, 3, device=device, requires_grad=True), torch.zeros(2, 4, dtype=torch.int64, device=device)
+    for function in (lambda: links.dot(h, pairs).square().sum(), lambda: links.bce_loss(h[0], h[1])):
+        gradient, = torch.autograd.grad(function(), h, create_graph=True)
+        with pytest.raises(NotImplementedError, match="no second derivative of (scores|losses) of pairs"):
+            gradient.sum().backward()
 
 
 def test_gradcheck_of_decoders():
@@ -99,7 +192,7 @@ def test_decoders_refuse_what_does_not_fit(device):
         links.distmult(h, pairs % 5, h[:2], of.float())
     with pytest.raises(ValueError, match=r"relations has shape \(2, 2\)"):
         links.distmult(h, pairs % 5, h[:2, :2], of)
-    with pytest.raises(ValueError, match="u has 2 features, v has 3"):
+    with pytest.raises(ValueError, match="sources has 3 features, targets has 2"):
         links.dot(h, pairs % 5, h[:, :2])
     with pytest.raises(TypeError, match="pairs has type torch.float32"):
         links.dot(h, pairs.float())

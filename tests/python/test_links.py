@@ -163,6 +163,46 @@ def test_negatives_depend_on_seed_and_step_alone(device):
         assert not torch.equal(first, links.negative_sampling(index, positives, **other))
 
 
+def test_steps_that_lie_where_pairs_are_drawn(device):
+    """As in a captured CUDA graph, which reads the step at every replay."""
+    index = drawn_edges(device=device)
+    step = torch.full((1,), 4, device=device)
+    for expected in (4, 5):
+        assert torch.equal(links.negative_sampling(index, seed=1, step=step), links.negative_sampling(index, seed=1, step=expected))
+        assert torch.equal(links.batch(index, 7, seed=1, step=step), links.batch(index, 7, seed=1, step=expected))
+        step += 1
+    for wrong in (step.int(), step.expand(2)):
+        with pytest.raises(ValueError, match="use one torch.int64"):
+            links.negative_sampling(index, step=wrong)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_batches_are_all_pairs_in_an_order_of_each_epoch(device, dtype):
+    pairs = drawn_edges(device=device, dtype=dtype)
+    steps = pairs.size(1) // 13
+    epochs = [torch.cat([links.batch(pairs, 13, seed=2, step=epoch * steps + step) for step in range(steps)], dim=1)
+              for epoch in range(2)]
+    for epoch in epochs:
+        assert epoch.dtype == dtype and epoch.device == device
+        assert len(set(pairs_of(epoch))) == 13 * steps and set(pairs_of(epoch)) <= set(pairs_of(pairs))
+    assert not torch.equal(*epochs)
+    assert torch.equal(links.batch(pairs.cpu(), 13, seed=2, step=3), links.batch(pairs, 13, seed=2, step=3).cpu())
+    for size in (0, pairs.size(1) + 1):
+        with pytest.raises(ValueError, match=f"batches of {size} of"):
+            links.batch(pairs, size)
+
+
+def test_pairs_made_here_are_not_looked_at_again(device, monkeypatch):
+    """To look at them would wait for a GPU in every step."""
+    index = drawn_edges(device=device)
+    found, h = links.split(index, seed=1), torch.randn(60, 4, device=device)
+    monkeypatch.setattr(tessera.errors, "outside", lambda *_: pytest.fail("looked at ends"))
+    batch = links.batch(found.train, 20, step=1)
+    of_others = links.batch(torch.stack([found.train[0], found.train[1]]), 20)
+    for pairs in (found.train, batch, of_others, found.train[:, 3:9], links.negative_sampling(found.train_edges, batch)):
+        links.dot(h, pairs)
+
+
 def test_negatives_see_changed_edges(device):
     index = torch.tensor([[0, 1], [1, 2]], device=device)
     positives = torch.zeros(2, 200, dtype=torch.int64, device=device)
@@ -206,7 +246,8 @@ def test_opcheck():
     graph = (20, 20, 0, 0)
     scores, matrix = torch.rand(5), torch.rand(5, 7)
     opcheck("link_parts", (index, None, None, *graph, 0.1, 0.1, 0.0, 1))
-    opcheck("negative_pairs", (index, None, index[0], *graph, 0, 2, 1, 0))
+    opcheck("negative_pairs", (index, None, index, None, *graph, 0, 2, 1, 0))
+    opcheck("pair_batch", (index, None, 5, 1, 2))
     opcheck("ranks", (scores, matrix))
     opcheck("ranks_of", (matrix, torch.zeros(5, dtype=torch.int64), index[:, :0]))
     opcheck("list_quality", (torch.zeros(5, 2, dtype=torch.int64), index[:, :0], 3))

@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "place.hpp"
+#include "tessera/core/parallel.hpp"
+#include "tessera/ops/dense_workspace.hpp"
 
 /// The products of matrices and the sums over their rows that layers need: on a CPU by torch, on a
 /// GPU by the library's dense ops, which the host queues in a fraction of the time that torch's
@@ -78,6 +80,9 @@ class Dense {
   std::shared_ptr<StreamWorkspace> workspace_;  ///< on a GPU
   Precision arithmetic_ = Precision::fp32;
 };
+
+/// Lends ops what they need for the length of a call on a tensor's stream: on a CPU nothing.
+void with_dense_workspace(const Tensor& beside, FunctionRef<void(const ops::DenseWorkspace*)> use);
 
 /// Gives back what dense ops keep for their next calls.
 void release_dense_memory();

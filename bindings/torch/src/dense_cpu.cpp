@@ -56,6 +56,10 @@ std::optional<Tensor> Dense::clear_where_zero(Tensor& values, const Tensor& deci
   return sum_type ? std::optional(sum_of_rows(values, *sum_type)) : std::nullopt;
 }
 
+void with_dense_workspace(const Tensor&, FunctionRef<void(const ops::DenseWorkspace*)> use) {
+  use(nullptr);
+}
+
 void release_dense_memory() {}
 
 }  // namespace tessera::torch_ops

@@ -224,6 +224,12 @@ std::optional<Tensor> Dense::clear_where_zero(Tensor& values, const Tensor& deci
   return sums ? std::optional(in_type(*sums, *sum_type)) : std::nullopt;
 }
 
+void with_dense_workspace(const Tensor& beside, FunctionRef<void(const ops::DenseWorkspace*)> use) {
+  const auto workspace = workspaces().of(place_of(beside));
+  const std::scoped_lock lock(workspace->queueing);
+  use(&workspace->memory);
+}
+
 void release_dense_memory() { workspaces().clear(); }
 
 }  // namespace tessera::torch_ops

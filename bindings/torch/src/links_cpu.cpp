@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits of links, pairs that are none, and metrics. There are none of them for a GPU: the package
-// moves what they need to the CPU.
+// Splits of links, and metrics. There are none of them for a GPU: the package moves what they need
+// to the CPU.
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "operators.hpp"
 #include "tessera/graph/build.hpp"
 #include "tessera/links/curves.hpp"
-#include "tessera/links/negatives.hpp"
 #include "tessera/links/ranking.hpp"
 #include "tessera/links/split.hpp"
 
@@ -108,32 +106,6 @@ bool check_link_parts(Tensor index, std::optional<Tensor> offsets, Tensor parts,
   return links::check_link_parts(graph, named);
 }
 
-/// What a structure keeps for draws.
-using Sampler = std::shared_ptr<const links::NegativeSampler>;
-
-Tensor negative_pairs(Tensor index, std::optional<Tensor> offsets, Tensor sources_of_positives,
-                      std::int64_t targets, std::int64_t sources, std::int64_t layout,
-                      std::int64_t loops, std::int64_t kind, std::int64_t per_positive,
-                      std::int64_t seed, std::int64_t step) {
-  const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
-  const PlanNumbers numbers{6};
-  const auto kept = structure->plan<Sampler>(numbers, place_of(index), [&] {
-    return std::make_shared<const links::NegativeSampler>(simple_graph(*structure));
-  });
-  links::Pairs positives;
-  positives.sources = ids_of(sources_of_positives, "positives");
-  const links::Pairs drawn =
-      kept->plan->draw(positives, {.kind = static_cast<links::NegativeKind>(kind),
-                                   .per_positive = per_positive,
-                                   .seed = static_cast<std::uint64_t>(seed),
-                                   .step = static_cast<std::uint32_t>(step)});
-  Tensor result = empty_beside(index, 2, drawn.size(), ScalarType::Long);
-  auto* const numbers_drawn = static_cast<std::int64_t*>(result.data_ptr());
-  std::copy(drawn.sources.begin(), drawn.sources.end(), numbers_drawn);
-  std::copy(drawn.targets.begin(), drawn.targets.end(), numbers_drawn + drawn.size());
-  return result;
-}
-
 /// Calls `visit` with both tensors as numbers of one type: double where one of them is.
 template <class Visit>
 auto with_scores(const Tensor& a, const Tensor& b, Visit&& visit) {
@@ -209,7 +181,6 @@ STABLE_TORCH_LIBRARY_IMPL(tessera, CPU, library) {
   using namespace tessera::torch_ops;
   library.impl("link_parts", TORCH_BOX(&Guarded<&link_parts>::run));
   library.impl("check_link_parts", TORCH_BOX(&Guarded<&check_link_parts>::run));
-  library.impl("negative_pairs", TORCH_BOX(&Guarded<&negative_pairs>::run));
   library.impl("roc_auc", TORCH_BOX(&Guarded<&roc_auc>::run));
   library.impl("average_precision", TORCH_BOX(&Guarded<&average_precision>::run));
   library.impl("hits_at", TORCH_BOX(&Guarded<&hits_at>::run));

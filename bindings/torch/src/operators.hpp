@@ -56,6 +56,8 @@ void register_attention(torch::stable::detail::StableLibrary& library);
 void register_gat(torch::stable::detail::StableLibrary& library);
 void register_gatv2(torch::stable::detail::StableLibrary& library);
 void register_bits(torch::stable::detail::StableLibrary& library);
+void register_pairs(torch::stable::detail::StableLibrary& library);
+void register_top(torch::stable::detail::StableLibrary& library);
 /// Of the CPU alone.
 void register_sampling(torch::stable::detail::StableLibrary& library);
 
@@ -69,6 +71,8 @@ inline void register_operators(torch::stable::detail::StableLibrary& library) {
   register_gat(library);
   register_gatv2(library);
   register_bits(library);
+  register_pairs(library);
+  register_top(library);
 }
 
 /// The function, with errors of the library as ones that Python can tell apart by their first word.

@@ -101,15 +101,42 @@ def _edges_of(name: str, numbers: Tensor, graph: Graph, loops: int) -> int | Non
 _checked_ends: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
 
+def known_ends(index: Tensor, sources: int, targets: int) -> None:
+    """Notes that all ends are inside."""
+    if not _is_compiling() and not index.is_inference():
+        _checked_ends[index] = (index._version, targets, sources)
+
+
+def knows_ends(index: Tensor, sources: int, targets: int) -> bool:
+    """Whether they were found inside of these, or of fewer."""
+    known = None if index.is_inference() else _checked_ends.get(index)
+    return known is not None and known[0] == index._version and known[1] <= targets and known[2] <= sources
+
+
+def note_part(part: Tensor, pairs: Tensor) -> None:
+    """Notes of a new part of pairs which ends all of them are inside. It is found out once for as long as they do not
+    change."""
+    if _is_compiling() or part.is_inference() or pairs.is_inference():
+        return
+    known = _checked_ends.get(pairs)
+    if known is None or known[0] != pairs._version:
+        if pairs.is_meta or pairs.numel() == 0 or (pairs.is_cuda and torch.cuda.is_current_stream_capturing()):
+            return
+        least, (sources, targets) = pairs.min(), (pairs.amax(1) + 1).tolist()
+        if int(least) < 0:
+            return
+        known_ends(pairs, sources, targets)
+        known = _checked_ends[pairs]
+    _checked_ends[part] = (part._version, *known[1:])
+
+
 def check_ends(graph: Graph) -> None:
     """Refuses indices outside before code of torch's gathers or adds by them: on a GPU that would end every later
     operation of the process. Indices are looked at once for as long as they do not change."""
     index = graph.index
     if index.is_meta:
         return
-    version = None if index.is_inference() else index._version
-    known = (version, graph.num_targets, graph.num_sources)
-    if version is not None and _checked_ends.get(index) == known:
+    if knows_ends(index, graph.num_sources, graph.num_targets):
         return
     if index.is_cuda and torch.cuda.is_current_stream_capturing():
         return
@@ -119,7 +146,7 @@ def check_ends(graph: Graph) -> None:
                  or errors.outside("target", targets, graph.num_targets))
         if wrong is not None:
             raise IndexError(wrong)
-    _checked_ends[index] = known
+    known_ends(index, graph.num_sources, graph.num_targets)
 
 
 def check_weight(weight: Tensor, graph: Graph, loops: int) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from . import _link_operators
-from ._checks import _check_tensor
+from ._checks import _check_tensor, check_ends, known_ends, knows_ends, note_part
 from .graph import Graph
 
 
@@ -54,7 +54,7 @@ def _cpu_graph(graph: Graph) -> Graph:
     return known[1]
 
 
-def _arguments(graph: Graph, between: Tensor) -> tuple[Any, ...]:
+def _arguments(graph: Graph, between: Tensor | None) -> tuple[Any, ...]:
     return graph.index, graph.offsets, between, graph.num_targets, graph.num_sources, graph.layout, 0
 
 
@@ -115,16 +115,19 @@ def split(graph: Any, validation: float = 0.05, test: float = 0.1, supervision: 
     def pairs(of: Part) -> Tensor:
         return edges[:, (part == of) & listed]
 
-    return LinkSplit(up_to(Part.TRAIN), up_to(Part.SUPERVISION), up_to(Part.VALIDATION),
-                     pairs(Part.SUPERVISION if supervised else Part.TRAIN), pairs(Part.VALIDATION), pairs(Part.TEST),
-                     part)
+    found = LinkSplit(up_to(Part.TRAIN), up_to(Part.SUPERVISION), up_to(Part.VALIDATION),
+                      pairs(Part.SUPERVISION if supervised else Part.TRAIN), pairs(Part.VALIDATION), pairs(Part.TEST),
+                      part)
+    for ends in found[:6]:
+        known_ends(ends, given.num_sources, given.num_targets)
+    return found
 
 
 def negative_sampling(graph: Any, positives: Tensor | None = None, kind: str = "uniform", per_positive: int = 1, *,
-                      seed: int = 0, step: int = 0) -> Tensor:
+                      seed: int = 0, step: int | Tensor = 0) -> Tensor:
     """Pairs that are no edges, ``per_positive`` for each positive pair: those of pair i stand at
-    ``i * per_positive`` and behind it. Draws are exact, also in a graph that has nearly every edge, and depend on seed,
-    step and place alone.
+    ``i * per_positive`` and behind it. They are drawn where the graph lies, and depend on seed, step and place alone, not
+    on the device. Draws are exact, also in a graph that has nearly every edge.
 
     Args:
         graph: edges that are not to be drawn, each of them once. In training give those for training alone, so that
@@ -133,7 +136,8 @@ def negative_sampling(graph: Any, positives: Tensor | None = None, kind: str = "
         positives: pairs, ``2 x pairs``; by default the edges of the graph.
         kind: ``"uniform"`` (any pair, all equally likely), ``"by_source"`` (the source of the positive pair, any
             target) or ``"by_degree"`` (the same, with targets as often as they have edges).
-        step: of training; another step draws other pairs.
+        step: of training; another step draws other pairs. A tensor of one int64 on the graph's device is read when the
+            pairs are drawn, so that a captured CUDA graph draws others at every replay.
 
     Example:
         >>> import torch
@@ -147,14 +151,52 @@ def negative_sampling(graph: Any, positives: Tensor | None = None, kind: str = "
     if kind not in KINDS:
         raise ValueError(f"unknown kind {kind!r}: use uniform, by_source or by_degree")
     if positives is None:
-        sources = given.targets_and_sources()[1]
-    else:
-        sources = checked_pairs("positives", positives)[0]
-    if not 0 <= step < 2**32:
-        raise ValueError(f"step is {step}: use a number from 0 to 2^32 - 1")
-    drawn = _link_operators.run("negative_pairs", *_arguments(_cpu_graph(given), sources.to("cpu")), KINDS[kind],
-                                per_positive, seed, step)
-    return drawn.to(given.device, given.index.dtype)
+        targets, sources = given.targets_and_sources()
+        positives = torch.stack([sources, targets])
+    elif checked_pairs("positives", positives).device != given.device:
+        raise ValueError(f"positives lie on {positives.device}, the graph on {given.device}: move one of them")
+    elif kind != "uniform" and positives.is_cuda:
+        check_pair_ends(positives, given.num_sources, given.num_targets)
+    clock, step = _clock_and_step(step, given.device, 2**32)
+    drawn = _link_operators.run("negative_pairs", given.index, given.offsets, positives, clock, given.num_targets,
+                                given.num_sources, given.layout, 0, KINDS[kind], per_positive, seed, step)
+    known_ends(drawn, given.num_sources, given.num_targets)
+    return drawn
+
+
+def batch(pairs: Tensor, size: int, *, seed: int = 0, step: int | Tensor = 0) -> Tensor:
+    """The pairs that a step of training is asked for: so many of them, in an order of each epoch's own. An epoch has
+    ``pairs.size(1) // size`` steps; what is left over is not used in it. Nothing waits for a GPU.
+
+    Args:
+        step: of training, over all epochs; a tensor as :func:`negative_sampling` takes it.
+
+    Example:
+        >>> import torch
+        >>> from tessera import links
+        >>> pairs = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7]])
+        >>> epoch = [links.batch(pairs, 2, seed=1, step=step) for step in (0, 1)]
+        >>> sorted(torch.cat(epoch, dim=1)[0].tolist())
+        [0, 1, 2, 3]
+    """
+    checked_pairs("pairs", pairs)
+    if not 0 < size <= pairs.size(1):
+        raise ValueError(f"batches of {size} of {pairs.size(1)} pairs: use at least 1, and at most as many as there are")
+    clock, step = _clock_and_step(step, pairs.device, 2**63)
+    chosen = _link_operators.run("pair_batch", pairs, clock, size, seed, step)
+    note_part(chosen, pairs)
+    return chosen
+
+
+def _clock_and_step(step: int | Tensor, device: torch.device, end: int) -> tuple[Tensor | None, int]:
+    """A step that lies where pairs are drawn, or a number."""
+    if isinstance(step, Tensor):
+        if step.dtype != torch.int64 or step.numel() != 1 or step.device != device:
+            raise ValueError(f"step is {step.numel()} numbers of {step.dtype} on {step.device}: use one torch.int64 on {device}")
+        return step, 0
+    if not 0 <= step < end:
+        raise ValueError(f"step is {step}: use a number from 0 to 2^{end.bit_length() - 1} - 1")
+    return None, step
 
 
 def checked_pairs(name: str, pairs: Tensor) -> Tensor:
@@ -164,3 +206,13 @@ def checked_pairs(name: str, pairs: Tensor) -> Tensor:
     if pairs.dim() != 2 or pairs.size(0) != 2:
         raise ValueError(f"{name} has shape {tuple(pairs.shape)}: use (2, pairs)")
     return pairs
+
+
+def check_pair_ends(pairs: Tensor, sources: int, targets: int) -> None:
+    """Refuses ends outside, by which kernels of a GPU would read. A list is looked at once for as long as it does not
+    change, and those made here not at all, so that no step waits for them."""
+    if not torch.compiler.is_compiling():
+        base = pairs._base
+        is_part = base is not None and base.dim() == 2 and base.stride(0) == pairs.stride(0)
+        if not knows_ends(base if is_part else pairs, sources, targets):
+            check_ends(Graph(pairs, targets, sources))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators on links, ``torch.ops.tessera.*``: splits, pairs that are no edges, and metrics, on the CPU."""
+"""The operators on links, ``torch.ops.tessera.*``, that have no derivatives: splits and metrics, on the CPU; pairs that are
+no edges, and top lists, where their tensors lie."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ _GRAPH = f"Tensor index, Tensor? offsets, %s{GRAPH}"
 _SCHEMAS = {
     "link_parts": f"({_GRAPH % 'Tensor? times, '}, float validation, float test, float supervision, int seed) -> Tensor",
     "check_link_parts": f"({_GRAPH % 'Tensor parts, '}) -> bool",
-    "negative_pairs": f"({_GRAPH % 'Tensor positives, '}, int kind, int per_positive, int seed, int step) -> Tensor",
+    "negative_pairs": f"({_GRAPH % 'Tensor positives, Tensor? clock, '}, int kind, int per_positive, int seed, int step) -> Tensor",
+    "pair_batch": "(Tensor pairs, Tensor? clock, int size, int seed, int step) -> Tensor",
+    "top_lists": "(Tensor queries, Tensor candidates, Tensor? offsets, Tensor? left_out, int count, int block_bytes) "
+                 "-> Tensor[]",
     "roc_auc": "(Tensor positives, Tensor negatives) -> float",
     "average_precision": "(Tensor positives, Tensor negatives) -> float",
     "hits_at": "(Tensor positives, Tensor negatives, int k) -> float",
@@ -34,8 +38,20 @@ def _(index, offsets, times, targets, sources, layout, loops, validation, test, 
 
 
 @torch.library.register_fake("tessera::negative_pairs", lib=_definitions)
-def _(index, offsets, positives, targets, sources, layout, loops, kind, per_positive, seed, step):
-    return index.new_empty((2, positives.size(0) * per_positive), dtype=torch.int64)
+def _(index, offsets, positives, clock, targets, sources, layout, loops, kind, per_positive, seed, step):
+    return index.new_empty((2, positives.size(1) * per_positive))
+
+
+@torch.library.register_fake("tessera::pair_batch", lib=_definitions)
+def _(pairs, clock, size, seed, step):
+    return pairs.new_empty((2, size))
+
+
+@torch.library.register_fake("tessera::top_lists", lib=_definitions)
+def _(queries, candidates, offsets, left_out, count, block_bytes):
+    shape = (queries.size(0), count)
+    return [queries.new_empty(shape, dtype=torch.int64), queries.new_empty(shape),
+            queries.new_empty((1, 1), dtype=torch.int32)]
 
 
 @torch.library.register_fake("tessera::ranks", lib=_definitions)
@@ -54,6 +70,6 @@ def _(lists, truth, candidates):
 
 
 def run(name: str, *arguments: Any) -> Any:
-    """Calls an operator, whose tensors lie on the CPU. None of them has a derivative."""
+    """Calls an operator. None of them has a derivative."""
     with torch.no_grad():
         return errors.direct(getattr(torch.ops.tessera, name).default, *arguments)

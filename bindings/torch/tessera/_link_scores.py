@@ -9,28 +9,44 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from ._checks import FLOATS, _check_tensor, check_ends
-from ._link_draws import checked_pairs
-from .functional import sddmm
-from .graph import Graph
+from . import _link_operators, _pair_operators, errors
+from ._checks import FLOATS, _check_tensor
+from ._link_draws import check_pair_ends, checked_pairs
+from ._torch_names import transforms_at_work
+from .functional import _autocast as cast_for_autocast
+from .functional import autocast_dtype
 
 
-def _pair_graph(sources: Tensor, pairs: Tensor, targets: Tensor | None) -> tuple[Graph, Tensor]:
-    """The pairs as edges, and the embeddings of their targets."""
-    targets = sources if targets is None else targets
-    for name, embeddings in (("sources", sources), ("targets", targets)):
+def _checked_ends(sources: Tensor, pairs: Tensor, targets: Tensor | None) -> int:
+    """Refuses what does not fit; returns how many rows the targets have."""
+    others = sources if targets is None else targets
+    for name, embeddings in (("sources", sources), ("targets", others)):
         _check_tensor(name, embeddings)
         if embeddings.dim() != 2:
             raise ValueError(f"{name} has shape {tuple(embeddings.shape)}: use (vertices, features)")
-    return Graph(checked_pairs("pairs", pairs), targets.size(0), sources.size(0)), targets
+        if embeddings.dtype not in FLOATS:
+            raise TypeError(f"{name} has type {embeddings.dtype}: use float64, float32, bfloat16 or float16")
+        if embeddings.device != pairs.device:
+            raise ValueError(f"{name} lies on {embeddings.device}, pairs on {pairs.device}: move one of them")
+    if sources.size(1) != others.size(1):
+        raise ValueError(f"sources has {sources.size(1)} features, targets has {others.size(1)}: use as many in both")
+    if sources.dtype != others.dtype and autocast_dtype(sources) is None:
+        raise TypeError(f"targets has type {others.dtype}, sources {sources.dtype}: use targets.to({sources.dtype})")
+    check_pair_ends(pairs, sources.size(0), others.size(0))
+    return others.size(0)
+
+
+def _cast(sources: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """Under autocast, as the factors of a product; one matrix stays one."""
+    return cast_for_autocast(sources, None if targets is sources else targets)
 
 
 def dot(sources: Tensor, pairs: Tensor, targets: Tensor | None = None) -> Tensor:
     """The score of each pair: the product of its source's row and its target's. Without ``targets``, both are rows of
     ``sources``.
 
-    Scores are those of :func:`tessera.sddmm`, with its types and derivatives: nothing of the size of pairs x features
-    is made.
+    Nothing of the size of pairs x features is made, and nothing is planned for a list, which may be another one in
+    every step. Gradients are the same bits at every run.
 
     Example:
         >>> import torch
@@ -39,8 +55,8 @@ def dot(sources: Tensor, pairs: Tensor, targets: Tensor | None = None) -> Tensor
         >>> links.dot(h, torch.tensor([[0, 0], [1, 0]]))
         tensor([11.,  5.])
     """
-    graph, targets = _pair_graph(sources, pairs, targets)
-    return sddmm(graph, targets, sources).view(-1)
+    _checked_ends(sources, checked_pairs("pairs", pairs), targets)
+    return errors.run(_pair_operators.dot, *_cast(sources, targets), pairs)
 
 
 def distmult(sources: Tensor, pairs: Tensor, relations: Tensor, of: Tensor | None = None,
@@ -49,8 +65,10 @@ def distmult(sources: Tensor, pairs: Tensor, relations: Tensor, of: Tensor | Non
 
     Args:
         relations: a row for each relation.
-        of: the relation of each pair; where there is one relation alone it may be left out, and scores are then those
-            of :func:`dot` with the sources times the relation.
+        of: the relation of each pair; where there is one relation alone it may be left out.
+
+    Each source is multiplied by each relation once, however many pairs it is in, unless there are fewer pairs: then
+    scores are made of the rows of their three ends.
 
     Example:
         >>> import torch
@@ -60,10 +78,11 @@ def distmult(sources: Tensor, pairs: Tensor, relations: Tensor, of: Tensor | Non
         >>> links.distmult(h, torch.tensor([[0, 0], [1, 1]]), relations, of=torch.tensor([0, 1]))
         tensor([11., -5.])
     """
-    graph, targets = _pair_graph(sources, pairs, targets)
+    rows = _checked_ends(sources, checked_pairs("pairs", pairs), targets)
     _check_tensor("relations", relations)
     if relations.dim() != 2 or relations.size(1) != sources.size(1):
         raise ValueError(f"relations has shape {tuple(relations.shape)}: use (relations, {sources.size(1)})")
+    targets = sources if targets is None else targets
     if of is None:
         if relations.size(0) != 1:
             raise ValueError(f"there are {relations.size(0)} relations: say by of= which each pair has")
@@ -71,21 +90,75 @@ def distmult(sources: Tensor, pairs: Tensor, relations: Tensor, of: Tensor | Non
     _check_tensor("of", of)
     if of.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"of has type {of.dtype}: use torch.int64 or torch.int32")
-    if of.dim() != 1 or of.size(0) != graph.num_edges:
-        raise ValueError(f"of has shape {tuple(of.shape)}: use ({graph.num_edges},), a relation for each pair")
+    if of.dim() != 1 or of.size(0) != pairs.size(1):
+        raise ValueError(f"of has shape {tuple(of.shape)}: use ({pairs.size(1)},), a relation for each pair")
     # Pairs with their relations are checked as edges are: from relations to targets.
-    check_ends(graph)
-    check_ends(Graph(torch.stack([of.to(pairs), pairs[1]]), targets.size(0), relations.size(0)))
+    check_pair_ends(torch.stack([of.to(pairs), pairs[1]]), relations.size(0), rows)
+    if sources.size(0) * relations.size(0) <= pairs.size(1):
+        # Number r * sources + i is source i times relation r.
+        products = (relations.unsqueeze(1) * sources.unsqueeze(0)).flatten(0, 1)
+        numbered = torch.stack([of.to(pairs.dtype) * sources.size(0) + pairs[0], pairs[1]])
+        return errors.run(_pair_operators.dot, *_cast(products, targets), numbered)
     return (sources[pairs[0]] * relations[of] * targets[pairs[1]]).sum(1)
 
 
-def _differences(positives: Tensor, negatives: Tensor) -> Tensor:
-    """Of each positive less each of its negatives."""
+def mlp(sources: Tensor, pairs: Tensor, hidden_weight: Tensor, hidden_bias: Tensor | None, weight: Tensor,
+        bias: Tensor | None = None, targets: Tensor | None = None) -> Tensor:
+    """The score of each pair by a perceptron of one hidden layer on the embeddings of both ends, one behind the other:
+    ``weight . relu(hidden_weight [source, target] + hidden_bias) + bias``. It tells the two directions apart.
+
+    Args:
+        hidden_weight: ``hidden x 2 features``, as ``torch.nn.Linear(2 * features, hidden)`` has it.
+        weight: ``1 x hidden``, as ``torch.nn.Linear(hidden, 1)`` has it.
+
+    Each vertex is multiplied by the half of the matrix that is its own once, however many pairs it is in.
+
+    Example:
+        >>> import torch
+        >>> from tessera import links
+        >>> h = torch.tensor([[1.0], [-2.0]])
+        >>> links.mlp(h, torch.tensor([[0, 1], [1, 0]]), torch.tensor([[1.0, 0.0]]), None, torch.tensor([[2.0]]))
+        tensor([2., 0.])
+    """
+    _checked_ends(sources, checked_pairs("pairs", pairs), targets)
+    width = sources.size(1)
+    for name, tensor in (("hidden_weight", hidden_weight), ("weight", weight)):
+        _check_tensor(name, tensor)
+    if hidden_weight.dim() != 2 or hidden_weight.size(1) != 2 * width:
+        raise ValueError(f"hidden_weight has shape {tuple(hidden_weight.shape)}: use (hidden, {2 * width})")
+    hidden = hidden_weight.size(0)
+    if tuple(weight.shape) != (1, hidden):
+        raise ValueError(f"weight has shape {tuple(weight.shape)}: use (1, {hidden})")
+    of_sources = torch.nn.functional.linear(sources, hidden_weight[:, :width])
+    of_targets = torch.nn.functional.linear(sources if targets is None else targets, hidden_weight[:, width:], hidden_bias)
+    sums = errors.run(_pair_operators.sum_of_ends, of_sources, of_targets, pairs)
+    return torch.nn.functional.linear(sums.relu(), weight, bias).view(-1)
+
+
+def _check_numbers(positives: Tensor, negatives: Tensor) -> None:
     rows = positives.numel()
     if positives.dim() != 1 or (negatives.numel() % rows if rows > 0 else negatives.numel()) != 0:
         raise ValueError(f"{tuple(negatives.shape)} negatives for {tuple(positives.shape)} positives: give as many for "
                          "each positive, those of positive i at i * per_positive and behind it")
-    return positives.view(-1, 1) - negatives.reshape(rows, -1 if negatives.numel() > 0 else 0)
+
+
+def _differences(positives: Tensor, negatives: Tensor) -> Tensor:
+    """Of each positive less each of its negatives."""
+    return positives.view(-1, 1) - negatives.reshape(positives.numel(), -1 if negatives.numel() > 0 else 0)
+
+
+_KINDS = {"bce": 0, "bpr": 1, "margin": 2}  # ops::PairLossKind
+
+
+def _fused(kind: str, positives: Tensor, negatives: Tensor, margin: float = 1.0) -> Tensor | None:
+    """The loss by the operator; None where torch's operations have to make it: in double precision on a GPU, and while
+    torch.func is at work, which may want derivatives of the derivative."""
+    one_type = positives.dtype == negatives.dtype and positives.dtype in FLOATS and positives.device == negatives.device
+    if not one_type or transforms_at_work() or not (positives.is_cpu or positives.is_cuda):
+        return None
+    if positives.is_cuda and positives.dtype == torch.float64:
+        return None
+    return errors.run(_pair_operators.loss, positives.flatten(), negatives.flatten(), _KINDS[kind], margin)[0]
 
 
 def _mean(losses: Tensor) -> Tensor:
@@ -102,6 +175,9 @@ def bce_loss(positives: Tensor, negatives: Tensor) -> Tensor:
         >>> links.bce_loss(torch.tensor([100.0, 0.0]), torch.tensor([-100.0]))
         tensor(0.2310)
     """
+    found = _fused("bce", positives, negatives)
+    if found is not None:
+        return found
     return _mean(-logsigmoid(torch.cat([positives.flatten(), -negatives.flatten()])))
 
 
@@ -115,7 +191,9 @@ def bpr_loss(positives: Tensor, negatives: Tensor) -> Tensor:
         >>> links.bpr_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0, -100.0, -100.0]))
         tensor(0.3466)
     """
-    return _mean(-logsigmoid(_differences(positives, negatives)))
+    _check_numbers(positives, negatives)
+    found = _fused("bpr", positives, negatives)
+    return _mean(-logsigmoid(_differences(positives, negatives))) if found is None else found
 
 
 def margin_loss(positives: Tensor, negatives: Tensor, margin: float = 1.0) -> Tensor:
@@ -130,7 +208,9 @@ def margin_loss(positives: Tensor, negatives: Tensor, margin: float = 1.0) -> Te
     """
     if not 0 <= margin < float("inf"):
         raise ValueError(f"margin is {margin}: use a number from 0 on")
-    return _mean((margin - _differences(positives, negatives)).clamp(min=0))
+    _check_numbers(positives, negatives)
+    found = _fused("margin", positives, negatives, float(margin))
+    return _mean((margin - _differences(positives, negatives)).clamp(min=0)) if found is None else found
 
 
 class TopLists(NamedTuple):
@@ -138,14 +218,12 @@ class TopLists(NamedTuple):
     scores: Tensor  #: -infinity where there are no more
 
 
-_WIDEST = 4096  # candidates of a block
-
-
 def top(queries: Tensor, candidates: Tensor, count: int = 10, leave_out: Tensor | None = None, *,
-        block_bytes: int = 64 << 20) -> TopLists:
+        block_bytes: int = 32 << 20) -> TopLists:
     """The candidates with the highest dot products for every query: exact, the lower id first among ties, where the
-    tensors lie. Products are compared in blocks of ``block_bytes``, of which a few are there at a time. Embeddings of 16
-    bits are widened to fp32.
+    tensors lie. Products are made in fp32, never of TF32, and compared in blocks of ``block_bytes``, of which there is one
+    at a time. Embeddings of 16 bits are widened to fp32. On a GPU lists are of 4096 at most; while a CUDA graph is captured
+    no score is looked at: one that is not a number is no error there, and is not listed.
 
     Args:
         leave_out: pairs (query, candidate), ``2 x pairs``, that are not to be listed: those that are known already.
@@ -164,15 +242,12 @@ def top(queries: Tensor, candidates: Tensor, count: int = 10, leave_out: Tensor 
         raise ValueError(f"queries lie on {queries.device}, candidates on {candidates.device}: move one of them")
     if count < 1 or block_bytes < 1:
         raise ValueError(f"{count} candidates by blocks of {block_bytes} bytes: use positive numbers")
-    known = _sorted_rows(leave_out, queries, candidates)
-    width = min(_WIDEST, max(candidates.size(0), 1))
-    height = max(1, block_bytes // (width * 8))  # keys of 64 bits
-    blocks = [_best(queries[first:first + height], first, candidates, width, count, known)
-              for first in range(0, queries.size(0), height)]
-    keys = torch.cat(blocks) if blocks else queries.new_empty((0, count), dtype=torch.int64)
-    listed = keys != _NONE
-    ids = torch.where(listed, _LOW - (keys & _LOW), -1)
-    return TopLists(ids, torch.where(listed, _score_of(keys), float("-inf")))
+    offsets, known = _rows_of_pairs(leave_out, queries, candidates)
+    ids, scores, problem = _link_operators.run("top_lists", queries, candidates, offsets, known, count, block_bytes)
+    capturing = problem.is_cuda and torch.cuda.is_current_stream_capturing()
+    if not capturing and bool(problem):
+        raise ValueError("a score is not a number: one of the embeddings is not finite")
+    return TopLists(ids, scores)
 
 
 def _embeddings(name: str, embeddings: Tensor) -> Tensor:
@@ -184,64 +259,14 @@ def _embeddings(name: str, embeddings: Tensor) -> Tensor:
     return embeddings.detach().float()
 
 
-def _sorted_rows(pairs: Tensor | None, queries: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """The pairs by their queries, and where those of each query begin."""
+def _rows_of_pairs(pairs: Tensor | None, queries: Tensor, candidates: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """Where the pairs of each query begin, and their candidates in order."""
     if pairs is None:
-        pairs = torch.empty((2, 0), dtype=torch.int64, device=queries.device)
+        return None, None
     if checked_pairs("leave_out", pairs).device != queries.device:
         raise ValueError(f"leave_out lies on {pairs.device}, queries on {queries.device}: move one of them")
-    check_ends(Graph(pairs, candidates.size(0), queries.size(0)))
-    order = torch.argsort(pairs[0], stable=True)
-    counts = torch.bincount(pairs[0], minlength=queries.size(0))
-    return pairs[:, order], torch.nn.functional.pad(counts.cumsum(0), (1, 0)).cpu()
-
-
-# A score and a candidate as one number of 64 bits, so that the largest are the best, the lower id first among ties:
-# the score's bits, in their order as a whole number, above what is left of 2^32 - 1 by the id.
-_LOW = 2**32 - 1
-_NONE = torch.iinfo(torch.int64).min
-
-
-def _ordered(bits: Tensor) -> Tensor:
-    """Bits of floats as whole numbers in the order of the floats, and back."""
-    return torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
-
-
-def _keys(scores: Tensor, ids: Tensor) -> Tensor:
-    bits = (scores + 0.0).view(torch.int32)  # -0 is 0
-    return (_ordered(bits).long() << 32) | (_LOW - ids)
-
-
-def _score_of(keys: Tensor) -> Tensor:
-    return _ordered((keys >> 32).int()).view(torch.float32)
-
-
-def _best_of_block(scores: Tensor, first: int, count: int, left_out: tuple[Tensor, Tensor]) -> Tensor:
-    """The keys of candidates from ``first`` on that may be the best. Only where a tie decides which of them are, or where
-    there may be fewer than asked for, are they those of all candidates."""
-    scores[left_out] = float("-inf")
-    highest = scores.topk(min(count, scores.size(1)), dim=1)
-    if bool(highest.values.isnan().any()):  # which is the largest number for topk
-        raise ValueError("a score is not a number: one of the embeddings is not finite")
-    last = highest.values[:, -1:]
-    decided = ((scores >= last).sum(1, keepdim=True) == highest.values.size(1)) & (last > float("-inf"))
-    if bool(decided.all()):
-        return _keys(highest.values, highest.indices + first)
-    keys = _keys(scores, torch.arange(first, first + scores.size(1), device=scores.device))
-    keys[left_out] = _NONE
-    return keys
-
-
-def _best(queries: Tensor, first_query: int, candidates: Tensor, width: int, count: int,
-          known: tuple[Tensor, Tensor]) -> Tensor:
-    """The keys of the best candidates of some queries, the best first."""
-    best = torch.full((queries.size(0), count), _NONE, device=queries.device)
-    begin, end = (int(known[1][first_query + place]) for place in (0, queries.size(0)))
-    query, candidate = known[0][:, begin:end]
-    for first in range(0, candidates.size(0), width):
-        with torch.autocast(queries.device.type, enabled=False):
-            scores = queries @ candidates[first:first + width].t()
-        here = (candidate >= first) & (candidate < first + width)
-        keys = _best_of_block(scores, first, count, (query[here] - first_query, candidate[here] - first))
-        best = torch.cat([best, keys], dim=1).topk(count, dim=1).values
-    return best
+    check_pair_ends(pairs, queries.size(0), candidates.size(0))
+    width = max(candidates.size(0), 1)
+    places = (pairs[0].long() * width + pairs[1]).sort().values
+    begins = torch.arange(queries.size(0) + 1, device=pairs.device) * width
+    return torch.searchsorted(places, begins), (places % width).int()

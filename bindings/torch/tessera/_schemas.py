@@ -34,6 +34,15 @@ SCHEMAS = {
     "int function, int flags) -> Tensor",
     "sddmm_backward": "(Tensor grad, Tensor u, Tensor v, Tensor index, Tensor? offsets, "
     f"{GRAPH}, int heads, int function, int flags) -> (Tensor, Tensor)",
+    "pair_dot": "(Tensor sources, Tensor? targets, Tensor pairs) -> Tensor",
+    "pair_dot_backward": "(Tensor grad, Tensor sources, Tensor? targets, Tensor pairs, bool need_sources, "
+    "bool need_targets) -> Tensor[]",
+    "pair_sum": "(Tensor sources, Tensor? targets, Tensor pairs) -> Tensor",
+    "pair_sum_backward": "(Tensor grad, Tensor pairs, SymInt sources, SymInt targets, bool are_one, bool need_sources, "
+    "bool need_targets) -> Tensor[]",
+    "pair_loss": "(Tensor positives, Tensor negatives, int kind, float margin) -> Tensor[]",
+    # Scores play no part, but that derivatives by them are refused.
+    "pair_loss_backward": "(Tensor grad, Tensor slopes, Tensor positives, Tensor negatives) -> Tensor",
     "messages": f"(Tensor x, Tensor edge_features, Tensor index, Tensor? offsets, {GRAPH}, int message, "
     "int flags) -> Tensor",
     "messages_backward": "(Tensor grad, Tensor x, Tensor edge_features, Tensor index, Tensor? offsets, "

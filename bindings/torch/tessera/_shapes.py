@@ -121,6 +121,38 @@ def _(grad, u, v, index, offsets, targets, sources, layout, loops, heads, functi
     return u.new_empty(u.shape), u.new_empty(v.shape)
 
 
+@_fake("pair_dot")
+def _(sources, targets, pairs):
+    return sources.new_empty((pairs.size(1),))
+
+
+@_fake("pair_dot_backward")
+def _(grad, sources, targets, pairs, need_sources, need_targets):
+    return [matrix.new_empty(matrix.shape) for matrix, needed in ((sources, need_sources), (targets, need_targets))
+            if needed and matrix is not None]
+
+
+@_fake("pair_sum")
+def _(sources, targets, pairs):
+    return sources.new_empty((pairs.size(1), sources.size(1)))
+
+
+@_fake("pair_sum_backward")
+def _(grad, pairs, sources, targets, are_one, need_sources, need_targets):
+    return [grad.new_empty((rows, grad.size(1))) for rows, needed in
+            ((sources, need_sources), (targets, need_targets and not are_one)) if needed]
+
+
+@_fake("pair_loss")
+def _(positives, negatives, kind, margin):
+    return [positives.new_empty(()), positives.new_empty((positives.size(0) + negatives.size(0),))]
+
+
+@_fake("pair_loss_backward")
+def _(grad, slopes, positives, negatives):
+    return slopes.new_empty(slopes.shape)
+
+
 @_fake("messages")
 def _(x, edge_features, index, offsets, targets, sources, layout, loops, message, flags):
     return x.new_empty((targets, x.size(1)))
