@@ -79,6 +79,13 @@ bool is_read(const Program& program, Value value, const Surroundings& around) {
          program.info(value).gradient_of != nullptr || program.num_readers(value) > 0;
 }
 
+bool holds(bool (*test)(Device, ElementType, std::int64_t rows, std::int64_t in, std::int64_t out),
+           const Program& program, const Surroundings& around, Value x, Value weight) {
+  const Shape& shape = program.info(weight).shape;
+  return test(around.placement.device(), storage_of(around.placement.precision),
+              program.info(x).shape.rows, shape.cols, shape.rows);
+}
+
 std::int64_t bytes_moved(const Program& program) {
   std::vector<bool> is_needed(static_cast<std::size_t>(program.num_values()));
   std::int64_t bytes = 0;

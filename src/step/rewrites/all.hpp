@@ -7,7 +7,7 @@
 
 #include "tessera/step/rewrites.hpp"
 
-/// A file for each.
+/// What `rewrites()` lists, and what they ask of a program.
 namespace tessera::step {
 
 std::int64_t sums_first(Program& program, const Surroundings& around);
@@ -40,6 +40,9 @@ std::optional<std::size_t> only_reader(const Program& program, Value value,
                                        const Surroundings& around);
 /// Whether something reads a value, or will after the run.
 bool is_read(const Program& program, Value value, const Surroundings& around);
+/// Whether that is so of a product of `x` and a weight, by the shapes that were noted.
+bool holds(bool (*test)(Device, ElementType, std::int64_t rows, std::int64_t in, std::int64_t out),
+           const Program& program, const Surroundings& around, Value x, Value weight);
 void erase(Program& program, std::size_t node);
 
 }  // namespace tessera::step

@@ -9,7 +9,7 @@
 #include "step/ops/batch_norm.hpp"
 #include "step/ops/combine.hpp"
 #include "step/ops/linear.hpp"
-#include "step/rewrites/all.hpp"
+#include "step/rewrites/join.hpp"
 
 namespace tessera::step {
 namespace {
@@ -91,30 +91,22 @@ bool join_root(Program& program, std::size_t i, const Surroundings& around) {
 }
 
 /// Of such a node and what follows it.
-bool join_finish(Program& program, std::size_t i, const Surroundings& around) {
-  auto& nodes = program.nodes();
-  const auto* finish = nodes[i].as<Finish>();
-  if (finish == nullptr || !finish->finishing().shows_derivative()) return false;
-  const Node* const before = program.producer(nodes[i].in[0]);
-  const auto* update = before == nullptr ? nullptr : before->as<AggregateUpdate>();
-  if (update == nullptr || update->finishes() || !has_one_reader(program, before->out[0], around)) {
-    return false;
-  }
-  const auto place = static_cast<std::ptrdiff_t>(before - nodes.data());
-  Node node = *before;
-  node.op = std::make_shared<AggregateUpdate>(*update, finish->finishing());
-  node.in[AggregateUpdate::bias] = nodes[i].in[1];
-  node.out[0] = nodes[i].out[0];
-  nodes[i] = std::move(node);
-  nodes.erase(nodes.begin() + place);
-  return true;
+void join_finishes(Program& program, const Surroundings& around) {
+  join_next<AggregateUpdate, Finish>(program, around, [](Node& node, const Node& end) {
+    const auto& update = *node.as<AggregateUpdate>();
+    const Finishing& finishing = end.as<Finish>()->finishing();
+    if (update.finishes() || !finishing.shows_derivative()) return false;
+    node.op = std::make_shared<AggregateUpdate>(update, finishing);
+    node.in[AggregateUpdate::bias] = end.in[1];
+    return true;
+  });
 }
 
 }  // namespace
 
 std::int64_t update_with_aggregate(Program& program, const Surroundings& around) {
   std::int64_t fired = 0;
-  for (const auto join : {join_product, join_root, join_finish}) {
+  for (const auto join : {join_product, join_root}) {
     for (std::size_t i = 0; i < program.nodes().size();) {
       if (join(program, i, around)) {
         fired += join == join_product ? 1 : 0;
@@ -124,6 +116,7 @@ std::int64_t update_with_aggregate(Program& program, const Surroundings& around)
       }
     }
   }
+  join_finishes(program, around);
   return fired;
 }
 
