@@ -30,71 +30,57 @@ struct Place {
 
 GatOptions attention_options(const ModelConfig& config, const Place& place,
                              const EpilogueOptions& output) {
-  GatOptions options;
-  options.in = place.in;
-  options.heads = place.last ? config.output_heads : config.heads;
-  options.concat = !place.last;
-  options.out = place.last ? place.out : config.hidden;
-  options.negative_slope = config.negative_slope;
-  options.dropout = config.attention_dropout;
-  options.share_weights = config.share_weights;
-  options.output = output;
-  return options;
+  return {.in = place.in,
+          .out = place.last ? place.out : config.hidden,
+          .heads = place.last ? config.output_heads : config.heads,
+          .concat = !place.last,
+          .negative_slope = config.negative_slope,
+          .dropout = config.attention_dropout,
+          .share_weights = config.share_weights,
+          .output = output};
 }
 
 std::unique_ptr<Layer> convolution(const ModelConfig& config, const Place& place,
                                    const EpilogueOptions& output, Placement placement) {
+  const std::int64_t in = place.in, out = place.out;
+  const int bits = layer_bits(config, place.index);
+  const bool rounds_input = place.index > 0;
   switch (config.kind) {
-    case ModelKind::gcn: {
-      GcnOptions options;
-      options.in = place.in;
-      options.out = place.out;
-      options.precomputed = config.precomputed && place.index == 0;
-      options.bits = layer_bits(config, place.index);
-      options.rounds_input = place.index > 0;
-      options.output = output;
-      return std::make_unique<Gcn>(options, placement);
-    }
-    case ModelKind::sage: {
-      SageOptions options;
-      options.in = place.in;
-      options.out = place.out;
-      options.aggregation = config.aggregation;
-      options.output = output;
-      return std::make_unique<Sage>(options, placement);
-    }
-    case ModelKind::gin: {
-      GinOptions options;
-      options.in = place.in;
-      options.hidden = config.hidden;
-      options.out = place.out;
-      options.train_eps = config.train_eps;
-      options.bits = layer_bits(config, place.index);
-      options.rounds_input = place.index > 0;
-      options.output = output;
-      return std::make_unique<Gin>(options, placement);
-    }
+    case ModelKind::gcn:
+      return std::make_unique<Gcn>(GcnOptions{.in = in,
+                                              .out = out,
+                                              .precomputed = config.precomputed && place.index == 0,
+                                              .bits = bits,
+                                              .rounds_input = rounds_input,
+                                              .output = output},
+                                   placement);
+    case ModelKind::sage:
+      return std::make_unique<Sage>(
+          SageOptions{.in = in, .out = out, .aggregation = config.aggregation, .output = output},
+          placement);
+    case ModelKind::gin:
+      return std::make_unique<Gin>(GinOptions{.in = in,
+                                              .hidden = config.hidden,
+                                              .out = out,
+                                              .train_eps = config.train_eps,
+                                              .output = output,
+                                              .bits = bits,
+                                              .rounds_input = rounds_input},
+                                   placement);
     case ModelKind::gat:
       return std::make_unique<Gat>(attention_options(config, place, output), placement);
     case ModelKind::gatv2:
       return std::make_unique<Gatv2>(attention_options(config, place, output), placement);
-    case ModelKind::cheb: {
-      ChebOptions options;
-      options.in = place.in;
-      options.out = place.out;
-      options.order = config.hops;
-      options.output = output;
-      return std::make_unique<Cheb>(options, placement);
-    }
-    case ModelKind::sgc: {
-      SgcOptions options;
-      options.in = place.in;
-      options.out = place.out;
-      options.hops = config.hops;
-      options.precomputed = config.precomputed;
-      options.output = output;
-      return std::make_unique<Sgc>(options, placement);
-    }
+    case ModelKind::cheb:
+      return std::make_unique<Cheb>(
+          ChebOptions{.in = in, .out = out, .order = config.hops, .output = output}, placement);
+    case ModelKind::sgc:
+      return std::make_unique<Sgc>(SgcOptions{.in = in,
+                                              .out = out,
+                                              .hops = config.hops,
+                                              .precomputed = config.precomputed,
+                                              .output = output},
+                                   placement);
     case ModelKind::agnn: break;
   }
   throw Error(ErrorCode::internal, "agnn is not a stack of convolutions", "model");
