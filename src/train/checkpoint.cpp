@@ -18,7 +18,6 @@
 
 #include "io/dataset_arrays.hpp"
 #include "io/sections.hpp"
-#include "train/checkpoint_names.hpp"
 #include "train/run_position.hpp"
 #include "train/settings.hpp"
 
@@ -35,18 +34,6 @@ constexpr std::string_view weights_prefix = "weights:";
 constexpr std::string_view ranges_prefix = "ranges:";
 constexpr const char* lost_section = "lost";
 constexpr const char* decoder_setting = "decoder";
-
-constexpr std::pair<std::string_view, std::vector<std::int64_t> Split::*> split_parts[] = {
-    {"split:train", &Split::train},
-    {"split:validation", &Split::validation},
-    {"split:test", &Split::test}};
-
-std::optional<std::vector<std::int64_t> Split::*> split_part(const std::string& section) {
-  for (const auto& [name, part] : split_parts) {
-    if (section == name) return part;
-  }
-  return {};
-}
 
 constexpr std::pair<const char*, bool GraphForm::*> graph_traits[] = {
     {"graph.directed", &GraphForm::directed},
@@ -120,22 +107,120 @@ void require_epochs(const SettingsReader& reader, const Checkpoint& c) {
   }
 }
 
-constexpr std::pair<std::string_view, std::vector<double> Normalisation::*> normalisation_parts[] =
-    {{"feature_means", &Normalisation::means}, {"feature_factors", &Normalisation::factors}};
+/// What has been read of a checkpoint so far: names are kept as their bytes and where each ends.
+struct Parts {
+  Checkpoint checkpoint;
+  struct NameArrays {
+    std::string bytes;
+    SharedArray<std::int64_t> ends;
+
+    Names names() const { return {ends, std::vector<std::uint8_t>(bytes.begin(), bytes.end())}; }
+  };
+  NameArrays class_names, feature_names;
+};
+
+using Given = std::optional<ExtraArray>;
+
+template <class T>
+void take(io::ArrayReader& array, std::vector<T>& to) {
+  const SharedArray<T> values = io::read_vector<T>(array);
+  to.assign(values.begin(), values.end());
+}
 
 /// Only features that were brought to mean 0 and deviation 1 have these sections.
-bool take_normalisation(io::ArrayReader& array, Normalisation& normalisation) {
-  for (const auto& [name, part] : normalisation_parts) {
-    if (array.name() != name) continue;
-    const auto numbers =
-        io::read_exact<double>(array, "must be numbers of double precision in one dimension");
-    (normalisation.*part).assign(numbers.begin(), numbers.end());
-    if (normalisation.kind == Normalise::rows) array.reject("contradicts 'row_normalised'");
-    normalisation.kind = Normalise::standard;
-    return true;
-  }
-  return false;
+void take_normalisation(io::ArrayReader& array, std::vector<double>& to, Normalisation& whole) {
+  const auto numbers =
+      io::read_exact<double>(array, "must be numbers of double precision in one dimension");
+  to.assign(numbers.begin(), numbers.end());
+  if (whole.kind == Normalise::rows) array.reject("contradicts 'row_normalised'");
+  whole.kind = Normalise::standard;
 }
+
+template <class T>
+ExtraArray numbers(const std::vector<T>& values) {
+  return io::stored(SharedArray<T>(values));
+}
+
+Given only_if(bool is_there, ExtraArray array) {
+  return is_there ? Given(std::move(array)) : std::nullopt;
+}
+
+bool has_names(const Checkpoint& c) { return !c.input.feature_names.empty(); }
+bool is_standard(const Checkpoint& c) { return c.normalisation.kind == Normalise::standard; }
+
+/// A section that every checkpoint may have, read and written.
+struct KnownSection {
+  std::string_view name;
+  void (*take)(Parts&, io::ArrayReader&);
+  Given (*give)(const Checkpoint&);
+};
+
+/// In the order in which they are written.
+const KnownSection known_sections[] = {
+    {"settings",
+     [](Parts& p, io::ArrayReader& a) {
+       const SettingsReader reader(parse_settings(io::read_text(a), a.where()));
+       p.checkpoint.settings = reader.settings();
+       p.checkpoint.model = model_config_from(reader);
+     },
+     [](const Checkpoint& c) -> Given { return io::stored_text(to_text(c.settings)); }},
+    {"class_values", [](Parts& p, io::ArrayReader& a) { take(a, p.checkpoint.class_values); },
+     [](const Checkpoint& c) -> Given { return numbers(c.class_values); }},
+    {"class_names", [](Parts& p, io::ArrayReader& a) { p.class_names.bytes = io::read_text(a); },
+     [](const Checkpoint& c) {
+       return only_if(!c.class_names.empty(), io::stored(c.class_names.bytes()));
+     }},
+    {"class_name_ends",
+     [](Parts& p, io::ArrayReader& a) { p.class_names.ends = io::read_vector<std::int64_t>(a); },
+     [](const Checkpoint& c) {
+       return only_if(!c.class_names.empty(), io::stored(c.class_names.ends()));
+     }},
+    {"feature_names",
+     [](Parts& p, io::ArrayReader& a) { p.feature_names.bytes = io::read_text(a); },
+     [](const Checkpoint& c) {
+       return only_if(has_names(c), io::stored(c.input.feature_names.bytes()));
+     }},
+    {"feature_name_ends",
+     [](Parts& p, io::ArrayReader& a) { p.feature_names.ends = io::read_vector<std::int64_t>(a); },
+     [](const Checkpoint& c) {
+       return only_if(has_names(c), io::stored(c.input.feature_names.ends()));
+     }},
+    {"category_prefixes",
+     [](Parts& p, io::ArrayReader& a) {
+       p.checkpoint.input.category_prefixes = io::read_vector<std::int32_t>(a);
+     },
+     [](const Checkpoint& c) {
+       return only_if(has_names(c) && !c.input.category_prefixes.empty(),
+                      io::stored(c.input.category_prefixes));
+     }},
+    {"feature_fills", [](Parts& p, io::ArrayReader& a) { take(a, p.checkpoint.input.means); },
+     [](const Checkpoint& c) { return only_if(has_names(c), numbers(c.input.means)); }},
+    {"split:train", [](Parts& p, io::ArrayReader& a) { take(a, p.checkpoint.split.train); },
+     [](const Checkpoint& c) -> Given { return numbers(c.split.train); }},
+    {"split:validation",
+     [](Parts& p, io::ArrayReader& a) { take(a, p.checkpoint.split.validation); },
+     [](const Checkpoint& c) -> Given { return numbers(c.split.validation); }},
+    {"split:test", [](Parts& p, io::ArrayReader& a) { take(a, p.checkpoint.split.test); },
+     [](const Checkpoint& c) -> Given { return numbers(c.split.test); }},
+    {"feature_means",
+     [](Parts& p, io::ArrayReader& a) {
+       Normalisation& whole = p.checkpoint.normalisation;
+       take_normalisation(a, whole.means, whole);
+     },
+     [](const Checkpoint& c) { return only_if(is_standard(c), numbers(c.normalisation.means)); }},
+    {"feature_factors",
+     [](Parts& p, io::ArrayReader& a) {
+       Normalisation& whole = p.checkpoint.normalisation;
+       take_normalisation(a, whole.factors, whole);
+     },
+     [](const Checkpoint& c) { return only_if(is_standard(c), numbers(c.normalisation.factors)); }},
+    {"plans",
+     [](Parts& p, io::ArrayReader& a) {
+       p.checkpoint.plans = io::read_text(a);
+       if (!p.checkpoint.plans.empty()) ops::PlanStore::parse(p.checkpoint.plans, a.where());
+     },
+     [](const Checkpoint& c) -> Given { return io::stored_text(c.plans); }},
+};
 
 /// Numbers of an epoch. Links have one more.
 std::int64_t curve_width(const Checkpoint& c) { return c.decoder ? 6 : 5; }
@@ -227,21 +312,11 @@ void save(const Checkpoint& checkpoint, const std::string& path) {
       arrays.emplace_back(prefix + tensor.path, tensor.array);
   };
   arrays.emplace_back(io::checkpoint_section, io::stored_text(to_text(progress_of(checkpoint))));
-  arrays.emplace_back("settings", io::stored_text(to_text(checkpoint.settings)));
-  arrays.emplace_back("class_values",
-                      io::stored(SharedArray<std::int64_t>(checkpoint.class_values)));
-  add_name_sections(checkpoint, arrays);
-  for (const auto& [name, part] : split_parts) {
-    arrays.emplace_back(std::string(name),
-                        io::stored(SharedArray<std::int64_t>(checkpoint.split.*part)));
-  }
-  if (checkpoint.normalisation.kind == Normalise::standard) {
-    for (const auto& [name, part] : normalisation_parts) {
-      arrays.emplace_back(std::string(name),
-                          io::stored(SharedArray<double>(checkpoint.normalisation.*part)));
+  for (const KnownSection& section : known_sections) {
+    if (Given array = section.give(checkpoint)) {
+      arrays.emplace_back(std::string(section.name), *std::move(array));
     }
   }
-  arrays.emplace_back("plans", io::stored_text(checkpoint.plans));
   for (std::size_t i = 0; i < checkpoint.runs.size(); ++i) {
     const RunState& run = checkpoint.runs[i];
     arrays.emplace_back(fmt::format("{}{}", curve_prefix, i), stored_curve(run.curve, checkpoint));
@@ -270,30 +345,20 @@ bool holds_checkpoint(const std::string& path) {
 
 Checkpoint load_checkpoint(const std::string& path) {
   const io::InputFile file(path);
-  Checkpoint checkpoint;
+  Parts parts;
+  Checkpoint& checkpoint = parts.checkpoint;
   std::optional<SettingsReader> progress;
-  NameSections names;
   for (const io::Section& section : io::read_container_header(file)) {
     io::SectionReader array(file, section);
+    const auto* const known = std::ranges::find(known_sections, section.name, &KnownSection::name);
     if (section.name == io::checkpoint_section) {
       progress = parse_settings(io::read_text(array), array.where());
       require_version(*progress, path);
       take_progress(*progress, checkpoint);
     } else if (!progress) {
       break;
-    } else if (section.name == "settings") {
-      const SettingsReader reader(parse_settings(io::read_text(array), array.where()));
-      checkpoint.settings = reader.settings();
-      checkpoint.model = model_config_from(reader);
-    } else if (section.name == "class_values") {
-      const auto values = io::read_vector<std::int64_t>(array);
-      checkpoint.class_values.assign(values.begin(), values.end());
-    } else if (const auto part = split_part(section.name)) {
-      const auto items = io::read_vector<std::int64_t>(array);
-      (checkpoint.split.**part).assign(items.begin(), items.end());
-    } else if (section.name == "plans") {
-      checkpoint.plans = io::read_text(array);
-      if (!checkpoint.plans.empty()) ops::PlanStore::parse(checkpoint.plans, array.where());
+    } else if (known != std::end(known_sections)) {
+      known->take(parts, array);
     } else if (section.name.starts_with(weights_prefix)) {
       checkpoint.weights.push_back(
           {section.name.substr(weights_prefix.size()), io::read_as_is(array)});
@@ -305,7 +370,7 @@ Checkpoint load_checkpoint(const std::string& path) {
         array.reject("must be one number of double precision");
       }
       array.copy_to(reinterpret_cast<std::byte*>(&checkpoint.lost.emplace()));
-    } else if (!names.take(array) && !take_normalisation(array, checkpoint.normalisation)) {
+    } else {
       take_run_part(array, checkpoint);
     }
   }
@@ -314,9 +379,12 @@ Checkpoint load_checkpoint(const std::string& path) {
                 "give the file that training wrote");
   }
   require_epochs(*progress, checkpoint);
-  names.give(path, checkpoint);
+  io::naming_file(path, [&] {
+    checkpoint.class_names = parts.class_names.names();
+    checkpoint.input.feature_names = parts.feature_names.names();
+  });
   validate(checkpoint, path);
-  return checkpoint;
+  return std::move(parts.checkpoint);
 }
 
 BestEpoch best_epoch(const Checkpoint& checkpoint) {
