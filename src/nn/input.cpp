@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "tessera/core/error.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tessera/ops/activation.hpp"
 #include "tessera/ops/gather.hpp"
@@ -38,7 +39,9 @@ InputFeatures::InputFeatures(const Features& features, Placement placement, bool
     dense_.emplace(placement);
     dense_->upload(**dense, placement.stream);
   } else if (const auto* sparse = std::get_if<SparseFeatures>(&features)) {
-    if (densify) {
+    if (densify && ops::plans_only()) {
+      dense_.emplace(sparse->num_rows(), sparse->num_cols(), placement);
+    } else if (densify) {
       dense_.emplace(placement);
       dense_->upload(dense_copy(*sparse), placement.stream);
     } else {
@@ -60,9 +63,10 @@ InputFeatures InputFeatures::of_vertices(std::span<const VertexId> vertices, Str
   }
   Placement placement = dense_->placement();
   placement.stream = stream;
+  chosen.dense_.emplace(std::ssize(vertices), dense_->cols(), placement);
+  if (ops::plans_only()) return chosen;
   Buffer<VertexId> rows(std::ssize(vertices), placement.place());
   copy_bytes(rows.data(), vertices.data(), vertices.size_bytes(), placement.device(), stream);
-  chosen.dense_.emplace(rows.size(), dense_->cols(), placement);
   ops::gather_rows(*dense_,
                    MatrixView<const VertexId>(rows.data(), rows.size(), 1, dense_->device()),
                    *chosen.dense_, placement.device(), stream);

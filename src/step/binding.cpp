@@ -45,13 +45,14 @@ Shape Binding::shape_of_given(Value value) const {
 
 void Binding::prepare(const Context& new_context) {
   find_shapes(new_context);
-  if (has_places_ && std::ranges::equal(slots, placed_shapes_, {}, &Slot::shape)) return;
-  has_places_ = false;
-  find_groups();
-  find_offsets();
+  if (!has_places_ || !std::ranges::equal(slots, placed_shapes_, {}, &Slot::shape)) {
+    has_places_ = false;
+    find_groups();
+    find_offsets();
+    for (std::size_t i = 0; i < slots.size(); ++i) placed_shapes_[i] = slots[i].shape;
+    has_places_ = true;
+  }
   take_memory();
-  for (std::size_t i = 0; i < slots.size(); ++i) placed_shapes_[i] = slots[i].shape;
-  has_places_ = true;
 }
 
 void Binding::measure(const Context& new_context) {
@@ -174,19 +175,16 @@ void Binding::find_offsets() {
 }
 
 void Binding::take_memory() {
-  std::shared_ptr<Buffer<std::byte>>& newest = arena_->newest_;
-  if (newest != nullptr && arena_bytes <= newest->size()) {
-    memory_ = newest;
-    return;
+  std::shared_ptr<Buffer<std::byte>>& memory = arena_->memory_;
+  if (memory == nullptr || arena_bytes > memory->size()) {
+    if (is_recording()) {
+      throw Error(ErrorCode::invalid_argument, "the memory of a step cannot grow while recording",
+                  "step", "make it before: Layer::prepare makes all plans and buffers of a model");
+    }
+    memory = nullptr;  // two at a time could be too many
+    memory = std::make_shared<Buffer<std::byte>>(arena_bytes, placement.place());
   }
-  if (is_recording()) {
-    throw Error(ErrorCode::invalid_argument, "the memory of a step cannot grow while recording",
-                "step", "make it before: Layer::prepare makes all plans and buffers of a model");
-  }
-  memory_ = nullptr;  // two at a time could be too many
-  newest = nullptr;
-  newest = std::make_shared<Buffer<std::byte>>(arena_bytes, placement.place());
-  memory_ = newest;
+  if (is_recording() && !std::ranges::count(recorded_, memory)) recorded_.push_back(memory);
 }
 
 std::int64_t Binding::bytes_of(const Shape& shape) const {
@@ -213,7 +211,7 @@ ops::Operand Binding::place(Value value) {
   }
   Placement where = placement;
   where.precision = own.shape.precision;
-  return {memory_->data() + group.offset,
+  return {arena_->memory_->data() + group.offset,
           storage_of(own.shape.precision),
           placement.device(),
           own.shape.rows,

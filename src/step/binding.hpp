@@ -57,7 +57,8 @@ class Binding {
   std::int64_t bytes_of(const Shape& shape) const;
 
   std::shared_ptr<Arena> arena_;
-  std::shared_ptr<Buffer<std::byte>> memory_;
+  /// What was recorded goes on with these.
+  std::vector<std::shared_ptr<Buffer<std::byte>>> recorded_;
   std::vector<Shape> placed_shapes_;
   bool has_places_ = false;
 };

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/detail/ops/plan_only.hpp"
 #include "tessera/graph/build.hpp"
 #include "tessera/graph/coo.hpp"
 #include "tessera/graph/transform.hpp"
@@ -98,6 +99,21 @@ bool takes_whole_rows(const Problem& problem, const TrainOptions& options) {
          why_not_recorded(options.placement.device()).empty();
 }
 
+Place FeatureForm::place() const {
+  Place place = placement.place();
+  if (plan_memory != nullptr) place.memory = plan_memory;
+  return place;
+}
+
+FeatureForm feature_form(const Problem& problem, const TrainOptions& options,
+                         const nn::Layer& model) {
+  FeatureForm form{options.placement, !model.accepts_sparse() || takes_whole_rows(problem, options),
+                   options.plans};
+  // A graph that every step sees is used once in an epoch, others about as often.
+  form.plans.epochs = options.epochs;
+  return form;
+}
+
 step::Context Batch::context(bool training, std::uint64_t seed, std::int64_t step) {
   step::Context context;
   context.graph = &graph;
@@ -157,7 +173,7 @@ Problem in_order(const Problem& problem) {
 
 /// Batches are cut out where everything lies. Where there are none, plans take what they need.
 Batch full_batch(const Problem& given, const Split& split, const FeatureForm& form, bool is_cut) {
-  const Place place = form.placement.place();
+  const Place place = form.place();
   std::optional<Problem> ordered;
   if (given.order.size() > 0) ordered = in_order(given);
   const Problem& problem = ordered ? *ordered : given;
@@ -245,7 +261,7 @@ void BatchSource::take_edges(const Split& split) {
     std::fill(rows.begin() + graph.row_offsets()[row], rows.begin() + graph.row_offsets()[row + 1],
               row);
   }
-  const Place place = form_.placement.place();
+  const Place place = form_.place();
   edges_ = {copy_in(std::span<const VertexId>(rows), place),
             copy_in(graph.col_indices().span(), place), copy_in(graph.values().span(), place)};
 }
@@ -310,12 +326,35 @@ Batch& BatchSource::batch(std::int64_t i, Stream stream) {
   std::unique_ptr<Batch>& slot = keeps() ? kept_[index_of(groups.front())] : current_;
   std::unique_ptr<Batch> former;
   if (!keeps() || slot == nullptr) {
+    if (ahead_ == 0) slot = nullptr;  // two at a time could be too many
     former = std::exchange(slot, take(groups));
     slot->number = keeps() ? groups.front() : i;
     slot->made->wait(stream);
   }
   make_ahead(i + 1, std::move(former));
   return *slot;
+}
+
+BatchSource::BatchNumber BatchSource::largest() const {
+  BatchNumber largest;
+  std::size_t most = 0;
+  for (std::int64_t epoch = 0; !is_full() && epoch < epochs_; ++epoch) {
+    const std::vector<std::int64_t> order = order_of(epoch);
+    for (std::int64_t i = 0; i < batches_per_epoch(); ++i) {
+      std::size_t vertices = 0;
+      for (const std::int64_t group : groups_of(order, i)) {
+        vertices += groups_[index_of(group)].size();
+      }
+      if (vertices <= most) continue;
+      most = vertices;
+      largest = {epoch, i};
+    }
+  }
+  return largest;
+}
+
+void BatchSource::wait() const {
+  for (const Coming& coming : coming_) coming.batch.wait();
 }
 
 std::unique_ptr<Batch> BatchSource::take(const std::vector<std::int64_t>& groups) {
@@ -348,14 +387,15 @@ void BatchSource::make_ahead(std::int64_t i, std::unique_ptr<Batch> former) {
     std::vector<std::int64_t> groups =
         groups_of(epoch == epoch_ ? order_ : order_of(epoch), next % per_epoch);
     const Stream stream = *making_[num_begun_++ % making_.size()];
-    auto batch =
-        meanwhile([this, groups, stream, wanted = wanted_, goes = std::move(former)]() mutable {
-          const LoopsAlone alone(ahead_ > 1);
-          goes.reset();
-          std::unique_ptr<Batch> made = make_batch(groups, stream);
-          if (wanted != nullptr) plan(*made, *wanted);
-          return made;
-        });
+    auto batch = meanwhile([this, groups, stream, wanted = wanted_, goes = std::move(former),
+                            plans_only = ops::plans_only()]() mutable {
+      const ops::PlanOnly as_here(plans_only);
+      const LoopsAlone alone(ahead_ > 1);
+      goes.reset();
+      std::unique_ptr<Batch> made = make_batch(groups, stream);
+      if (wanted != nullptr) plan(*made, *wanted);
+      return made;
+    });
     coming_.push_back({std::move(groups), std::move(batch)});
   }
 }
@@ -386,7 +426,7 @@ std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> gro
     vertices = taken(std::span<const VertexId>(vertices), new_to_old);
     graph_ids = taken(std::span<const std::int32_t>(graph_ids), new_to_old);
   }
-  Place place = form_.placement.place();
+  Place place = form_.place();
   place.stream = stream;
   // Batches that nobody keeps come and go with every step, with some hundred small arrays each.
   std::unique_ptr<MemoryResource> memory;

@@ -13,6 +13,7 @@
 #include "core/stream_uses.hpp"
 #include "tessera/core/recording.hpp"
 #include "tessera/nn/input.hpp"
+#include "tessera/nn/layer.hpp"
 #include "tessera/ops/evaluation.hpp"
 #include "tessera/ops/loss.hpp"
 #include "tessera/step/context.hpp"
@@ -73,7 +74,13 @@ struct FeatureForm {
   step::Placement placement;
   bool densify = false;
   ops::PlanOptions plans = {};
+  /// Of graphs, plans and targets, where that is not the memory of features.
+  MemoryResource* plan_memory = nullptr;
+
+  Place place() const;
 };
+FeatureForm feature_form(const Problem& problem, const TrainOptions& options,
+                         const nn::Layer& model);
 
 /// Hands out the batches of every epoch, in a random order that belongs to the seed and the epoch.
 /// Batches are cut out of the graph and the features where these lie, on a stream of their own.
@@ -106,6 +113,13 @@ class BatchSource {
   Batch& batch(std::int64_t i, Stream stream);
   /// Plans were made for a batch: the next ones are planned alike before they are handed out.
   void learn_plans(Batch& batch);
+  /// The number of the batch with the most vertices that training will see, and its epoch.
+  struct BatchNumber {
+    std::int64_t epoch = 0, number = 0;
+  };
+  BatchNumber largest() const;
+  /// Until all batches that were begun are made.
+  void wait() const;
   /// Batches that were begun and not handed out yet.
   std::int64_t num_ahead() const { return std::ssize(coming_); }
 

@@ -42,13 +42,6 @@ double seconds_of(std::string_view name, const PartsClock& clock) {
   return 0;
 }
 
-/// A graph that every step sees is used once in an epoch, others about as often.
-ops::PlanOptions plans_of(const TrainOptions& options) {
-  ops::PlanOptions plans = options.plans;
-  plans.epochs = options.epochs;
-  return plans;
-}
-
 /// An epoch that was started. What is known of it already is in its numbers.
 struct StartedEpoch {
   std::int64_t number = 0;  ///< from 1
@@ -102,11 +95,8 @@ struct Trainer::State {
         optimiser(model, given_options.optimiser,
                   {given_options.clip_gradients, given_options.average_weights}),
         rehearsal(model, given_options.placement, given.shape().vertices),
-        batches(given, split, given_options,
-                {given_options.placement,
-                 !model.accepts_sparse() || takes_whole_rows(given, given_options),
-                 plans_of(given_options)},
-                given_seed, why_not_recorded(place.device).empty(),
+        batches(given, split, given_options, feature_form(given, given_options, model), given_seed,
+                why_not_recorded(place.device).empty(),
                 train_loss(given, given_split, given_options)),
         numbers(place),
         losses(batches.is_full() ? 0 : batches.batches_per_epoch(), place) {

@@ -27,12 +27,12 @@ void note_shapes(Program& program, const Placement& placement, std::span<const B
                  const Context& context);
 
 /// Memory for programs of which one runs at a time, such as the forms of a layer in training and in
-/// prediction: the numbers of one are lost when another one runs. What a program was given stays
-/// where it is until its shapes change.
+/// prediction: the numbers of one are lost when another one runs. It is as large as the largest
+/// wanted so far; what was recorded keeps the memory that it was recorded with.
 class Arena {
  private:
   friend class Binding;
-  std::shared_ptr<Buffer<std::byte>> newest_;
+  std::shared_ptr<Buffer<std::byte>> memory_;
 };
 
 /// Runs a program: gives every value its place in one arena, for as long as a later node reads it,

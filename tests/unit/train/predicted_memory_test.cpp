@@ -85,6 +85,49 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(DeviceKind::cpu, DeviceKind::cuda)),
     case_name);
 
+/// Where everything lies in the memory of this process, whose peak is known.
+void expect_batches(const Dataset& data, const nn::ModelConfig& config, TrainOptions options) {
+  const Problem problem = prepare(data, config, options);
+  const TrainingMemory predicted = predict_memory(problem, config, options);
+  reset_host_memory_peak();
+  fit(problem, config, options);
+  const auto measured = static_cast<double>(host_memory_use().peak_bytes);
+  EXPECT_NEAR(static_cast<double>(predicted.total()), measured, 0.03 * measured)
+      << nn::describe(config) << ": parameters " << predicted.parameters << ", activations "
+      << predicted.activations << ", graph " << predicted.graph << ", features "
+      << predicted.features << ", data " << predicted.data;
+}
+
+TEST(PredictedMemory, is_that_of_batches_of_graphs) {
+  const Dataset data = test::learnable_graphs(2000);
+  for (const nn::ModelKind kind : {nn::ModelKind::gcn, nn::ModelKind::gin, nn::ModelKind::gat}) {
+    nn::ModelConfig config = test::small_model(kind, true);
+    config.hidden = 32;
+    if (!config.readout) config.readout = ops::Reduction::mean;
+    TrainOptions options = test::short_training(3);
+    options.batching = Batching::graphs;
+    for (const std::int64_t graphs : {20, 300}) {
+      options.graphs_per_batch = graphs;
+      expect_batches(data, config, options);
+    }
+  }
+}
+
+TEST(PredictedMemory, is_that_of_batches_of_clusters) {
+  const Dataset data = test::learnable_vertices(6000);
+  for (const nn::ModelKind kind : {nn::ModelKind::gcn, nn::ModelKind::sage, nn::ModelKind::gat}) {
+    for (const Dataset& each : {data, test::with_sparse_features(data)}) {
+      TrainOptions options = test::short_training(3);
+      options.batching = Batching::clusters;
+      options.parts = 12;
+      for (const std::int64_t parts : {1, 4}) {
+        options.parts_per_batch = parts;
+        expect_batches(each, wide_model(kind), options);
+      }
+    }
+  }
+}
+
 TEST(PredictedMemory, names_the_largest_consumers_when_memory_ends) {
   CountingMemory memory{Device{}};
   TrainOptions options = test::short_training(3);
