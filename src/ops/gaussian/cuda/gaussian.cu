@@ -4,6 +4,7 @@
 #include "core/cuda_handles.hpp"
 #include "cuda/launch.cuh"
 #include "cuda/precision.cuh"
+#include "cuda/search.cuh"
 #include "cuda/sums.cuh"
 #include "ops/cuda/dropout.cuh"
 #include "ops/cuda/operands.cuh"
