@@ -62,10 +62,11 @@ struct NonEdgeLists {
   /// are t - m others; the source itself counts as a known target of a square graph.
   constexpr VertexId nth_negative(VertexId source, std::int64_t k) const {
     const VertexId* const row = targets + offsets[source];
-    const EdgeOffset own = place_of(source, source);
-    const bool inserts_itself = is_square && !is_edge(source, source);
+    const EdgeOffset degree = offsets[source + 1] - offsets[source];
+    const EdgeOffset own = is_square ? place_of(source, source) : 0;
+    const bool inserts_itself = is_square && (own == degree || row[own] != source);
     EdgeOffset first = 0;
-    EdgeOffset last = offsets[source + 1] - offsets[source] + (inserts_itself ? 1 : 0);
+    EdgeOffset last = degree + (inserts_itself ? 1 : 0);
     while (first < last) {
       const EdgeOffset middle = first + (last - first) / 2;
       const bool is_behind = inserts_itself && middle > own;
