@@ -24,7 +24,7 @@ REPORT = cli.SOURCE / "tools" / "report.py"
 RESULTS = cli.SOURCE / "docs" / "results"
 # The record of each page that is not called like its report, and the report of each that is not called like its page.
 RECORDS = {"steps": "cuda_steps"}
-REPORTS = {"accuracy_gpu": "accuracy"}
+REPORTS = {"accuracy_gpu": "accuracy", "links_cpu": "links"}
 SMALL = "embedded:citation"
 
 
@@ -186,6 +186,32 @@ class Reports(cli.CliTest):
         self.assertNotIn("old", readme.read_text())
         ElementTree.parse(self.out / "summary.svg")
 
+    def test_links_with_a_stand_in_for_torch(self):
+        python = self.folder / "python"
+        python.write_text(f"#!{sys.executable}\nimport json, pathlib, sys\n"
+                          "out = pathlib.Path(sys.argv[sys.argv.index('--json') + 1])\n"
+                          "def side(ms): return {'median_ms': ms, 'best_ms': ms / 2, 'worst_ms': 2 * ms}\n"
+                          "one = {'versions': 'torch 0', 'threads': 2, 'apart': 1e-7, 'bound': 1e-4}\n"
+                          "sides = {'pyg': side(12.0), 'pyg compiled': side(6.0), 'tessera': side(2.0)}\n"
+                          "top = {'product by 256 rows': side(3.0), 'torch': side(50.0), 'tessera': side(4.5)}\n"
+                          "out.write_text(json.dumps([{**one, 'case': 'step pubmed', 'sides': sides}, {**one, 'case': 'top', 'sides': top},\n"
+                          "                           {**one, 'case': 'odd', 'error': 'results are 1 apart'}]))\n")
+        python.chmod(0o755)
+        self.run_report("links", "--program", cli.PROGRAM, "--commit", "one", "--quick", "--pyg", python)
+        page = (self.out / "links_cpu.md").read_text()
+        self.assertIn("8.2 times as fast in the mean of 2 cases, 6.00 at worst (step pubmed)", page)
+        self.assertIn("| odd | results are 1 apart |", page)
+        record = json.loads((self.out / "links_cpu.json").read_text())
+        program = {"graph": "pubmed", "model": "gcn", "step_ms": 0.5, "epoch_ms": 0.75, "test": 0.9}
+        of_gpu = self.out / "links.json"
+        of_gpu.write_text(json.dumps({**record, "device": "cuda", "parts": {**record["parts"], "program": [program]}}))
+        self.run_report("links", "--from", of_gpu)
+        page = " ".join((self.out / "links.md").read_text().split())
+        for words in ("from Python: 6.00 times as fast as pyg, wanted 6", "of the program: 24.00 times as fast as pyg, wanted 6",
+                      "from Python: 3.00 times as fast as pyg compiled, wanted 1.5", "1.50 times as long as product by 256 rows",
+                      "| pubmed | gcn | 0.500 | 0.750 |"):
+            self.assertIn(words, page)
+
     def test_reports_are_listed_and_explained(self):
         listed = report("--list", folder=self.folder).stdout.splitlines()
         tested = re.findall(r"(?:assert_parts|measure|run_report)\(\"(\w+)\"", pathlib.Path(__file__).read_text())
@@ -210,6 +236,7 @@ class Reports(cli.CliTest):
                 (["tc_gnn", *own, "--parts", "none", SMALL], "there is no part 'none'; there are share, "),
                 (["fusegnn", "--program", self.folder / "none", "--commit", "one"], "there is no program"),
                 (["python", *own], "--pyg names no Python; it must have torch, PyG and tessera"),
+                (["links", *own], "--pyg names no Python; it must have torch, PyG and tessera"),
                 (["measure", *own, "--quick", "--pyg", self.folder / "none"], "it must have torch, PyG and tessera"),
                 (["attention_peers", *own, "--peers", self.folder / "none"], "there is no table of other kernels' times"),
                 (["candidates", *own, SMALL], "build the target bench_candidates"),

@@ -17,8 +17,8 @@ namespace {
 /// As the library takes it: whole numbers of 32 bits, in two rows.
 Tensor list_of(const Tensor& pairs) { return with_rows(in_type(pairs, ScalarType::Int)); }
 ops::ConstOperand list_operand(const Tensor& pairs) {
-  return {pairs.const_data_ptr(), ElementType::int32, device_of(pairs), 2, pairs.size(1),
-          pairs.stride(0)};
+  return {pairs.const_data_ptr(), ElementType::int32, device_of(pairs), 2,
+          pairs.size(1),          pairs.stride(0)};
 }
 /// A number for each pair.
 ops::Operand column(const Tensor& numbers) {

@@ -39,10 +39,9 @@ std::vector<Tensor> top_lists(Tensor queries, Tensor candidates, std::optional<T
       const std::int64_t cols = std::min(block.cols, others - begin);
       Tensor scores = view_of(products, {rows, cols}, {block.stride, 1}, 0);
       dense.multiply(scores, asked, transposed(rows_of(candidates, begin, cols)));
-      ops::offer_to_top(operand(scores), begin, known,
-                        {lists + first * count, rows, count, place.device},
-                        static_cast<std::int32_t*>(problem.mutable_data_ptr()), place.device,
-                        place.stream);
+      ops::offer_to_top(
+          operand(scores), begin, known, {lists + first * count, rows, count, place.device},
+          static_cast<std::int32_t*>(problem.mutable_data_ptr()), place.device, place.stream);
     }
   }
   Tensor ids = empty_beside(queries, all, count, ScalarType::Int);

@@ -23,9 +23,9 @@ struct LeftOut {
   const VertexId* cols = nullptr;
 };
 
-/// How large the blocks are in which products of rows and columns are compared, so that one takes no
-/// more than so many bytes. On a CPU a few rows of it fit the cache; on a GPU, whose kernels want
-/// many columns, all of it ought to. From one row to the next are `stride` scores.
+/// How large the blocks are in which products of rows and columns are compared, so that one takes
+/// no more than so many bytes. On a CPU a few rows of it fit the cache; on a GPU, whose kernels
+/// want many columns, all of it ought to. From one row to the next are `stride` scores.
 struct TopBlock {
   std::int64_t rows = 1;
   std::int64_t cols = 1;
@@ -33,9 +33,9 @@ struct TopBlock {
 };
 TopBlock top_block(std::int64_t rows, std::int64_t cols, std::int64_t bytes, Device device = {});
 
-/// Offers a block of fp32 scores, of columns from `first_col` on, to the lists of its rows: row i of
-/// `keys` has the best so far, the best first, and at first 0 throughout. Blocks of a row come in
-/// the order of their columns. `not_a_number`, on the device, becomes 1 where a score is none;
+/// Offers a block of fp32 scores, of columns from `first_col` on, to the lists of its rows: row i
+/// of `keys` has the best so far, the best first, and at first 0 throughout. Blocks of a row come
+/// in the order of their columns. `not_a_number`, on the device, becomes 1 where a score is none;
 /// otherwise it stays as it is.
 ///
 /// On a GPU lists have `longest_top_list` places at most; up to 32 they take little more than the

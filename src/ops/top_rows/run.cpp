@@ -93,8 +93,8 @@ TopBlock top_block(std::int64_t rows, std::int64_t cols, std::int64_t bytes, Dev
   TopBlock block;
   block.cols = std::clamp<std::int64_t>(cols, 1, widest);
   block.stride = (block.cols + read_at_once - 1) / read_at_once * read_at_once;
-  block.rows = std::clamp<std::int64_t>(bytes / (block.stride * size), 1,
-                                        std::max<std::int64_t>(1, rows));
+  block.rows =
+      std::clamp<std::int64_t>(bytes / (block.stride * size), 1, std::max<std::int64_t>(1, rows));
   return block;
 }
 
@@ -110,8 +110,7 @@ void offer_to_top(ConstOperand scores, std::int64_t first_col, const LeftOut& le
   if (scores.rows == 0 || scores.cols == 0) return;
 #ifdef TESSERA_WITH_CUDA
   if (device.kind == DeviceKind::cuda) {
-    check.that(keys.cols <= longest_top_list,
-               "lists of " + std::to_string(keys.cols) + " on a GPU",
+    check.that(keys.cols <= longest_top_list, "lists of " + std::to_string(keys.cols) + " on a GPU",
                "ask for " + std::to_string(longest_top_list) + " at most");
     return offer_to_top_on_gpu(scores, first_col, left_out, keys, not_a_number, device, stream);
   }

@@ -265,8 +265,8 @@ void offer_to_top_on_gpu(const ConstOperand& scores, std::int64_t first_col,
                   first_col,
                   left_out,
                   not_a_number};
-  const bool aligned =
-      reinterpret_cast<std::uintptr_t>(scores.data) % sizeof(float4) == 0 && scores.stride % width == 0;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(scores.data) % sizeof(float4) == 0 &&
+                       scores.stride % width == 0;
   const dim3 grid(cuda::num_blocks(scores.rows, 1));
   if (keys.cols <= warp) {
     return cuda::launch_overlapped(aligned ? offer_to_short<true> : offer_to_short<false>, grid,
