@@ -208,6 +208,19 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("name", LOSSES)
+def test_losses_of_many_scores(device, name):
+    """Which other code makes than those of few."""
+    loss, plain = LOSSES[name]
+    for dtype, bound in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
+        positives, negatives = (torch.randn(20_000, each, device=device, dtype=dtype, requires_grad=True) for each in (1, 2))
+        positives = positives.detach().view(-1).requires_grad_()
+        found, expected = loss(positives, negatives), plain(positives, negatives)
+        assert abs(found.item() - expected.item()) <= bound * max(expected.item(), 1)
+        for ours, theirs in zip(*(torch.autograd.grad(one, (positives, negatives)) for one in (found, expected))):
+            assert (ours - theirs).abs().max() <= bound * theirs.abs().max()
+
+
+@pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("each", [1, 4])
 def test_losses(device, name, each):
     loss, plain = LOSSES[name]

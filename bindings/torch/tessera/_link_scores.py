@@ -150,19 +150,30 @@ def _differences(positives: Tensor, negatives: Tensor) -> Tensor:
 _KINDS = {"bce": 0, "bpr": 1, "margin": 2}  # ops::PairLossKind
 
 
+_MANY = 1 << 14
+
+
 def _fused(kind: str, positives: Tensor, negatives: Tensor, margin: float = 1.0) -> Tensor | None:
-    """The loss by the operator; None where torch's operations have to make it: in double precision on a GPU, and while
-    torch.func is at work, which may want derivatives of the derivative."""
+    """The loss by the operator; None where torch's operations make it: in double precision on a GPU, while torch.func is
+    at work, which may want derivatives of the derivative, and of many scores on a CPU, where torch's take vectors."""
     one_type = positives.dtype == negatives.dtype and positives.dtype in FLOATS and positives.device == negatives.device
     if not one_type or transforms_at_work() or not (positives.is_cpu or positives.is_cuda):
         return None
     if positives.is_cuda and positives.dtype == torch.float64:
         return None
+    if positives.is_cpu and positives.numel() + negatives.numel() > _MANY:
+        return None
     return errors.run(_pair_operators.loss, positives.flatten(), negatives.flatten(), _KINDS[kind], margin)[0]
 
 
-def _mean(losses: Tensor) -> Tensor:
-    return losses.sum() / max(losses.numel(), 1)
+def _mean(*losses: Tensor) -> Tensor:
+    count = sum(each.numel() for each in losses)
+    return sum(each.sum() for each in losses) / max(count, 1)  # type: ignore[return-value]
+
+
+def _log_loss(*scores: Tensor) -> Tensor:
+    """The mean of log(1 + exp(-score)). A factor costs a pass over all scores, but not of their sum."""
+    return -_mean(*map(logsigmoid, scores))
 
 
 def bce_loss(positives: Tensor, negatives: Tensor) -> Tensor:
@@ -178,7 +189,7 @@ def bce_loss(positives: Tensor, negatives: Tensor) -> Tensor:
     found = _fused("bce", positives, negatives)
     if found is not None:
         return found
-    return _mean(-logsigmoid(torch.cat([positives.flatten(), -negatives.flatten()])))
+    return _log_loss(positives, -negatives)
 
 
 def bpr_loss(positives: Tensor, negatives: Tensor) -> Tensor:
@@ -193,7 +204,7 @@ def bpr_loss(positives: Tensor, negatives: Tensor) -> Tensor:
     """
     _check_numbers(positives, negatives)
     found = _fused("bpr", positives, negatives)
-    return _mean(-logsigmoid(_differences(positives, negatives))) if found is None else found
+    return _log_loss(_differences(positives, negatives)) if found is None else found
 
 
 def margin_loss(positives: Tensor, negatives: Tensor, margin: float = 1.0) -> Tensor:
