@@ -27,7 +27,7 @@ std::string in_short(const std::vector<std::string>& names) {
 std::string task_of(const train::Checkpoint& checkpoint) {
   if (checkpoint.decoder) {
     return fmt::format("which pairs of vertices are linked: embeddings of {} numbers, decoder {}",
-                       checkpoint.outputs, nn::to_string(*checkpoint.decoder));
+                       train::embedding_width(checkpoint), nn::to_string(*checkpoint.decoder));
   }
   const char* const what = checkpoint.multi_label  ? "several classes at once for each vertex"
                            : checkpoint.graph_task ? "a class for each graph"

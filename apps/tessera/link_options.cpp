@@ -12,9 +12,10 @@ namespace tessera::app {
 namespace {
 
 constexpr const char* link_flags[] = {
-    "--decoder",        "--embedding",      "--loss",      "--margin",
-    "--supervision",    "--edge-time",      "--negatives", "--negatives-per-link",
-    "--avoid-held-out", "--pairs-per-batch"};
+    "--decoder",        "--embedding",       "--variational",
+    "--loss",           "--margin",          "--supervision",
+    "--edge-time",      "--negatives",       "--negatives-per-link",
+    "--avoid-held-out", "--pairs-per-batch", "--top-k"};
 
 /// Where links are learned, there are no labels, and every step sees the whole graph.
 constexpr const char* class_flags[] = {"--label",
@@ -49,6 +50,10 @@ void add_link_options(Arguments& app, LinkArguments& a) {
       ->group(group);
   app.add_option("--embedding", a.embedding, "numbers of an embedding (default 16)")
       ->type_name("N")
+      ->group(group);
+  app.add_flag("--variational", a.variational,
+               "the encoder says a mean and a deviation for each number, of which training draws "
+               "embeddings (a variational auto-encoder)")
       ->group(group);
   app.add_option("--loss", a.loss,
                  "bce (default): yes or no for each pair; bpr: links before pairs that are none; "
@@ -85,6 +90,10 @@ void add_link_options(Arguments& app, LinkArguments& a) {
   app.add_flag("--avoid-held-out", a.avoids_held_out,
                "draw none of them that is held out, as PyG's RandomLinkSplit does")
       ->group(group);
+  app.add_option("--top-k", a.top,
+                 "the length of the lists that recall and NDCG are measured on (default 20)")
+      ->type_name("K")
+      ->group(group);
 }
 
 void apply(const LinkArguments& a, const std::optional<train::SplitShares>& split,
@@ -98,7 +107,9 @@ void apply(const LinkArguments& a, const std::optional<train::SplitShares>& spli
   options.margin = a.margin.value_or(options.margin);
   options.shares.supervision = a.supervision.value_or(options.shares.supervision);
   options.time = a.time;
+  options.top = a.top.value_or(options.top);
   options.avoids_held_out = a.avoids_held_out;
+  options.variational = a.variational;
   if (!split) return;
   if (std::abs(split->train + split->validation + split->test - 1) > 1e-9) {
     throw Error(

@@ -15,10 +15,10 @@ namespace tessera::app {
 /// Options of `train --task links`.
 struct LinkArguments {
   std::optional<std::string> decoder, loss, negatives;
-  std::optional<std::int64_t> embedding, per_positive, pairs_per_batch;
+  std::optional<std::int64_t> embedding, per_positive, pairs_per_batch, top;
   std::optional<double> supervision, margin;
   std::string time;
-  bool avoids_held_out = false;
+  bool avoids_held_out = false, variational = false;
 };
 
 void add_link_options(Arguments& app, LinkArguments& arguments);

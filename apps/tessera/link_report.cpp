@@ -14,8 +14,12 @@ namespace {
 
 using train::LinkQuality;
 
-/// What of AUROC and average precision is not the metric.
+/// What of two is not the metric: of AUROC and average precision, or of recall and NDCG.
 const char* other_metric(const train::TrainReport& report) {
+  if (train::is_of_lists(report.metric)) {
+    const bool is_recall = report.metric == train::Metric::recall;
+    return train::to_string(is_recall ? train::Metric::ndcg : train::Metric::recall);
+  }
   const bool is_area = report.metric == train::Metric::roc_auc;
   return train::to_string(is_area ? train::Metric::average_precision : train::Metric::roc_auc);
 }
@@ -29,6 +33,12 @@ void add_links(const train::TrainReport& report, Table& table) {
   const std::size_t runs = report.runs.size();
   const LinkQuality& links = *report.links;
   table.add({std::string("test ") + other_metric(report), human_metric(report.test_other, runs)});
+  if (links.recall) {
+    table.add({"lists", fmt::format("recall@{0} {1:.2f} %, NDCG@{0} {2:.2f} %, of {3} without what "
+                                    "is known",
+                                    links.top, *links.recall * 100, *links.ndcg * 100,
+                                    grouped(links.lists))});
+  }
   std::string text;
   for (std::size_t i = 0; i < links.hits.size(); ++i) {
     if (!links.hits[i]) continue;
@@ -61,7 +71,11 @@ void add_links(const train::TrainReport& report, Json& json) {
                    {"average_precision", links.average_precision},
                    {"hits", hits},
                    {"mrr", or_null(links.mean_reciprocal_rank)},
-                   {"mrr_among", LinkQuality::ranked_among}};
+                   {"mrr_among", LinkQuality::ranked_among},
+                   {"top", links.top},
+                   {"lists", links.lists},
+                   {"recall", or_null(links.recall)},
+                   {"ndcg", or_null(links.ndcg)}};
 }
 
 }  // namespace tessera::app

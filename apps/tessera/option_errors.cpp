@@ -26,6 +26,7 @@ constexpr std::pair<const char*, const char*> other_names[] = {
     {"time", "--edge-time"},
     {"avoids_held_out", "--avoid-held-out"},
     {"kind", "--model"},
+    {"top", "--top-k"},
 };
 
 /// "--parts-per-batch" for parts_per_batch; empty where the verb has no such option.

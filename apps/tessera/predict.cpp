@@ -243,6 +243,8 @@ ExitCode run_predict(Session& session, const Arguments& app, PredictArguments ar
   const LinkQuestion question{arguments.data, arguments.links, arguments.checkpoint,
                               arguments.files.output, arguments.files.embeddings};
   require_sense(app, question, checkpoint);
+  if (arguments.data.tables.kinds.empty())
+    arguments.data.tables.kinds = to_string(checkpoint.kinds);
   if (!arguments.files.output.empty() && !checkpoint.decoder) {
     train::require_prediction_ending(arguments.files.output, checkpoint.multi_label);
   }

@@ -25,31 +25,36 @@ namespace {
   throw Error(ErrorCode::invalid_argument, problem, where, fix);
 }
 
-std::vector<VertexId> vertices_of(const LinkQuestion& question, const Dataset& dataset) {
+/// Those of a file, or all that lists may be made for.
+std::vector<VertexId> vertices_of(const LinkQuestion& question, const Dataset& dataset,
+                                  const Kinds& kinds) {
   if (!question.links.vertices.empty()) {
-    return io::read_vertices(question.links.vertices, dataset, {question.data.tables.base});
+    return io::read_vertices(question.links.vertices, dataset, {question.data.tables.base, kinds});
   }
-  std::vector<VertexId> all(static_cast<std::size_t>(dataset.graph.num_rows()));
+  const VertexId count =
+      kinds.given() ? num_of_first_kind(dataset.vertex_names, kinds) : dataset.graph.num_rows();
+  std::vector<VertexId> all(static_cast<std::size_t>(count));
   std::iota(all.begin(), all.end(), VertexId{0});
   return all;
 }
 
 /// The pairs of a file with their scores, or the best of each vertex.
 train::LinkPrediction answer(const LinkQuestion& question, const Dataset& dataset,
-                             train::LinkPredictor& predictor) {
+                             const Kinds& kinds, train::LinkPredictor& predictor) {
   train::LinkPrediction answer;
   if (question.links.top) {
-    const std::vector<VertexId> sources = vertices_of(question, dataset);
+    const std::vector<VertexId> sources = vertices_of(question, dataset, kinds);
     answer = train::listed_links(
         dataset, sources, predictor.top(sources, *question.links.top, question.links.keeps_known));
   } else {
     io::VertexPairs pairs =
-        io::read_vertex_pairs(question.links.pairs, dataset, {question.data.tables.base});
+        io::read_vertex_pairs(question.links.pairs, dataset, {question.data.tables.base, kinds});
     answer.names = dataset.vertex_names;
     answer.pairs = {std::move(pairs.sources), std::move(pairs.targets)};
     answer.scores = predictor.scores(answer.pairs);
   }
   answer.first_number = question.data.tables.base;
+  answer.kinds = kinds;
   return answer;
 }
 
@@ -125,7 +130,7 @@ ExitCode predict_links(Session& session, const LinkQuestion& question, const Dat
   session.add_notes(predictor.notes());
   const bool asked = question.links.asked();
   const train::LinkPrediction links =
-      asked ? answer(question, dataset, predictor) : train::LinkPrediction();
+      asked ? answer(question, dataset, checkpoint.kinds, predictor) : train::LinkPrediction();
   session.stage("writing");
   if (!question.output.empty()) train::save(links, question.output);
   if (!question.embeddings.empty()) write_embeddings(question.embeddings, dataset, predictor);

@@ -22,9 +22,10 @@ namespace {
 
 void add_model_options(Arguments& app, TrainArguments& a) {
   const std::string group = model_group;
-  app.add_option("-m,--model", a.model, "gcn, sage, gin, gat, gatv2, agnn, sgc or cheb")
+  app.add_option("-m,--model", a.model,
+                 "gcn, sage, gin, gat, gatv2, agnn, sgc or cheb; for links lightgcn, too")
       ->type_name("NAME")
-      ->check(offers({"gcn", "sage", "gin", "gat", "gatv2", "agnn", "sgc", "cheb"}))
+      ->check(offers({"gcn", "sage", "gin", "gat", "gatv2", "agnn", "sgc", "cheb", "lightgcn"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--layers", a.layers, "number of layers; for agnn, of propagations")
@@ -190,13 +191,14 @@ void add_task_options(Arguments& app, TrainArguments& a) {
       ->check(offers({"auto", "node", "graph", "links"}))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--metric", a.metric,
-                 "what to report and to choose the best epoch by: accuracy, micro_f1 (several "
-                 "labels), macro_f1, weighted_f1, roc_auc, average_precision, or auto: as the "
-                 "labels need")
+  app.add_option(
+         "--metric", a.metric,
+         "what to report and to choose the best epoch by: accuracy, micro_f1 (several "
+         "labels), macro_f1, weighted_f1, roc_auc, average_precision, of links also recall and "
+         "ndcg (of lists), or auto: as the labels need")
       ->type_name("NAME")
       ->check(offers({"auto", "accuracy", "micro_f1", "macro_f1", "weighted_f1", "roc_auc",
-                      "average_precision"}))
+                      "average_precision", "recall", "ndcg"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--normalise", a.normalise,
@@ -396,6 +398,7 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
   if (options.task == train::Task::links) {
     apply(a.links, a.split.empty() ? std::nullopt : std::optional(parse_split(a.split)),
           options.links);
+    options.links.kinds = parse_kinds(a.data.tables.kinds);
   } else if (!a.split.empty()) {
     options.split = parse_split(a.split);
   }
@@ -483,10 +486,11 @@ TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,
   const nn::ModelKind kind = nn::parse_model_kind(arguments.model);
   const train::Task task = train::parse_task(arguments.task);
   const bool graph_task = train::is_graph_task(dataset, task);
-  TrainPlan plan = task == train::Task::links
-                       ? TrainPlan{train::link_encoder(kind, dataset.name), train::link_training()}
-                       : TrainPlan{nn::paper_defaults(kind, dataset.name, graph_task),
-                                   train::paper_options(kind, dataset.name, graph_task)};
+  TrainPlan plan =
+      task == train::Task::links
+          ? TrainPlan{train::link_encoder(kind, dataset.name), train::link_training(kind)}
+          : TrainPlan{nn::paper_defaults(kind, dataset.name, graph_task),
+                      train::paper_options(kind, dataset.name, graph_task)};
   apply_model_options(arguments, plan.config);
   apply_training_options(arguments, plan.options);
   if (arguments.split_index == all_splits) {

@@ -29,10 +29,11 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
   const bool attends = config.kind == ModelKind::gat || config.kind == ModelKind::gatv2;
   const bool hops = config.kind == ModelKind::sgc || config.kind == ModelKind::cheb;
   const bool agnn = config.kind == ModelKind::agnn;
+  const bool lightgcn = config.kind == ModelKind::lightgcn;
   const bool clusters = options.batching == train::Batching::clusters;
   const bool given_parts = !a.partition_file.empty();
   // A single layer puts out logits: nothing comes after it but the loss.
-  const bool single = config.layers == 1 && !config.readout && !agnn;
+  const bool single = config.layers == 1 && !config.readout && !agnn && !lightgcn;
   const std::string one_layer = "for a model of one layer";
   const bool has_split =
       options.task != train::Task::links && !config.readout &&
@@ -57,6 +58,13 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
        {"--attention-dropout", !attends, model, "use --model gat or gatv2"},
        {"--hops", !hops, model, "use --model sgc or cheb"},
        {"--aggregation", config.kind != ModelKind::sage, model, "use --model sage"},
+       {"--hidden", lightgcn, model, "use --embedding"},
+       {"--dropout", lightgcn, model, ""},
+       {"--input-dropout", lightgcn, model, ""},
+       {"--normalise", lightgcn, model, ""},
+       {"--activation", lightgcn, model, ""},
+       {"--batch-norm", lightgcn, model, ""},
+       {"--residual", lightgcn, model, ""},
        {"--hidden", single && config.kind != ModelKind::gin, one_layer, "use --layers"},
        {"--activation", single, one_layer, "use --layers"},
        {"--batch-norm", agnn, model, ""},

@@ -24,8 +24,7 @@ Kinds parse_kinds(const std::string& text) {
   const Kinds kinds{text.substr(0, comma),
                     comma == std::string::npos ? std::string() : text.substr(comma + 1)};
   const bool fits = !kinds.source.empty() && !kinds.target.empty() &&
-                    kinds.source != kinds.target &&
-                    kinds.target.find(',') == std::string::npos &&
+                    kinds.source != kinds.target && kinds.target.find(',') == std::string::npos &&
                     text.find(separator) == std::string::npos;
   if (fits) return kinds;
   throw Error(ErrorCode::invalid_argument,

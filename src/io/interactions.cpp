@@ -36,8 +36,8 @@ void require_plain(const ReadOptions& options) {
 
 HeaderWords words_of(const EdgeListOptions& options) {
   HeaderWords words = edge_header_words();
-  for (const std::string& name : {options.kinds.source, options.kinds.target, options.source,
-                                  options.target}) {
+  for (const std::string& name :
+       {options.kinds.source, options.kinds.target, options.source, options.target}) {
     words.add_given(name);
   }
   for (const std::string& name : options.features) words.add_given(name);
@@ -147,19 +147,19 @@ class Reader {
     const std::vector<std::int64_t> columns =
         edge_feature_columns(layout_, options_.edges.features, rows_.path());
     if (columns.empty()) return;
-    EdgeFeatures features = edge_features_of(
-        rows_,
-        examine(rows_, columns, max_categories, "--edge-features, which must not name",
-                options_.progress),
-        options_.progress, dataset);
+    EdgeFeatures features =
+        edge_features_of(rows_,
+                         examine(rows_, columns, max_categories,
+                                 "--edge-features, which must not name", options_.progress),
+                         options_.progress, dataset);
     const Matrix<float>& once = *features.matrix;
     auto both = std::make_shared<Matrix<float>>(2 * once.rows(), once.cols());
     for (std::int64_t row = 0; row < both->rows(); ++row) {
       std::copy_n(once.row(row % once.rows()), once.cols(), both->row(row));
     }
     features.matrix = std::move(both);
-    sort_edge_features(dataset.graph, ends.sources, ends.targets, options_.duplicates,
-                       rows_.path(), features);
+    sort_edge_features(dataset.graph, ends.sources, ends.targets, options_.duplicates, rows_.path(),
+                       features);
     dataset.edge_features = std::move(features);
   }
 

@@ -81,9 +81,10 @@ std::unique_ptr<Layer> convolution(const ModelConfig& config, const Place& place
                                               .precomputed = config.precomputed,
                                               .output = output},
                                    placement);
-    case ModelKind::agnn: break;
+    case ModelKind::agnn:
+    case ModelKind::lightgcn: break;
   }
-  throw Error(ErrorCode::internal, "agnn is not a stack of convolutions", "model");
+  throw Error(ErrorCode::internal, "the model is not a stack of convolutions", "model");
 }
 
 EpilogueOptions hidden_epilogue(const ModelConfig& config, bool activates, bool drops) {
@@ -164,6 +165,9 @@ void build_stack(const ModelConfig& config, std::int64_t features, std::int64_t 
                  Sequential& stack) {
   if (config.kind == ModelKind::agnn) {
     build_agnn(config, features, outputs, stack);
+  } else if (config.kind == ModelKind::lightgcn) {
+    stack.add("", std::make_unique<LightGcn>(LightGcnOptions{features, outputs, config.layers},
+                                             stack.placement()));
   } else {
     build_convolutions(config, features, outputs, stack);
   }

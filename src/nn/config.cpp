@@ -24,7 +24,7 @@ struct KindInfo {
   const char* summary;
 };
 
-constexpr std::array<KindInfo, 8> kinds = {{
+constexpr std::array<KindInfo, 9> kinds = {{
     {ModelKind::gcn, "gcn", "graph convolution (Kipf and Welling 2017)"},
     {ModelKind::sage, "sage", "GraphSAGE: mean, max or gcn aggregation (Hamilton et al. 2017)"},
     {ModelKind::gin, "gin", "graph isomorphism network (Xu et al. 2019)"},
@@ -33,6 +33,7 @@ constexpr std::array<KindInfo, 8> kinds = {{
     {ModelKind::agnn, "agnn", "attention by cosine (Thekumparampil et al. 2018)"},
     {ModelKind::sgc, "sgc", "simplified graph convolution (Wu et al. 2019)"},
     {ModelKind::cheb, "cheb", "Chebyshev convolution (Defferrard et al. 2016)"},
+    {ModelKind::lightgcn, "lightgcn", "embeddings and sums of them, for links (He et al. 2020)"},
 }};
 
 bool mentions(std::string text, const char* word) {
@@ -136,6 +137,7 @@ ModelConfig paper_defaults(ModelKind kind, const std::string& dataset, bool grap
       config.fix_first_beta = true;
       break;
     case ModelKind::sgc: config.layers = 1; break;
+    case ModelKind::lightgcn: config.layers = 3; break;
   }
   if (graph_task) {
     config.readout = ops::Reduction::sum;
@@ -164,6 +166,9 @@ void validate(const ModelConfig& config) {
   if (config.kind == ModelKind::sgc && config.layers != 1) {
     reject(fmt::format("sgc with {} layers", config.layers),
            "sgc has one layer; set hops for a wider reach");
+  }
+  if (config.kind == ModelKind::lightgcn && config.readout) {
+    reject("lightgcn with a readout", "use another model: lightgcn predicts links of one graph");
   }
   if (config.precomputed) precomputed_hops(config);
   check_bits(config);
@@ -221,8 +226,10 @@ std::string bits_text(const std::vector<std::int64_t>& bits) {
 }
 
 std::string describe(const ModelConfig& config) {
-  std::string text = fmt::format("{}, {} {}, {} hidden", to_string(config.kind), config.layers,
-                                 config.layers == 1 ? "layer" : "layers", config.hidden);
+  std::string text = fmt::format("{}, {} {}", to_string(config.kind), config.layers,
+                                 config.layers == 1 ? "layer" : "layers");
+  if (config.kind == ModelKind::lightgcn) return text;
+  text += fmt::format(", {} hidden", config.hidden);
   const bool attends = config.kind == ModelKind::gat || config.kind == ModelKind::gatv2;
   if (attends) text += fmt::format(" x {} heads", config.heads);
   if (config.kind == ModelKind::sgc || config.kind == ModelKind::cheb) {

@@ -47,6 +47,7 @@ double inner_width(const ModelConfig& config, const LayerShape& layer) {
     case ModelKind::agnn: return 5 * layer.out + 1;
     case ModelKind::sgc: return 3 * layer.out;
     case ModelKind::cheb: return std::min(real(config.hops) + 1, 4.0) * layer.out;
+    case ModelKind::lightgcn: return 3 * layer.out;
   }
   return 0;
 }
@@ -63,6 +64,7 @@ double parameter_count(const ModelConfig& config, const LayerShape& layer) {
     case ModelKind::gatv2: return 2 * layer.in * attended + 4 * attended;
     case ModelKind::agnn: return 1;
     case ModelKind::cheb: return real(config.hops) * layer.in * layer.out + layer.out;
+    case ModelKind::lightgcn: return layer.in * layer.out;
   }
   return 0;
 }
@@ -103,7 +105,8 @@ Count count_layers(const ModelConfig& config, const DataShape& shape) {
     if (!config.readout) add_linear(hidden, outputs, false, count);
     return count;
   }
-  const bool only_one = config.layers == 1 && !config.readout;
+  const bool only_one =
+      (config.layers == 1 && !config.readout) || config.kind == ModelKind::lightgcn;
   add_layers(config, {features, only_one ? outputs : hidden, true, only_one, sparse}, 1, count);
   if (only_one) return count;
   const double inner = layers - (config.readout ? 1 : 2);

@@ -34,6 +34,8 @@ constexpr std::string_view weights_prefix = "weights:";
 constexpr std::string_view ranges_prefix = "ranges:";
 constexpr const char* lost_section = "lost";
 constexpr const char* decoder_setting = "decoder";
+constexpr const char* kinds_setting = "kinds";
+constexpr const char* variational_setting = "variational";
 
 constexpr std::pair<const char*, bool GraphForm::*> graph_traits[] = {
     {"graph.directed", &GraphForm::directed},
@@ -56,6 +58,8 @@ std::vector<Setting> progress_of(const Checkpoint& c) {
   put("graph_task", c.graph_task ? 1 : 0);
   put("multi_label", c.multi_label ? 1 : 0);
   if (c.decoder) settings.push_back({decoder_setting, nn::to_string(*c.decoder)});
+  if (c.variational) put(variational_setting, 1);
+  if (c.kinds.given()) settings.push_back({kinds_setting, to_string(c.kinds)});
   put("row_normalised", c.normalisation.kind == Normalise::rows ? 1 : 0);
   if (c.input.graph) {
     for (const auto& [name, trait] : graph_traits) put(name, (*c.input.graph).*trait ? 1 : 0);
@@ -80,6 +84,8 @@ void take_progress(const SettingsReader& reader, Checkpoint& c) {
   if (reader.has(decoder_setting)) {
     c.decoder = reader.reading(decoder_setting, nn::parse_link_decoder);
   }
+  if (reader.has(variational_setting)) c.variational = reader.truth(variational_setting);
+  if (reader.has(kinds_setting)) c.kinds = reader.reading(kinds_setting, parse_kinds);
   if (reader.truth("row_normalised")) c.normalisation.kind = Normalise::rows;
   if (reader.has(graph_traits[0].first)) {
     c.input.graph.emplace();
@@ -385,6 +391,10 @@ Checkpoint load_checkpoint(const std::string& path) {
   });
   validate(checkpoint, path);
   return std::move(parts.checkpoint);
+}
+
+std::int64_t embedding_width(const Checkpoint& checkpoint) {
+  return checkpoint.variational ? checkpoint.outputs / 2 : checkpoint.outputs;
 }
 
 BestEpoch best_epoch(const Checkpoint& checkpoint) {

@@ -60,6 +60,15 @@ class CheckpointCheck {
     if (c_.decoder && (c_.graph_task || c_.multi_label || !c_.class_values.empty())) {
       reject("a model of links has no classes");
     }
+    if ((c_.variational || c_.kinds.given()) && !c_.decoder) {
+      reject("it says of links what a model of classes does not have");
+    }
+    if (c_.variational && c_.outputs % 2 != 0) {
+      reject(fmt::format("{} means and deviations of embeddings", c_.outputs));
+    }
+    if (!c_.decoder && is_of_lists(c_.metric)) {
+      reject(fmt::format("the metric {} does not fit a model of classes", to_string(c_.metric)));
+    }
     if (c_.graph_task && c_.multi_label) reject("graphs have no several labels each");
     if (c_.model.readout.has_value() != c_.graph_task) {
       reject("the model's readout does not fit what is classified");

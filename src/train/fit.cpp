@@ -125,7 +125,11 @@ class Fit {
     checkpoint_.outputs = problem.outputs;
     checkpoint_.graph_task = problem.graph_task;
     checkpoint_.multi_label = problem.multi_label();
-    if (problem.link_task()) checkpoint_.decoder = options.links.decoder;
+    if (problem.link_task()) {
+      checkpoint_.decoder = options.links.decoder;
+      checkpoint_.variational = options.links.variational;
+      checkpoint_.kinds = options.links.kinds;
+    }
     checkpoint_.normalisation = problem.normalisation;
     checkpoint_.class_values = problem.class_values;
     checkpoint_.class_names = problem.class_names;

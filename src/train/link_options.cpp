@@ -34,11 +34,15 @@ nn::ModelConfig link_encoder(nn::ModelKind kind, const std::string& dataset) {
   return config;
 }
 
-TrainOptions link_training() {
+TrainOptions link_training(nn::ModelKind kind) {
   TrainOptions options;
   options.task = Task::links;
   options.optimiser.learning_rate = 0.01;
   options.optimiser.weight_decay = 0;
+  if (kind != nn::ModelKind::lightgcn) return options;
+  options.links.embedding = 64;
+  options.links.loss = LinkLoss::bpr;
+  options.links.negatives = links::NegativeKind::by_source;
   return options;
 }
 

@@ -22,12 +22,17 @@ namespace {
 /// How one pair is written.
 struct LinkRow {
   LinkRow(const LinkPrediction& prediction, std::int64_t k)
-      : source(name(prediction, prediction.pairs.sources[static_cast<std::size_t>(k)])),
-        target(name(prediction, prediction.pairs.targets[static_cast<std::size_t>(k)])),
+      : source(name(prediction, prediction.pairs.sources[static_cast<std::size_t>(k)],
+                    prediction.kinds.source)),
+        target(name(prediction, prediction.pairs.targets[static_cast<std::size_t>(k)],
+                    prediction.kinds.target)),
         score(prediction.scores[static_cast<std::size_t>(k)]) {}
 
-  static std::string name(const LinkPrediction& prediction, VertexId vertex) {
-    if (!prediction.names.empty()) return std::string(prediction.names[vertex]);
+  static std::string name(const LinkPrediction& prediction, VertexId vertex,
+                          const std::string& kind) {
+    if (!prediction.names.empty()) {
+      return std::string(name_within(kind, prediction.names[vertex]));
+    }
     return fmt::to_string(vertex + prediction.first_number);
   }
 
@@ -35,8 +40,18 @@ struct LinkRow {
   float score;
 };
 
+/// What the ends are called: by their kinds, where these have some.
+Kinds ends_of(const LinkPrediction& prediction) {
+  return prediction.kinds.given() ? prediction.kinds : Kinds{"source", "target"};
+}
+
 void write_csv(const LinkPrediction& prediction, const std::string& path) {
-  write_rows(path, "source,target,score,probability\n", prediction.pairs.size(),
+  const Kinds ends = ends_of(prediction);
+  std::string header;
+  io::append_csv_field(header, ends.source);
+  header.push_back(',');
+  io::append_csv_field(header, ends.target);
+  write_rows(path, header + ",score,probability\n", prediction.pairs.size(),
              [&](std::string& text, std::int64_t k) {
                const LinkRow row(prediction, k);
                io::append_csv_field(text, row.source);
@@ -48,8 +63,10 @@ void write_csv(const LinkPrediction& prediction, const std::string& path) {
 
 void write_json(const LinkPrediction& prediction, const std::string& path) {
   const bool named = !prediction.names.empty();
-  const auto append_end = [&](std::string& text, const char* key, const std::string& name) {
-    text += fmt::format("\"{}\": ", key);
+  const Kinds ends = ends_of(prediction);
+  const auto append_end = [&](std::string& text, const std::string& key, const std::string& name) {
+    io::append_json_text(text, key);
+    text += ": ";
     named ? io::append_json_text(text, name) : void(text += name);
     text += ", ";
   };
@@ -58,8 +75,8 @@ void write_json(const LinkPrediction& prediction, const std::string& path) {
       [&](std::string& text, std::int64_t k) {
         const LinkRow row(prediction, k);
         text += k == 0 ? "\n{" : ",\n{";
-        append_end(text, "source", row.source);
-        append_end(text, "target", row.target);
+        append_end(text, ends.source, row.source);
+        append_end(text, ends.target, row.target);
         text += fmt::format("\"score\": {:.6g}, \"probability\": {:.6g}}}", row.score,
                             sigmoid(row.score));
       },
@@ -67,6 +84,7 @@ void write_json(const LinkPrediction& prediction, const std::string& path) {
 }
 
 void write_npz(const LinkPrediction& prediction, const std::string& path) {
+  const Kinds ends = ends_of(prediction);
   const std::int64_t count = prediction.pairs.size();
   std::vector<std::string> sources, targets;
   std::vector<std::int64_t> source_numbers, target_numbers;
@@ -86,8 +104,8 @@ void write_npz(const LinkPrediction& prediction, const std::string& path) {
     arrays.emplace_back("source", io::stored(SharedArray<std::int64_t>(source_numbers)));
     arrays.emplace_back("target", io::stored(SharedArray<std::int64_t>(target_numbers)));
   } else {
-    arrays.push_back(io::text_array("source", {sources.begin(), sources.end()}));
-    arrays.push_back(io::text_array("target", {targets.begin(), targets.end()}));
+    arrays.push_back(io::text_array(ends.source, {sources.begin(), sources.end()}));
+    arrays.push_back(io::text_array(ends.target, {targets.begin(), targets.end()}));
   }
   arrays.emplace_back("score", io::stored(SharedArray<float>(prediction.scores)));
   arrays.emplace_back("probability", io::stored(SharedArray<float>(probabilities)));
@@ -98,7 +116,7 @@ void write_npz(const LinkPrediction& prediction, const std::string& path) {
 
 LinkPrediction listed_links(const Dataset& dataset, std::span<const VertexId> sources,
                             const links::TopLists& lists) {
-  LinkPrediction prediction{dataset.vertex_names, 0, {}, {}};
+  LinkPrediction prediction{dataset.vertex_names, 0, {}, {}, {}};
   for (std::int64_t i = 0; i < lists.candidates.rows(); ++i) {
     for (std::int64_t k = 0; k < lists.candidates.cols(); ++k) {
       if (lists.candidates(i, k) < 0) break;

@@ -9,12 +9,10 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
-#include "tessera/graph/build.hpp"
 #include "tessera/nn/link_model.hpp"
-#include "tessera/ops/top_rows.hpp"
 #include "tessera/train/predictor.hpp"
 
-#include "train/host.hpp"
+#include "train/link_lists.hpp"
 #include "train/link_scores.hpp"
 
 namespace tessera::train {
@@ -71,8 +69,12 @@ void require_vertices(std::span<const VertexId> vertices, VertexId count) {
 struct LinkPredictor::State {
   State(const Checkpoint& checkpoint, const Dataset& dataset, const PredictOptions& options)
       : graph(dataset.graph),
+        candidates{checkpoint.kinds.given()
+                       ? num_of_first_kind(dataset.vertex_names, checkpoint.kinds)
+                       : VertexId{0},
+                   dataset.graph.num_rows()},
         placement(options.placement),
-        decoder(*checkpoint.decoder, checkpoint.outputs, options.placement),
+        decoder(*checkpoint.decoder, embedding_width(checkpoint), options.placement),
         both_ways(!decoder.is_symmetric() && !is_directed(checkpoint)),
         on_device(options.placement),
         workspace(options.placement.place()) {
@@ -89,68 +91,17 @@ struct LinkPredictor::State {
     return asked.scores(decoder.forward(on_device, context), placement.stream);
   }
 
-  /// What the lists of some sources are not to have.
-  Graph left_out(std::span<const VertexId> sources, bool keeps_known) const {
-    std::vector<VertexId> rows, cols;
-    const Csc& by_source = graph.csc();
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      const VertexId source = sources[i];
-      cols.push_back(source);
-      if (!keeps_known) {
-        cols.insert(cols.end(), by_source.row_indices.begin() + by_source.col_offsets[source],
-                    by_source.row_indices.begin() + by_source.col_offsets[source + 1]);
-      }
-      rows.resize(cols.size(), static_cast<VertexId>(i));
-    }
-    return from_coo(static_cast<VertexId>(sources.size()), graph.num_rows(), rows, cols, {},
-                    {.duplicates = Duplicates::first});
-  }
-
-  /// Embeddings of sources so that scores are dot products.
-  Matrix<float> queries(std::span<const VertexId> sources) const {
-    Matrix<float> rows(std::ssize(sources), embeddings.cols());
-    for (std::int64_t i = 0; i < rows.rows(); ++i) {
-      const float* const row = embeddings.row(sources[static_cast<std::size_t>(i)]);
-      std::copy_n(row, rows.cols(), rows.row(i));
-    }
-    if (decoder.relation() == nullptr) return rows;
-    const Matrix<float> relation = to_host(decoder.relation()->value, placement.stream);
-    for (std::int64_t i = 0; i < rows.rows(); ++i) {
-      for (std::int64_t k = 0; k < rows.cols(); ++k) rows(i, k) *= relation(0, k);
-    }
-    return rows;
-  }
-
-  /// The embeddings with the highest dot products: found where the model lies, if it can list so
-  /// many there.
-  links::TopLists best_products(const Matrix<float>& queries, std::int64_t count,
-                                const Graph& without) const {
-    links::TopOptions options{.count = count, .leave_out = &without};
-    const Place place = placement.place();
-    if (place.device.kind == DeviceKind::cpu || count > ops::longest_top_list) {
-      return links::top_candidates(queries, embeddings, options);
-    }
-    const auto placed = [&](const Matrix<float>& matrix) {
-      Matrix<float> copy(matrix.rows(), matrix.cols(), place.resource(), place.stream);
-      copy_bytes(copy.data(), matrix.data(), matrix.span().size_bytes(), place.device,
-                 place.stream);
-      return copy;
-    };
-    options.place = place;
-    return links::top_candidates(placed(queries), placed(embeddings), options);
-  }
-
   /// The best of all pairs of one source, where scores are no dot products.
   void rank_all(VertexId source, std::span<const VertexId> without, std::int64_t row,
                 links::TopLists& lists) {
     std::vector<std::pair<float, VertexId>> found;
-    for (std::int64_t first = 0; first < graph.num_rows(); first += pairs_at_once) {
-      const std::int64_t last = std::min<std::int64_t>(graph.num_rows(), first + pairs_at_once);
+    for (std::int64_t first = 0; first < candidates.count(); first += pairs_at_once) {
+      const std::int64_t last = std::min<std::int64_t>(candidates.count(), first + pairs_at_once);
       Pairs pairs;
-      for (auto target = static_cast<VertexId>(first); target < last; ++target) {
-        if (std::binary_search(without.begin(), without.end(), target)) continue;
+      for (auto candidate = static_cast<VertexId>(first); candidate < last; ++candidate) {
+        if (std::binary_search(without.begin(), without.end(), candidate)) continue;
         pairs.sources.push_back(source);
-        pairs.targets.push_back(target);
+        pairs.targets.push_back(candidates.first + candidate);
       }
       const std::vector<float> scores = this->scores(pairs);
       for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -166,8 +117,16 @@ struct LinkPredictor::State {
   }
 
   links::TopLists top(std::span<const VertexId> sources, std::int64_t count, bool keeps_known) {
-    const Graph without = left_out(sources, keeps_known);
-    if (decoder.is_symmetric()) return best_products(queries(sources), count, without);
+    const Graph without = left_out_of_lists(sources, keeps_known ? nullptr : &graph, candidates);
+    if (decoder.is_symmetric()) {
+      links::TopLists lists =
+          link_lists(embeddings, sources, decoder, candidates, without, count, placement.place());
+      for (std::int64_t i = 0; i < lists.candidates.size(); ++i) {
+        VertexId& vertex = lists.candidates.data()[i];
+        if (vertex >= 0) vertex += candidates.first;
+      }
+      return lists;
+    }
     if (count < 1) reject(fmt::format("lists of {}", count), "ask for one at least");
     links::TopLists lists{
         Matrix<VertexId>(std::ssize(sources), count, -1),
@@ -180,6 +139,7 @@ struct LinkPredictor::State {
   }
 
   Graph graph;
+  Candidates candidates;
   step::Placement placement;
   nn::LinkDecoder decoder;
   bool both_ways;  ///< each pair is asked for
@@ -193,8 +153,9 @@ LinkPredictor::LinkPredictor(const Checkpoint& checkpoint, const Dataset& datase
                              const PredictOptions& options) {
   Predictor encoder(encoder_of(checkpoint), dataset, options);
   state_ = std::make_unique<State>(checkpoint, dataset, options);
-  state_->embeddings = Matrix<float>(encoder.num_items(), encoder.num_outputs());
-  encoder.run(state_->embeddings);
+  Matrix<float> rows(encoder.num_items(), encoder.num_outputs());
+  encoder.run(rows);
+  state_->embeddings = checkpoint.variational ? means_of(rows) : std::move(rows);
   state_->on_device.upload(state_->embeddings, options.placement.stream);
   state_->notes = encoder.notes();
 }

@@ -16,6 +16,7 @@
 #include "tessera/links/split.hpp"
 
 #include "core/listing.hpp"
+#include "train/link_sampler.hpp"
 
 namespace tessera::train {
 namespace {
@@ -112,9 +113,32 @@ void note_links(const TrainOptions& options, bool once, Problem& problem) {
   }
 }
 
+/// How many vertices are of the first of two kinds, between which all edges are.
+VertexId sources_of(const Dataset& dataset, const Kinds& kinds) {
+  if (!kinds.given()) return 0;
+  const VertexId first = num_of_first_kind(dataset.vertex_names, kinds);
+  for (VertexId row = 0; row < dataset.graph.num_rows(); ++row) {
+    for (const VertexId col : dataset.graph.neighbours(row)) {
+      if ((row < first) != (col < first)) continue;
+      throw Error(
+          ErrorCode::bad_data,
+          fmt::format("an edge leads from {} to {}, which are of one kind",
+                      in_quotes(dataset.vertex_names[col]), in_quotes(dataset.vertex_names[row])),
+          "kinds", "leave out --self-loops add, or the kinds");
+    }
+  }
+  return first;
+}
+
 /// Otherwise there is nothing to tell apart.
 void require_pairs_without_edges(const Problem& problem) {
   const Graph& graph = problem.graph;
+  if (problem.num_sources > 0) {
+    const std::int64_t sources = problem.num_sources;
+    if (graph.num_edges() < 2 * sources * (graph.num_rows() - sources)) return;
+    throw Error(ErrorCode::bad_data, "every pair of two kinds is an edge: there are no others",
+                problem.name, "use a graph with fewer edges");
+  }
   const auto vertices = static_cast<std::int64_t>(graph.num_rows());
   std::int64_t loops = 0;
   for (VertexId v = 0; v < graph.num_rows(); ++v) {
@@ -131,8 +155,8 @@ void require_negatives(const Dataset& dataset, const TrainOptions& options,
                        const Problem& problem) {
   if (options.links.negatives == links::NegativeKind::uniform) return;
   const links::LinkSplit split = links::split_links(problem.graph, problem.link_parts);
-  const links::NegativeSampler sampler(options.links.avoids_held_out ? problem.graph
-                                                                     : split.validation_graph);
+  const LinkSampler sampler(options.links.avoids_held_out ? problem.graph : split.validation_graph,
+                            problem.num_sources);
   const auto& sources = split.train.sources;
   const auto found = std::find_if(sources.begin(), sources.end(), [&](VertexId source) {
     return sampler.num_negatives_of(source) == 0;
@@ -141,7 +165,8 @@ void require_negatives(const Dataset& dataset, const TrainOptions& options,
   const std::string name = dataset.vertex_names.empty() ? fmt::format("vertex {}", *found)
                                                         : in_quotes(dataset.vertex_names[*found]);
   throw Error(ErrorCode::bad_data,
-              fmt::format("{} has an edge to every other vertex: none is left to draw", name),
+              fmt::format("{} has an edge to every {}: none is left to draw", name,
+                          problem.num_sources > 0 ? options.links.kinds.target : "other vertex"),
               "negatives", "use uniform");
 }
 
@@ -167,10 +192,15 @@ void require_link_options(const nn::ModelConfig& config, const TrainOptions& opt
   }
   const Metric metric = options.metric;
   if (metric != Metric::automatic && metric != Metric::roc_auc &&
-      metric != Metric::average_precision) {
+      metric != Metric::average_precision && !is_of_lists(metric)) {
     reject(fmt::format("{} of links", to_string(metric)), "metric",
-           "use roc_auc or average_precision");
+           "use roc_auc, average_precision, recall or ndcg");
   }
+  if (is_of_lists(metric) && links.decoder == nn::LinkDecoderKind::mlp) {
+    reject("lists of a perceptron's scores in every epoch would take too long", "metric",
+           "use roc_auc or average_precision, or the decoder dot or distmult");
+  }
+  if (links.top < 1) reject(fmt::format("lists of {}", links.top), "top", "give at least 1");
   if (links.embedding < 1) {
     reject(fmt::format("embeddings of {} numbers", links.embedding), "embedding",
            "give at least 1");
@@ -192,12 +222,13 @@ void require_link_options(const nn::ModelConfig& config, const TrainOptions& opt
 }
 
 void take_links(const Dataset& dataset, const TrainOptions& options, Problem& problem) {
-  problem.outputs = options.links.embedding;
+  problem.outputs = options.links.embedding * (options.links.variational ? 2 : 1);
   problem.num_items = problem.graph.num_edges();
   problem.metric = options.metric == Metric::automatic ? Metric::roc_auc : options.metric;
   if (problem.graph.num_edges() == 0) {
     reject("the graph has no edges to learn from", problem.name, "use a graph with edges");
   }
+  problem.num_sources = sources_of(dataset, options.links.kinds);
   require_pairs_without_edges(problem);
   problem.link_parts = parts_of(dataset, options);
   const bool once = check_link_parts(problem.graph, problem.link_parts);

@@ -21,7 +21,10 @@
 #include "tessera/ops/pairs.hpp"
 
 #include "train/finite_loss.hpp"
+#include "train/host.hpp"
+#include "train/link_sampler.hpp"
 #include "train/link_scores.hpp"
+#include "train/part_lists.hpp"
 #include "train/phase_timer.hpp"
 #include "train/schedule.hpp"
 
@@ -58,6 +61,7 @@ ops::PairLossKind kind_of(LinkLoss loss) {
 }
 
 Metric other_than(Metric metric) {
+  if (is_of_lists(metric)) return metric == Metric::recall ? Metric::ndcg : Metric::recall;
   return metric == Metric::roc_auc ? Metric::average_precision : Metric::roc_auc;
 }
 
@@ -88,8 +92,8 @@ std::unique_ptr<nn::LinkModel> link_model(std::unique_ptr<nn::Layer> encoder,
                                           const LinkOptions& options) {
   const auto* const ours = dynamic_cast<const nn::Model*>(encoder.get());
   const double dropout = ours == nullptr ? 0 : ours->config().input_dropout;
-  return std::make_unique<nn::LinkModel>(std::move(encoder),
-                                         nn::LinkModelOptions{options.decoder, dropout});
+  return std::make_unique<nn::LinkModel>(
+      std::move(encoder), nn::LinkModelOptions{options.decoder, dropout, options.variational});
 }
 
 struct LinkTrainer::State {
@@ -111,13 +115,16 @@ struct LinkTrainer::State {
         asks_both_ways(is_symmetric && !model->decoder().is_symmetric()),
         batch(split.train, batch_size(split.train.size(), options.links.pairs_per_batch), options,
               asks_both_ways, problem.graph.num_rows(), place),
-        non_edges(options.links.avoids_held_out ? problem.graph : split.validation_graph, place),
+        non_edges(
+            non_edges_of(options.links.avoids_held_out ? problem.graph : split.validation_graph,
+                         problem.num_sources, place)),
         step_loss(1, place),
         losses(batch.steps > 1 ? batch.steps : 0, place),
+        part_lists(problem, split, is_symmetric, options.links.top),
         may_record(options.record_steps && why_not_recorded(place.device).empty()) {
     model->leave_out_rewrites(options.rewrites_off);
     model->set_recompute(options.recompute);
-    const links::NegativeSampler all(problem.graph);
+    const LinkSampler all(problem.graph, problem.num_sources);
     const Pairs seen = first_of(split.train, std::min(split.train.size(), split.validation.size()));
     validation.emplace(asked({split.validation, judging(all, split.validation, for_validation),
                               seen, judging(all, seen, for_train)}));
@@ -187,7 +194,7 @@ struct LinkTrainer::State {
 
   AskedPairs asked(const std::vector<Pairs>& lists) const { return {lists, asks_both_ways, place}; }
 
-  Pairs judging(const links::NegativeSampler& all, const Pairs& positives, DrawnOnce use) const {
+  Pairs judging(const LinkSampler& all, const Pairs& positives, DrawnOnce use) const {
     return all.draw(positives, {.seed = options.seed, .step = use});
   }
 
@@ -311,10 +318,22 @@ struct LinkTrainer::State {
     const Judged held_out{validation->list(seen, 0), validation->list(seen, 1)};
     const Judged trained{validation->list(seen, 2), validation->list(seen, 3)};
     Evaluation evaluation;
-    evaluation.train = trained.value(problem.metric);
-    evaluation.validation = held_out.value(problem.metric);
+    if (is_of_lists(problem.metric)) {
+      const Matrix<float> rows = embeddings(message_graphs.validation());
+      evaluation.train = value_of(problem.metric, part_lists.train(rows, model->decoder()));
+      evaluation.validation =
+          value_of(problem.metric, part_lists.validation(rows, model->decoder()));
+    } else {
+      evaluation.train = trained.value(problem.metric);
+      evaluation.validation = held_out.value(problem.metric);
+    }
     evaluation.validation_loss = held_out.loss(options.links);
-    if (test) {
+    if (test && is_of_lists(problem.metric)) {
+      const links::ListQuality found =
+          part_lists.test(embeddings(*message_graphs.test), model->decoder());
+      evaluation.test = value_of(problem.metric, found);
+      evaluation.test_other = value_of(other_than(problem.metric), found);
+    } else if (test) {
       const std::vector<float> scores = scores_of(*test, *message_graphs.test);
       const Judged judged{test->list(scores, 0), test->list(scores, 1)};
       evaluation.test = judged.value(problem.metric);
@@ -338,14 +357,28 @@ struct LinkTrainer::State {
       quality.hits[i] = links::hits_at(judged.positives, judged.negatives, k);
     }
     quality.mean_reciprocal_rank = mean_reciprocal_rank(judged.positives);
+    quality.top = options.links.top;
+    if (!model->decoder().is_symmetric()) return quality;
+    const links::ListQuality found =
+        part_lists.test(embeddings(*message_graphs.test), model->decoder());
+    quality.recall = found.recall;
+    quality.ndcg = found.ndcg;
+    quality.lists = found.rows;
     return quality;
+  }
+
+  /// A row for each vertex, as these messages make it.
+  Matrix<float> embeddings(step::Topology& messages) {
+    const step::Context context = context_with(messages, {}, place.stream);
+    Matrix<float> rows = to_host(model->encoder().forward(features.input(), context), place.stream);
+    return options.links.variational ? means_of(rows) : std::move(rows);
   }
 
   std::optional<double> mean_reciprocal_rank(std::span<const float> positives) {
     constexpr std::int64_t count = LinkQuality::ranked_among;
     Pairs negatives;
     try {
-      negatives = links::NegativeSampler(problem.graph)
+      negatives = LinkSampler(problem.graph, problem.num_sources)
                       .draw(split.test, {.kind = links::NegativeKind::by_source,
                                          .per_positive = count,
                                          .seed = options.seed,
@@ -376,6 +409,7 @@ struct LinkTrainer::State {
   Buffer<double> step_loss;
   Buffer<double> losses;                       ///< of the steps of an epoch, where it has several
   std::optional<AskedPairs> validation, test;  ///< the former with some of the training
+  PartLists part_lists;
   Recording recorded_step;
   bool may_record, is_planned = false;
   std::optional<EpochNumbers> started;

@@ -13,14 +13,16 @@
 namespace tessera::train {
 namespace {
 
-constexpr std::array<Named<Metric>, 7> metric_names = {
+constexpr std::array<Named<Metric>, 9> metric_names = {
     {{Metric::automatic, "auto"},
      {Metric::accuracy, "accuracy"},
      {Metric::micro_f1, "micro_f1"},
      {Metric::macro_f1, "macro_f1"},
      {Metric::weighted_f1, "weighted_f1"},
      {Metric::roc_auc, "roc_auc"},
-     {Metric::average_precision, "average_precision"}}};
+     {Metric::average_precision, "average_precision"},
+     {Metric::recall, "recall"},
+     {Metric::ndcg, "ndcg"}}};
 
 std::int64_t label_of(std::span<const std::int64_t> labels, std::int64_t row) {
   return labels[static_cast<std::size_t>(row)];

@@ -63,6 +63,14 @@ void add_missing_features(const Dataset& dataset, Problem& problem) {
   }
 }
 
+/// For a model that reads no features, since it learns an embedding of each vertex.
+void take_vertex_numbers(const Dataset& dataset, Problem& problem) {
+  if (dataset.num_features() > 0) {
+    problem.notes.emplace_back("features of the data play no part in lightgcn");
+  }
+  problem.features = vertex_numbers(dataset.graph);
+}
+
 /// Features in an order of the vertices, or back again.
 Features moved(const Features& features, const Permutation& order) {
   return order.size() == 0 ? features : take_rows(features, order.new_to_old());
@@ -90,6 +98,10 @@ void propagate_beforehand(const nn::ModelConfig& config, const TrainOptions& opt
 Metric chosen_metric(const Problem& problem, Metric asked) {
   if (asked == Metric::automatic) {
     return problem.multi_label() ? Metric::micro_f1 : Metric::accuracy;
+  }
+  if (is_of_lists(asked)) {
+    reject(fmt::format("{} of classes", to_string(asked)), "metric",
+           "use accuracy, or Task::links");
   }
   if (problem.multi_label() && asked == Metric::accuracy) {
     reject("accuracy of several labels per item", "metric", "use micro_f1 or roc_auc");
@@ -158,8 +170,9 @@ Normalisation standard(const Dataset& dataset, const TrainOptions& options, Prob
   return standard_normalisation(seen_in_training(problem));
 }
 
-Normalisation chosen_normalisation(const Dataset& dataset, const TrainOptions& options,
-                                   Problem& problem) {
+Normalisation chosen_normalisation(const Dataset& dataset, const nn::ModelConfig& config,
+                                   const TrainOptions& options, Problem& problem) {
+  if (config.kind == nn::ModelKind::lightgcn) return {};
   switch (options.normalise) {
     case Normalise::off: return {};
     case Normalise::rows: return {Normalise::rows, {}, {}};
@@ -190,8 +203,8 @@ void require_width(const Normalisation& normalisation, const Problem& problem) {
 void note_weights(const nn::ModelConfig& config, Problem& problem) {
   using Kind = nn::ModelKind;
   if (!problem.graph.is_weighted()) return;
-  const bool count =
-      config.kind == Kind::gcn || config.kind == Kind::sgc || config.kind == Kind::cheb;
+  const bool count = config.kind == Kind::gcn || config.kind == Kind::sgc ||
+                     config.kind == Kind::cheb || config.kind == Kind::lightgcn;
   if (!count) {
     problem.notes.push_back(
         fmt::format("the weights of edges play no part in {}", nn::to_string(config.kind)));
@@ -216,7 +229,11 @@ Problem start(const Dataset& dataset, const nn::ModelConfig& config, bool graph_
   problem.graph_task = graph_task;
   problem.graph = dataset.graph;
   problem.features = dataset.features;
-  if (dataset.num_features() == 0) add_missing_features(dataset, problem);
+  if (config.kind == nn::ModelKind::lightgcn) {
+    take_vertex_numbers(dataset, problem);
+  } else if (dataset.num_features() == 0) {
+    add_missing_features(dataset, problem);
+  }
   require_finite(problem.features);
   note_weights(config, problem);
   if (is_directed(problem.graph)) {
@@ -305,6 +322,9 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
   validate(options);
   const bool link_task = options.task == Task::links;
   if (link_task) require_link_options(config, options);
+  if (!link_task && config.kind == nn::ModelKind::lightgcn) {
+    reject("lightgcn predicts links, not classes", "model", "use another model, or Task::links");
+  }
   reject_useless_pattern(config, options);
   Problem problem = start(dataset, config, is_graph_task(dataset, options.task));
   if (link_task) {
@@ -318,7 +338,8 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
   problem.input = input_of(dataset);
   train_loss(problem, problem.split, options);  // throws where weights do not fit the classes
   find_order(config, options, problem);
-  finish_features(config, chosen_normalisation(dataset, options, problem), options, problem);
+  finish_features(config, chosen_normalisation(dataset, config, options, problem), options,
+                  problem);
   if (options.batching == Batching::graphs && !problem.graph_task) {
     reject("batches of graphs, but vertices are to be classified", "batching",
            "use full or clusters");

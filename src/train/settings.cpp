@@ -165,6 +165,7 @@ std::vector<Setting> settings_of(const TrainOptions& options) {
     const LinkOptions& links = options.links;
     add("links.decoder", links.decoder);
     add("links.embedding", links.embedding);
+    add("links.variational", links.variational);
     add("links.loss", links.loss);
     if (links.loss == LinkLoss::margin) add("links.margin", links.margin);
     add("links.validation", links.shares.validation);
@@ -175,6 +176,8 @@ std::vector<Setting> settings_of(const TrainOptions& options) {
     add("links.per_positive", links.per_positive);
     if (links.pairs_per_batch > 0) add("links.pairs_per_batch", links.pairs_per_batch);
     add("links.avoids_held_out", links.avoids_held_out);
+    add("links.kinds", links.kinds.given() ? tessera::to_string(links.kinds) : std::string(none));
+    add("links.top", links.top);
   }
   add("plans.tune", options.plans.tune);
   add("plans.strict", options.plans.strict);

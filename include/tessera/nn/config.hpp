@@ -14,7 +14,7 @@
 
 namespace tessera::nn {
 
-enum class ModelKind { gcn, sage, gin, gat, gatv2, agnn, sgc, cheb };
+enum class ModelKind { gcn, sage, gin, gat, gatv2, agnn, sgc, cheb, lightgcn };
 
 const char* to_string(ModelKind kind) noexcept;
 /// An unknown name is an `invalid_argument` error that lists those there are.

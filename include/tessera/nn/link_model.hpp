@@ -58,6 +58,11 @@ struct LinkModelOptions {
   LinkDecoderKind decoder = LinkDecoderKind::dot;
   /// On the features, in training: an encoder that is a part leaves its own out.
   double input_dropout = 0;
+  /// The encoder puts out means and logarithms of deviations, twice as many numbers as embeddings
+  /// have; these are drawn in training, and the means otherwise (Kipf and Welling 2016; PyG's
+  /// VGAE). The divergence from the standard normal distribution, over the number of vertices, is a
+  /// part of the loss.
+  bool variational = false;
 };
 
 /// A model that predicts links: an encoder, whose outputs are embeddings of the vertices, and a
@@ -84,6 +89,7 @@ class LinkModel final : public Layer {
 
   std::unique_ptr<Layer> encoder_;
   LinkDecoder decoder_;
+  bool is_variational_;
   InputDropout input_dropout_;
 };
 

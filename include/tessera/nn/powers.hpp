@@ -8,7 +8,7 @@
 
 #include "tessera/nn/layer.hpp"
 
-/// Layers that multiply with a power of the adjacency, or a polynomial of it.
+/// Layers that multiply with powers of the adjacency, or a polynomial of it.
 namespace tessera::nn {
 
 struct SgcOptions {
@@ -73,6 +73,31 @@ class Cheb final : public Layer {
   ChebOptions options_;
   std::vector<std::unique_ptr<Parameter>> weights_;
   Epilogue epilogue_;
+};
+
+struct LightGcnOptions {
+  std::int64_t vertices = 0;
+  std::int64_t out = 0;
+  std::int64_t layers = 3;  ///< K
+};
+
+/// He et al. (2020): Y = (E + A E + … + A^K E) / (K + 1) with GCN's normalised A without self loops
+/// of the layer's own. PyG's LightGCN: `embedding.weight`, E, a row for each vertex. Edge weights
+/// count. The input has a column for each vertex, and its numbers are not read: it stands for one
+/// that says of each vertex which it is.
+class LightGcn final : public Layer {
+ public:
+  explicit LightGcn(const LightGcnOptions& options, Placement placement = {});
+
+  std::int64_t input_width() const override { return embedding_.value.rows(); }
+  std::int64_t output_width() const override { return embedding_.value.cols(); }
+  std::string describe() const override;
+
+ private:
+  step::Value build(const StepInputs& inputs) override;
+
+  std::int64_t layers_;
+  Parameter embedding_;
 };
 
 }  // namespace tessera::nn

@@ -31,8 +31,8 @@ void gaussian_mean(ConstOperand x, Operand y, Device device = {}, Stream stream 
 
 /// The gradient of what follows `gaussian`, of which `grad_y` is known, and of `weight` times the
 /// divergence of the rows from the standard normal distribution, the mean over the rows of
-/// -1/2 sum(1 + 2 log deviation - mean^2 - deviation^2). Its value is added to `value`, in memory of
-/// the device. On a GPU a workspace is needed.
+/// -1/2 sum(1 + 2 log deviation - mean^2 - deviation^2). Its value is added to `value`, in memory
+/// of the device. On a GPU a workspace is needed.
 void gaussian_backward(ConstOperand x, const GaussianDraw& draw, ConstOperand grad_y, double weight,
                        Operand grad_x, double* value, Device device = {}, Stream stream = {},
                        const DenseWorkspace* workspace = nullptr);

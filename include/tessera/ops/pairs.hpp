@@ -49,9 +49,10 @@ enum class NegativeKind {
 
 /// The pairs of vertices that are no edges of a graph, kept where they are drawn. In a square graph
 /// a vertex is none with itself. Whether the graph lists an edge twice is not asked: it must not.
+/// Row 0 of the graph stands for target `first_target` of the pairs.
 class NonEdges {
  public:
-  explicit NonEdges(const Graph& known, const Place& place = {});
+  explicit NonEdges(const Graph& known, const Place& place = {}, VertexId first_target = 0);
 
   std::int64_t count() const noexcept;
   std::int64_t count_of(VertexId source) const noexcept;

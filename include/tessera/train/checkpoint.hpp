@@ -48,9 +48,11 @@ struct Checkpoint {
   std::int64_t outputs = 0;
   bool graph_task = false;
   bool multi_label = false;
-  /// Of a model that predicts links: `outputs` is the width of embeddings then, weights are those
+  /// Of a model that predicts links: `outputs` is that of its encoder then, weights are those
   /// of a `nn::LinkModel`, and items of the split are edges in the order of the graph's columns.
   std::optional<nn::LinkDecoderKind> decoder = {};
+  bool variational = false;     ///< of a model of links: see `nn::LinkModelOptions`
+  Kinds kinds = {};             ///< of a model of links between two kinds of vertices
   ModelInput input;             ///< what its data was like; empty in files of version 0.1.0
   Normalisation normalisation;  ///< of features, before the model sees them
   std::vector<std::int64_t> class_values;
@@ -70,6 +72,9 @@ struct Checkpoint {
   /// Of the metric on the test items, against the same model with all bits; absent: not compared.
   std::optional<double> lost;
 };
+
+/// Of a model of links: the width of its embeddings.
+std::int64_t embedding_width(const Checkpoint& checkpoint);
 
 BestEpoch best_epoch(const Checkpoint& checkpoint);
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/data/kinds.hpp"
 #include "tessera/links/negatives.hpp"
 #include "tessera/links/split.hpp"
 #include "tessera/nn/link_model.hpp"
@@ -27,6 +28,8 @@ links::NegativeKind parse_negatives(const std::string& text);
 struct LinkOptions {
   nn::LinkDecoderKind decoder = nn::LinkDecoderKind::dot;
   std::int64_t embedding = 16;  ///< numbers of a vertex
+  /// Embeddings are drawn in training, as `nn::LinkModelOptions::variational` says.
+  bool variational = false;
   LinkLoss loss = LinkLoss::bce;
   double margin = 1;
   links::LinkShares shares;
@@ -45,6 +48,11 @@ struct LinkOptions {
   /// Whether negatives of training avoid the edges that are held out, too, as those of PyG's
   /// `RandomLinkSplit`: a model can learn from what is missing which pairs these are.
   bool avoids_held_out = false;
+  /// Given: links are from vertices of the first kind to those of the second, which alone are drawn
+  /// and listed. The names of the vertices say their kinds.
+  Kinds kinds = {};
+  /// The length of the lists that `Metric::recall` and `Metric::ndcg` judge.
+  std::int64_t top = 20;
 };
 
 }  // namespace tessera::train

@@ -40,7 +40,8 @@ class LinkPredictor {
 
   /// Row i: the vertices that most likely have an edge from `sources[i]`, best first, of all but
   /// itself and, unless `keeps_known`, those that it has an edge to. Exact, the lower vertex first
-  /// among ties; -1 and -infinity where there are no more.
+  /// among ties; -1 and -infinity where there are no more. Of a model of links between two kinds of
+  /// vertices those of the second alone are listed.
   links::TopLists top(std::span<const VertexId> sources, std::int64_t count,
                       bool keeps_known = false);
 
@@ -49,12 +50,14 @@ class LinkPredictor {
   std::unique_ptr<State> state_;
 };
 
-/// Pairs of a data set with their scores, under the names of its vertices.
+/// Pairs of a data set with their scores, under the names of its vertices. Where these have kinds
+/// the ends are called by them in files, and go by their names within their kinds.
 struct LinkPrediction {
   Names names;                    ///< of the vertices; empty: by number
   std::int64_t first_number = 0;  ///< of the first vertex, where they go by number
   links::Pairs pairs;
   std::vector<float> scores;
+  Kinds kinds = {};
 };
 
 /// The pairs of top lists, list after list.

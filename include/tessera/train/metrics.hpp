@@ -20,7 +20,14 @@ enum class Metric {
   weighted_f1,
   roc_auc,
   average_precision,
+  recall,  ///< of links: of lists, as `links::list_quality`
+  ndcg,
 };
+
+/// Whether a metric of links judges lists of vertices, and not scores of pairs.
+constexpr bool is_of_lists(Metric metric) noexcept {
+  return metric == Metric::recall || metric == Metric::ndcg;
+}
 
 const char* to_string(Metric metric) noexcept;
 /// An unknown name is an `invalid_argument` error that lists those there are.

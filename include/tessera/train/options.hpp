@@ -157,8 +157,9 @@ TrainOptions paper_options(nn::ModelKind kind, const std::string& dataset = {},
                            bool graph_task = false);
 
 /// For links: those of the graph auto-encoder of Kipf and Welling as PyG's example has it, and any
-/// model as its encoder, without dropout.
-TrainOptions link_training();
+/// model as its encoder, without dropout; for lightgcn embeddings of 64 numbers, the BPR loss, and
+/// negatives of the same source.
+TrainOptions link_training(nn::ModelKind kind = nn::ModelKind::gcn);
 nn::ModelConfig link_encoder(nn::ModelKind kind, const std::string& dataset = {});
 
 /// Throws `invalid_argument` naming the option that makes no sense, and what would.

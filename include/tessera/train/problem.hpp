@@ -51,6 +51,8 @@ struct Problem {
   /// What each edge is for where links are predicted, in the order of the graph's columns;
   /// `outputs` is the width of embeddings then. Empty: classes are.
   std::vector<links::LinkPart> link_parts = {};
+  /// Of links between two kinds of vertices: how many are of the first; 0: there is one kind.
+  VertexId num_sources = 0;
 
   bool link_task() const { return !link_parts.empty(); }
   bool multi_label() const { return targets != nullptr; }

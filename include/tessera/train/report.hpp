@@ -50,7 +50,8 @@ struct Evaluation {
   double validation = 0;
   double test = 0;
   double validation_loss = 0;
-  /// Of links: what of AUROC and average precision is not the metric, on the test part.
+  /// Of links: what of AUROC and average precision, or of recall and NDCG of lists, is not the
+  /// metric, on the test part.
   double test_other = 0;
 
   friend bool operator==(const Evaluation&, const Evaluation&) = default;
@@ -100,8 +101,13 @@ struct LinkQuality {
   double average_precision = 0;
   std::array<std::optional<double>, hits_at.size()> hits;  ///< absent: there are fewer pairs
   std::optional<double> mean_reciprocal_rank;  ///< absent: a source has edges to all vertices
-  std::int64_t pairs = 0;                      ///< edges that were asked for
-  std::int64_t run = 0;                        ///< whose weights these are
+  /// Of lists of the `LinkOptions::top` best vertices of each, without edges that are known; absent
+  /// where the decoder is a perceptron.
+  std::optional<double> recall, ndcg;
+  std::int64_t top = 0;    ///< the length of these lists
+  std::int64_t lists = 0;  ///< of vertices that have something to find
+  std::int64_t pairs = 0;  ///< edges that were asked for
+  std::int64_t run = 0;    ///< whose weights these are
 };
 
 /// The mean over runs and their standard deviation (of a sample: n - 1; 0 for a single run).

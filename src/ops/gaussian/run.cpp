@@ -34,8 +34,7 @@ void draw_on_cpu(ConstOperand x, const Random& random, Operand y) {
     const MatrixView<T> to = y.as<T>();
     for_each_row(to.rows, to.cols, [&](std::int64_t i) {
       for (std::int64_t j = 0; j < to.cols; ++j) {
-        const double deviation =
-            std::exp(clamped(static_cast<double>(from(i, to.cols + j))));
+        const double deviation = std::exp(clamped(static_cast<double>(from(i, to.cols + j))));
         const double noise = random.normal(static_cast<std::uint64_t>(i * to.cols + j));
         to(i, j) = rounded_to<T>(static_cast<double>(from(i, j)) + noise * deviation);
       }

@@ -28,6 +28,7 @@ struct NonEdgeLists {
   EdgeOffset num_edges = 0;
   VertexId num_sources = 0;
   bool is_square = false;
+  VertexId first_target = 0;  ///< what row 0 of the graph is called in pairs
 
   constexpr std::int64_t count() const { return before[num_sources]; }
   constexpr std::int64_t count_of(VertexId source) const {
@@ -114,13 +115,20 @@ struct NonEdgeLists {
   }
 };
 
-/// Negative number `element` of a draw, which belongs to a source.
-constexpr Pair drawn_negative(const NonEdgeLists& known, NegativeKind kind, VertexId source,
-                              const Random& random, std::uint64_t element) {
+/// Negative number `element` of a draw, which belongs to a source, with the graph's numbers.
+constexpr Pair drawn_within(const NonEdgeLists& known, NegativeKind kind, VertexId source,
+                            const Random& random, std::uint64_t element) {
   if (kind == NegativeKind::by_source) return {source, known.uniform(source, random, element)};
   if (kind == NegativeKind::by_degree) return {source, known.by_degree(source, random, element)};
   const auto all = static_cast<std::uint64_t>(known.count());
   return known.nth_pair(static_cast<std::int64_t>(random.below(element, all)));
+}
+
+/// The same as pairs have it.
+constexpr Pair drawn_negative(const NonEdgeLists& known, NegativeKind kind, VertexId source,
+                              const Random& random, std::uint64_t element) {
+  const Pair pair = drawn_within(known, kind, source, random, element);
+  return {pair.source, pair.target + known.first_target};
 }
 
 /// Which pair stands where in the order of an epoch.

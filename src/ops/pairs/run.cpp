@@ -124,7 +124,7 @@ void choose_pairs(ConstOperand pairs, const PairBatches& batches, Operand chosen
       [&] { on_gpu::choose_pairs(pairs, batches, chosen, device, stream); });
 }
 
-NonEdges::NonEdges(const Graph& known, const Place& place) {
+NonEdges::NonEdges(const Graph& known, const Place& place, VertexId first_target) {
   require_available(place.device);
   auto state = std::make_shared<State>();
   state->device = place.device;
@@ -132,8 +132,8 @@ NonEdges::NonEdges(const Graph& known, const Place& place) {
   state->before = negatives_before(known);
   const Csc& csc = known.csc();
   NonEdgeLists& lists = state->lists;
-  lists = {csc.col_offsets.data(), csc.row_indices.data(), state->before.data(),
-           known.num_edges(),      known.num_cols(),       known.is_square()};
+  lists = {csc.col_offsets.data(), csc.row_indices.data(), state->before.data(), known.num_edges(),
+           known.num_cols(),       known.is_square(),      first_target};
   if (place.device.kind != DeviceKind::cpu) {
     state->offsets = copied(lists.offsets, std::int64_t{known.num_cols()} + 1, place);
     state->targets = copied(lists.targets, known.num_edges(), place);

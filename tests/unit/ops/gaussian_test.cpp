@@ -122,8 +122,8 @@ TEST(Gaussian, has_the_same_bits_for_any_number_of_threads) {
   }
   EXPECT_EQ(values[0], values[1]);
   EXPECT_TRUE(std::equal(y[0].data(), y[0].data() + y[0].size(), y[1].data()));
-  EXPECT_TRUE(std::equal(gradient[0].data(), gradient[0].data() + gradient[0].size(),
-                         gradient[1].data()));
+  EXPECT_TRUE(
+      std::equal(gradient[0].data(), gradient[0].data() + gradient[0].size(), gradient[1].data()));
 }
 
 TEST(Gaussian, draws_the_same_OnDevice) {

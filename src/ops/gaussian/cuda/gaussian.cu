@@ -67,8 +67,7 @@ __global__ __launch_bounds__(cuda::sum_threads) void differentiate_rows(
     const double arriving = cuda::widen(grad_y.data[row * grad_y.stride + col]);
     T* const to = grad_x.data + row * grad_x.stride;
     to[col] = cuda::narrow<T>(static_cast<float>(arriving + weight * mean));
-    const double of_logarithm =
-        arriving * noise * deviation + weight * (deviation * deviation - 1);
+    const double of_logarithm = arriving * noise * deviation + weight * (deviation * deviation - 1);
     to[halves.width + col] =
         cuda::narrow<T>(static_cast<float>(given > most_log_deviation ? 0 : of_logarithm));
     divergence[0] -= 0.5 * (1 + 2 * logarithm - mean * mean - deviation * deviation);
