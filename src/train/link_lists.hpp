@@ -36,8 +36,8 @@ Matrix<float> means_of(const Matrix<float>& rows);
 Graph left_out_of_lists(std::span<const VertexId> sources, const Graph* known,
                         const Candidates& candidates);
 
-/// The exact lists of such a decoder, counted from the first candidate. They are made in `place`, from
-/// embeddings in this process, where lists may be so long there.
+/// The exact lists of such a decoder, counted from the first candidate. They are made in `place`,
+/// from embeddings in this process, where lists may be so long there.
 links::TopLists link_lists(const Matrix<float>& embeddings, std::span<const VertexId> sources,
                            const nn::LinkDecoder& decoder, const Candidates& candidates,
                            const Graph& left_out, std::int64_t count, const Place& place = {});

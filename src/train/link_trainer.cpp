@@ -120,7 +120,7 @@ struct LinkTrainer::State {
                          problem.num_sources, place)),
         step_loss(1, place),
         losses(batch.steps > 1 ? batch.steps : 0, place),
-        part_lists(problem, split, is_symmetric, options.links.top),
+        part_lists(problem, split, is_symmetric, options.links.top, place),
         may_record(options.record_steps && why_not_recorded(place.device).empty()) {
     model->leave_out_rewrites(options.rewrites_off);
     model->set_recompute(options.recompute);

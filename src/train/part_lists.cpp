@@ -4,11 +4,12 @@
 namespace tessera::train {
 
 PartLists::PartLists(const Problem& problem, const links::LinkSplit& split, bool is_symmetric,
-                     std::int64_t top)
+                     std::int64_t top, const Place& place)
     : split_(split),
       candidates_{problem.num_sources, problem.graph.num_rows()},
       both_ways_(is_symmetric && problem.num_sources == 0),
-      top_(top) {}
+      top_(top),
+      place_(place) {}
 
 links::ListQuality PartLists::train(const Matrix<float>& embeddings,
                                     const nn::LinkDecoder& decoder) {
@@ -29,7 +30,7 @@ links::ListQuality PartLists::judged(std::optional<ListJudge>& judge, const link
                                      const Graph* known, const Matrix<float>& embeddings,
                                      const nn::LinkDecoder& decoder) {
   if (!judge) judge.emplace(wanted, both_ways_, known, candidates_);
-  return judge->quality(embeddings, decoder, top_);
+  return judge->quality(embeddings, decoder, top_, place_);
 }
 
 double value_of(Metric metric, const links::ListQuality& quality) {

@@ -17,7 +17,7 @@ class PartLists {
  public:
   /// Problem and split must outlive it.
   PartLists(const Problem& problem, const links::LinkSplit& split, bool is_symmetric,
-            std::int64_t top);
+            std::int64_t top, const Place& place);
 
   links::ListQuality train(const Matrix<float>& embeddings, const nn::LinkDecoder& decoder);
   links::ListQuality validation(const Matrix<float>& embeddings, const nn::LinkDecoder& decoder);
@@ -32,6 +32,7 @@ class PartLists {
   Candidates candidates_;
   bool both_ways_;
   std::int64_t top_;
+  Place place_;
   std::optional<ListJudge> train_, validation_, test_;
 };
 
