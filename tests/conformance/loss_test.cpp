@@ -136,6 +136,37 @@ TEST_P(Losses, binary_cross_entropy_agrees_with_the_reference) {
   });
 }
 
+/// A number for most elements, none for the others.
+Matrix<float> some_numbers(std::int64_t rows, std::int64_t cols) {
+  auto wanted = normal_matrix<float>(rows, cols, 2);
+  for (std::int64_t i = 0; i < wanted.size(); ++i) {
+    if (i % 5 == 3) wanted.data()[i] = std::nanf("");
+  }
+  return wanted;
+}
+
+TEST_P(Losses, losses_of_numbers_agree_with_the_reference) {
+  with_type_of(precision(), [&]<class T>() {
+    for (const std::int64_t rows : {0, 1, 17, 33, 800, 20000}) {
+      for (const std::int64_t cols : {1, 2, 3, 7, 16, 22, 44, 121, 1025}) {
+        SCOPED_TRACE(::testing::Message() << rows << " x " << cols);
+        if (rows * cols > 2000000) continue;
+        const auto predicted = normal_matrix<T>(rows, cols, 1);
+        const Matrix<float> wanted = some_numbers(rows, cols);
+        const auto chosen = some_rows(rows);
+        for (const auto kind : {NumberLoss::squared, NumberLoss::absolute, NumberLoss::huber}) {
+          SCOPED_TRACE(to_string(kind));
+          Matrix<double> expected(rows, cols);
+          const double expected_loss =
+              reference::number_loss(to_double(predicted), wanted, chosen, kind, expected, 0.7);
+          check_loss(predicted, LossTargets::numbers(wanted, chosen, kind, device(), 0.7),
+                     expected_loss, expected, margin_of(rows + cols), device());
+        }
+      }
+    }
+  });
+}
+
 TEST_P(Losses, losses_pass_on_not_a_number_from_chosen_rows_only) {
   with_type_of(precision(), [&]<class T>() {
     auto logits = normal_matrix<T>(4, 3, 1);
@@ -166,6 +197,12 @@ TEST_P(Losses, losses_of_no_row_are_nothing) {
                  margin_of(3), device());
       check_loss(logits, LossTargets::binary(Matrix<float>(rows, classes, 1.0f), none, device()), 0,
                  zeros, margin_of(0), device());
+      const Matrix<float> nothing(rows, classes, std::nanf(""));
+      const std::vector<std::int64_t> one = {1};
+      for (const auto& chosen : {none, one}) {
+        check_loss(logits, LossTargets::numbers(nothing, chosen, NumberLoss::huber, device()), 0,
+                   zeros, margin_of(0), device());
+      }
     }
   });
 }

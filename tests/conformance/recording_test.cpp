@@ -118,13 +118,16 @@ TEST_F(GpuReplay, losses) {
   }
   const LossTargets classes = LossTargets::classes(labels, rows, 7, gpu);
   const LossTargets binary = LossTargets::binary(Matrix<float>(2000, 7, 1.0f).view(), rows, gpu);
-  Buffer<double> values(2, default_memory(gpu));
+  const LossTargets numbers =
+      LossTargets::numbers(Matrix<float>(2000, 7, 0.5f).view(), rows, NumberLoss::huber, gpu);
+  Buffer<double> values(3, default_memory(gpu));
   Scene scene;
   auto &logits = scene.matrix(2000, 7), &grad = scene.matrix(2000, 7);
-  auto& other = scene.matrix(2000, 7);
+  auto &other = scene.matrix(2000, 7), &third = scene.matrix(2000, 7);
   scene.expect_replays("losses", [&](Stream stream) {
     loss(logits, classes, grad, values.data(), stream, test::workspace_on(gpu));
     loss(logits, binary, other, values.data() + 1, stream, test::workspace_on(gpu));
+    loss(logits, numbers, third, values.data() + 2, stream, test::workspace_on(gpu));
   });
 }
 

@@ -9,6 +9,7 @@
 #include "tessera/core/device.hpp"
 #include "tessera/core/memory.hpp"
 #include "tessera/ops/dense_workspace.hpp"
+#include "tessera/ops/loss.hpp"
 #include "tessera/ops/operand.hpp"
 
 /// How predictions do, counted where the logits are, so that a few numbers come back instead of
@@ -50,6 +51,10 @@ class EvaluationTargets {
                                    std::int64_t num_classes, const Place& place = {});
   static EvaluationTargets binary(MatrixView<const float> targets, const EvaluatedRows& rows,
                                   const Place& place = {});
+  /// Of numbers the loss alone is written: nothing is right or wrong.
+  static EvaluationTargets numbers(MatrixView<const float> targets, const EvaluatedRows& rows,
+                                   NumberLoss kind, const Place& place = {},
+                                   double huber_delta = 1);
 
   struct State;
   explicit EvaluationTargets(std::shared_ptr<const State> state) : state_(std::move(state)) {}

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "tessera/core/device.hpp"
@@ -27,6 +28,17 @@ struct LossOptions {
   double smoothing = 0;
 };
 
+/// What a number d beside the one that is wanted costs, as torch has it.
+enum class NumberLoss {
+  squared,   ///< d^2
+  absolute,  ///< |d|
+  huber,     ///< d^2 / 2 where |d| is below delta, else delta * (|d| - delta / 2)
+};
+
+const char* to_string(NumberLoss kind) noexcept;
+/// An unknown name is an `invalid_argument` error that lists those there are.
+NumberLoss parse_number_loss(const std::string& text);
+
 /// What is wanted of the chosen rows: checked once and kept where the loss is computed, so that
 /// `loss` itself neither copies nor waits. Copied in the order of the place's stream: a loss on
 /// another stream must come after that.
@@ -41,6 +53,11 @@ class LossTargets {
   /// as weights of classes are.
   static LossTargets binary(MatrixView<const float> targets, std::span<const std::int64_t> rows,
                             const Place& place = {}, const LossOptions& options = {});
+  /// A number for every element, or not-a-number where none is known: such an element plays no part
+  /// and has gradient 0. An infinite one in a chosen row is an error, as a `huber_delta` is that is
+  /// not above 0; only `huber` looks at it.
+  static LossTargets numbers(MatrixView<const float> targets, std::span<const std::int64_t> rows,
+                             NumberLoss kind, const Place& place = {}, double huber_delta = 1);
 
   struct State;
   explicit LossTargets(std::shared_ptr<const State> state) : state_(std::move(state)) {}
@@ -51,8 +68,9 @@ class LossTargets {
 };
 
 /// The mean over the chosen rows of -log softmax(logits[row])[class], or over their elements of the
-/// binary cross-entropy of sigmoid(logits), computed without overflow. It is written to `value`, in
-/// the memory of the targets' device. No rows give 0. `grad_sums`, 1 x cols, if there is one, gets
+/// binary cross-entropy of sigmoid(logits), computed without overflow, or over all their numbers
+/// that are wanted of what the difference costs. It is written to `value`, in the memory of the
+/// targets' device. No rows, or no numbers, give 0. `grad_sums`, 1 x cols, if there is one, gets
 /// the sums of the columns of `grad_logits`: the gradient of a bias. With a chain
 /// (detail/ops/call_chain.hpp) it runs when that does.
 void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, double* value,

@@ -21,7 +21,7 @@ std::shared_ptr<EvaluationTargets::State> state_of(const EvaluatedRows& rows, co
   LossTargets validation = make(rows.validation);
   const LossTargets train = make(rows.train), test = make(rows.test);
   const LossTargets::State& chosen = validation.state();
-  state->is_binary = chosen.is_binary;
+  state->is_binary = chosen.form == LossForm::binary;
   state->device = place.device;
   state->rows = chosen.rows;
   state->cols = chosen.cols;
@@ -32,7 +32,7 @@ std::shared_ptr<EvaluationTargets::State> state_of(const EvaluatedRows& rows, co
       return static_cast<std::int32_t>(part.state().weights[i]);
     };
     choices[i] = {times(train), times(validation), times(test),
-                  chosen.is_binary ? 0 : chosen.labels[i]};
+                  state->is_binary ? 0 : chosen.labels[i]};
   }
   state->choices = placed(std::move(choices), place);
   if (place.device.kind == DeviceKind::cpu) state->validation = std::move(validation);
@@ -58,6 +58,18 @@ EvaluationTargets EvaluationTargets::binary(MatrixView<const float> targets,
   return EvaluationTargets(std::move(state));
 }
 
+EvaluationTargets EvaluationTargets::numbers(MatrixView<const float> targets,
+                                             const EvaluatedRows& rows, NumberLoss kind,
+                                             const Place& place, double huber_delta) {
+  auto state = std::make_shared<State>();
+  state->device = place.device;
+  state->rows = targets.rows;
+  state->cols = targets.cols;
+  state->is_loss_alone = true;
+  state->validation = LossTargets::numbers(targets, rows.validation, kind, place, huber_delta);
+  return EvaluationTargets(std::move(state));
+}
+
 void evaluate(ConstOperand logits, const EvaluationTargets& targets, EvaluationNumbers* numbers,
               Stream stream, const DenseWorkspace* workspace) {
   const EvaluationTargets::State& state = targets.state();
@@ -65,6 +77,9 @@ void evaluate(ConstOperand logits, const EvaluationTargets& targets, EvaluationN
   check.floating(logits, "logits");
   check.matrix(logits, "logits", {logits.type, state.rows, state.cols});
   check.that(numbers != nullptr, "there is no memory for the numbers");
+  if (state.is_loss_alone) {
+    return loss(logits, *state.validation, {}, &numbers->validation_loss, stream, workspace);
+  }
   dense_ops(state.device).run(EvaluationCall{logits, &state, numbers}, stream, workspace);
 }
 

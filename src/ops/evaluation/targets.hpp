@@ -26,8 +26,10 @@ struct EvaluationTargets::State {
   std::int64_t cols = 0;        ///< classes, or columns of the targets
   double validation_count = 1;  ///< what the sum of losses is divided by
   Buffer<EvaluatedRow> choices;
-  Buffer<float> targets;                  ///< for yes or no: rows x cols
-  std::optional<LossTargets> validation;  ///< on the CPU, which takes the loss by itself
+  Buffer<float> targets;  ///< for yes or no: rows x cols
+  /// Where the loss is taken by itself: on the CPU, and of numbers.
+  std::optional<LossTargets> validation;
+  bool is_loss_alone = false;
 };
 
 }  // namespace tessera::ops

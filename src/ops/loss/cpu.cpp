@@ -4,6 +4,7 @@
 
 #include "ops/dense/cpu_dense_ops.hpp"
 #include "ops/dense/wide_rows.hpp"
+#include "ops/loss/number_cost.hpp"
 #include "ops/loss/targets.hpp"
 #include "ops/plan/check.hpp"
 
@@ -102,11 +103,44 @@ double binary_cross_entropy(MatrixView<const T> logits, const LossTargets::State
   return sum[0] / chosen.count;
 }
 
+template <class T>
+double number_losses(MatrixView<const T> predicted, const LossTargets::State& chosen,
+                     MatrixView<T> gradient) {
+  const Buffer<float>& weights = chosen.weights;
+  const MatrixView<const float> targets(chosen.targets.data(), chosen.rows, chosen.cols);
+  const bool wants_gradient = gradient.data != nullptr;
+  const auto cost = NumberCost<double>::of(chosen);
+  const auto sum = sum_each_row(predicted.rows, 1, [&](std::int64_t i, double* sums) {
+    T* const row = wants_gradient ? gradient.row(i) : nullptr;
+    const double share = weights[i] / chosen.count;
+    for (std::int64_t j = 0; j < predicted.cols; ++j) {
+      const double target = targets(i, j);
+      const bool has_part = weights[i] != 0 && !std::isnan(target);
+      double slope = 0;
+      if (has_part) {
+        const double difference = static_cast<double>(predicted(i, j)) - target;
+        *sums += weights[i] * cost(difference, slope);
+      }
+      if (wants_gradient) row[j] = T(static_cast<Wide<T>>(slope * share));
+    }
+  });
+  return sum[0] / chosen.count;
+}
+
+template <class T>
+auto loss_of(LossForm form) {
+  switch (form) {
+    case LossForm::binary: return binary_cross_entropy<T>;
+    case LossForm::numbers: return number_losses<T>;
+    default: return cross_entropy<T>;
+  }
+}
+
 }  // namespace
 
 void run_on_cpu(const LossCall& call) {
   *call.value = visit_stored(call.x.type, [&]<class T>() {
-    const auto chosen = call.targets->is_binary ? binary_cross_entropy<T> : cross_entropy<T>;
+    const auto chosen = loss_of<T>(call.targets->form);
     return chosen(call.x.as<T>(), *call.targets, call.grad_x.as<T>());
   });
   if (call.grad_sums.absent()) return;

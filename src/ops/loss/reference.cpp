@@ -67,4 +67,34 @@ double binary_cross_entropy(MatrixView<const double> logits, MatrixView<const fl
   return loss.value();
 }
 
+double number_loss(MatrixView<const double> predicted, MatrixView<const float> targets,
+                   std::span<const std::int64_t> rows, NumberLoss kind, MatrixView<double> gradient,
+                   double huber_delta) {
+  clear(gradient);
+  double count = 0;
+  for (const std::int64_t row : rows) {
+    for (std::int64_t j = 0; j < predicted.cols; ++j) count += std::isnan(targets(row, j)) ? 0 : 1;
+  }
+  ExactSum loss;
+  for (const std::int64_t row : rows) {
+    for (std::int64_t j = 0; j < predicted.cols; ++j) {
+      if (std::isnan(targets(row, j))) continue;
+      const double d = predicted(row, j) - static_cast<double>(targets(row, j));
+      const double sign = d > 0 ? 1 : d < 0 ? -1 : 0;
+      double cost = d * d, slope = 2 * d;
+      if (kind == NumberLoss::absolute) {
+        cost = std::abs(d);
+        slope = sign;
+      } else if (kind == NumberLoss::huber) {
+        const bool near = std::abs(d) < huber_delta;
+        cost = near ? d * d / 2 : huber_delta * (std::abs(d) - huber_delta / 2);
+        slope = near ? d : huber_delta * sign;
+      }
+      loss += cost / count;
+      if (gradient.data != nullptr) gradient(row, j) += slope / count;
+    }
+  }
+  return loss.value();
+}
+
 }  // namespace tessera::ops::reference

@@ -18,4 +18,8 @@ double binary_cross_entropy(MatrixView<const double> logits, MatrixView<const fl
                             std::span<const std::int64_t> rows, MatrixView<double> grad_logits,
                             double smoothing = 0);
 
+double number_loss(MatrixView<const double> predicted, MatrixView<const float> targets,
+                   std::span<const std::int64_t> rows, NumberLoss kind, MatrixView<double> gradient,
+                   double huber_delta = 1);
+
 }  // namespace tessera::ops::reference

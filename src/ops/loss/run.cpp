@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -8,6 +9,7 @@
 #include "tessera/core/parallel.hpp"
 #include "tessera/ops/loss.hpp"
 
+#include "core/names.hpp"
 #include "ops/dense/call_chain.hpp"
 #include "ops/dense/row_ranges.hpp"
 #include "ops/loss/targets.hpp"
@@ -18,10 +20,17 @@ namespace {
 
 constexpr const char* classes_op = "cross_entropy";
 constexpr const char* binary_op = "binary_cross_entropy";
+constexpr const char* numbers_op = "number_loss";
+
+constexpr std::array<tessera::Named<NumberLoss>, 3> number_loss_names = {
+    {{NumberLoss::squared, "squared"},
+     {NumberLoss::absolute, "absolute"},
+     {NumberLoss::huber, "huber"}}};
 
 /// Labels, targets and chosen rows are given in memory of this process.
 constexpr Checker check_classes(classes_op, Device{});
 constexpr Checker check_binary(binary_op, Device{});
+constexpr Checker check_numbers(numbers_op, Device{});
 
 /// How often each of `count` rows is among `rows`.
 Buffer<std::int32_t> multiplicities(const Checker& check, std::span<const std::int64_t> rows,
@@ -92,6 +101,27 @@ void check_targets(MatrixView<const float> targets, const Buffer<std::int32_t>& 
   });
 }
 
+/// How many numbers the chosen rows want, none of which is infinite.
+double count_numbers(MatrixView<const float> targets, const Buffer<std::int32_t>& times) {
+  double count = 0;
+  for (std::int64_t i = 0; i < targets.rows; ++i) {
+    for (std::int64_t j = 0; times[i] != 0 && j < targets.cols; ++j) {
+      const float target = targets(i, j);
+      if (std::isinf(target)) {
+        check_numbers.fail(
+            fmt::format("targets[{}][{}] is {}, expected a finite number", i, j, target),
+            "give not-a-number where none is known");
+      }
+      count += std::isnan(target) ? 0 : times[i];
+    }
+  }
+  return count;
+}
+
+const char* op_of(LossForm form) {
+  return form == LossForm::binary ? binary_op : form == LossForm::numbers ? numbers_op : classes_op;
+}
+
 Buffer<std::int32_t> narrow_labels(std::span<const std::int64_t> labels) {
   Buffer<std::int32_t> narrow(std::ssize(labels));
   for (std::int64_t i = 0; i < narrow.size(); ++i) {
@@ -137,6 +167,11 @@ double loss_value(ConstOperand logits, const LossTargets& targets, Operand grad_
 
 }  // namespace
 
+const char* to_string(NumberLoss kind) noexcept { return name_of(number_loss_names, kind); }
+NumberLoss parse_number_loss(const std::string& text) {
+  return parse_name(number_loss_names, "loss", text);
+}
+
 Buffer<float> without_gaps(MatrixView<const float> matrix) {
   Buffer<float> dense(checked_area(matrix.rows, matrix.cols));
   for (std::int64_t i = 0; i < matrix.rows; ++i) {
@@ -167,7 +202,7 @@ LossTargets LossTargets::binary(MatrixView<const float> targets, std::span<const
   check_binary.readable(targets, "targets");
   const double count = static_cast<double>(rows.size()) * static_cast<double>(targets.cols);
   auto state = made_state(targets.rows, targets.cols, count, place);
-  state->is_binary = true;
+  state->form = LossForm::binary;
   state->smoothing = options.smoothing;
   const auto times = multiplicities(check_binary, rows, targets.rows);
   check_targets(targets, times);
@@ -176,10 +211,27 @@ LossTargets LossTargets::binary(MatrixView<const float> targets, std::span<const
   return LossTargets(std::move(state));
 }
 
+LossTargets LossTargets::numbers(MatrixView<const float> targets,
+                                 std::span<const std::int64_t> rows, NumberLoss kind,
+                                 const Place& place, double huber_delta) {
+  require_available(place.device);
+  check_numbers.readable(targets, "targets");
+  check_numbers.that(std::isfinite(huber_delta) && huber_delta > 0,
+                     fmt::format("huber_delta is {}, expected a number above 0", huber_delta));
+  const auto times = multiplicities(check_numbers, rows, targets.rows);
+  auto state = made_state(targets.rows, targets.cols, count_numbers(targets, times), place);
+  state->form = LossForm::numbers;
+  state->number_loss = kind;
+  state->huber_delta = huber_delta;
+  state->weights = placed(weights_of(times, {}, {}), place);
+  state->targets = placed(without_gaps(targets), place);
+  return LossTargets(std::move(state));
+}
+
 void loss(ConstOperand logits, const LossTargets& targets, Operand grad_logits, double* value,
           Stream stream, const DenseWorkspace* workspace, Operand grad_sums, CallChain* chain) {
   const LossTargets::State& state = targets.state();
-  const Checker check(state.is_binary ? binary_op : classes_op, state.device);
+  const Checker check(op_of(state.form), state.device);
   check.floating(logits, "logits");
   check.matrix(logits, "logits", {logits.type, state.rows, state.cols});
   check.optional_matrix(grad_logits, "grad_logits", {logits.type, logits.rows, logits.cols});

@@ -22,11 +22,14 @@ Buffer<T> placed(Buffer<T> values, const Place& place) {
 /// The rows of a matrix, one behind another.
 Buffer<float> without_gaps(MatrixView<const float> matrix);
 
+/// What is wanted of a row.
+enum class LossForm { classes, binary, numbers };
+
 /// The arrays lie on the device. Losses walk over all rows with `weights`, how often each was
 /// chosen times the weight of its class: a row listed twice counts twice without two threads
 /// writing to it.
 struct LossTargets::State {
-  bool is_binary = false;
+  LossForm form = LossForm::classes;
   Device device;
   Place place;
   std::int64_t rows = 0;
@@ -35,7 +38,10 @@ struct LossTargets::State {
   double smoothing = 0;
   Buffer<float> weights;
   Buffer<std::int32_t> labels;  ///< for classes; 0 where there is none
-  Buffer<float> targets;        ///< for yes or no: rows x cols, smoothed
+  /// For yes or no: rows x cols, smoothed. For numbers the same, not-a-number where there is none.
+  Buffer<float> targets;
+  NumberLoss number_loss = NumberLoss::squared;
+  double huber_delta = 1;
 };
 
 /// Of what is wanted of a row, 1 in all: the share of its own class, and of each other one.

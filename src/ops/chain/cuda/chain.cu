@@ -64,7 +64,7 @@ struct Suits {
   }
   bool operator()(const LossCall& call) const {
     return is_narrow(call.x) && is_narrow_or_absent(call.grad_x) &&
-           same_or_apart(call.x, call.grad_x) && !call.targets->is_binary;
+           same_or_apart(call.x, call.grad_x) && call.targets->form == LossForm::classes;
   }
 };
 

@@ -108,7 +108,7 @@ __global__ __launch_bounds__(cuda::sum_threads,
         double loss = 0;
         GradientSums<T, width, kept> no_sums;
         if constexpr (is_binary) {
-          loss = row_binary<T>(row, 0, targets, {}, no_sums);
+          loss = row_elements<T>(row, 0, targets, {}, no_sums, BinaryElement{});
         } else {
           loss = static_cast<double>(row_cross_entropy<T>(row, chosen.label, {}, 0, {}, no_sums));
         }

@@ -6,6 +6,7 @@
 #include "ops/dense/dense_workspace.hpp"
 #include "ops/loss/cuda/kept_rows.cuh"
 #include "ops/loss/cuda/rows.cuh"
+#include "ops/loss/number_cost.hpp"
 #include "ops/loss/targets.hpp"
 
 namespace tessera::ops {
@@ -16,6 +17,7 @@ struct Wanted {
   std::int64_t rows, cols;
   double count;
   WantedShares<float> shares;
+  NumberCost<float> cost;
   const float* weights;
   const std::int32_t* labels;
   const float* targets;
@@ -94,15 +96,16 @@ __device__ void add_results(const Wanted& wanted, int lanes, double loss,
   }
 }
 
-template <bool is_binary, class T, int width, bool aligned, int kept>
+template <LossForm form, class T, int width, bool aligned, int kept>
 __global__ __launch_bounds__(cuda::sum_threads, row_blocks) void add_losses(
     const Wanted wanted, int lanes, cuda::Rows<const T> logits, cuda::Rows<T> gradient,
     const LossResults<T> results, const cuda::Workspace workspace) {
   cuda::begin_overlapped();
+  constexpr bool is_of_classes = form == LossForm::classes;
   double total = 0;
   GradientSums<T, width, kept> sums;
   const auto chosen = [&](std::int64_t row) {
-    return Chosen{__ldg(wanted.weights + row), is_binary ? 0 : __ldg(wanted.labels + row)};
+    return Chosen{__ldg(wanted.weights + row), is_of_classes ? __ldg(wanted.labels + row) : 0};
   };
   const auto counts = [](const Chosen& chosen) { return chosen.weight > 0; };
   for_team_rows<T, width, aligned, kept>(
@@ -115,13 +118,16 @@ __global__ __launch_bounds__(cuda::sum_threads, row_blocks) void add_losses(
         if (!__any_sync(~0u, has_part)) return;
         const auto share = static_cast<float>(of_row.weight / wanted.count);
         double loss = 0;
-        if constexpr (is_binary) {
-          loss = row_binary(row, share, {wanted.targets, wanted.cols}, gradient, sums);
-        } else {
+        const cuda::Rows<const float> targets{wanted.targets, wanted.cols};
+        if constexpr (is_of_classes) {
           loss = static_cast<double>(
               row_cross_entropy(row, of_row.label, wanted.shares, share, gradient, sums));
+        } else if constexpr (form == LossForm::binary) {
+          loss = row_elements(row, share, targets, gradient, sums, BinaryElement{});
+        } else {
+          loss = row_elements(row, share, targets, gradient, sums, NumberElement{wanted.cost});
         }
-        if (has_part && (is_binary || row.team().lane == 0)) total += of_row.weight * loss;
+        if (has_part && (!is_of_classes || row.team().lane == 0)) total += of_row.weight * loss;
       });
   add_results(wanted, lanes, total, sums, results, workspace);
 }
@@ -183,24 +189,24 @@ __global__ __launch_bounds__(cuda::sum_threads, row_blocks) void add_kept_losses
   add_results(wanted, lanes, total, sums.all(), results, workspace);
 }
 
-template <bool is_binary, class T, int width, bool aligned, int kept>
+template <LossForm form, class T, int width, bool aligned, int kept>
 constexpr auto loss_kernel() {
-  if constexpr (is_binary || kept == 0) {
-    return add_losses<is_binary, T, width, aligned, kept>;
+  if constexpr (form != LossForm::classes || kept == 0) {
+    return add_losses<form, T, width, aligned, kept>;
   } else {
     return add_kept_losses<T, width, kept>;
   }
 }
 
 /// Whether the sums of the columns were found, too.
-template <bool is_binary, class T>
+template <LossForm form, class T>
 bool launch(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T> logits,
             cuda::Rows<T> gradient, const LossResults<T>& results, const cuda::Workspace& workspace,
             Stream stream) {
   bool finds_sums = false;
   with_row_shape<T>(extent, [&](auto width, auto aligned, auto kept, int lanes) {
     finds_sums = decltype(kept)::value > 0;
-    const auto kernel = loss_kernel<is_binary, T, decltype(width)::value, decltype(aligned)::value,
+    const auto kernel = loss_kernel<form, T, decltype(width)::value, decltype(aligned)::value,
                                     decltype(kept)::value>();
     cuda::launch_overlapped(kernel, row_grid(wanted.rows, lanes), cuda::sum_threads, stream, wanted,
                             lanes, logits, gradient, results, workspace);
@@ -208,13 +214,26 @@ bool launch(const Wanted& wanted, const cuda::Extent& extent, cuda::Rows<const T
   return finds_sums;
 }
 
+template <class T>
+auto launch_of(LossForm form) {
+  switch (form) {
+    case LossForm::binary: return launch<LossForm::binary, T>;
+    case LossForm::numbers: return launch<LossForm::numbers, T>;
+    default: return launch<LossForm::classes, T>;
+  }
+}
+
 }  // namespace
 
 void CudaDenseRun::run(const LossCall& call) const {
   const LossTargets::State& targets = *call.targets;
-  const Wanted wanted{targets.rows,           targets.cols,
-                      targets.count,          WantedShares<float>::of(targets),
-                      targets.weights.data(), targets.labels.data(),
+  const Wanted wanted{targets.rows,
+                      targets.cols,
+                      targets.count,
+                      WantedShares<float>::of(targets),
+                      NumberCost<float>::of(targets),
+                      targets.weights.data(),
+                      targets.labels.data(),
                       targets.targets.data()};
   bool finds_sums = true;
   {
@@ -227,9 +246,8 @@ void CudaDenseRun::run(const LossCall& call) const {
       const cuda::Rows<const float> wanted_rows{wanted.targets, wanted.cols};
       const auto extent =
           cuda::Extent{call.x.rows, call.x.cols}.with(x).with(gradient).with(wanted_rows);
-      const auto chosen = targets.is_binary ? launch<true, T> : launch<false, T>;
-      finds_sums = chosen(wanted, extent, x, gradient, {call.value, values_of<T>(call.grad_sums)},
-                          parts, stream);
+      finds_sums = launch_of<T>(targets.form)(
+          wanted, extent, x, gradient, {call.value, values_of<T>(call.grad_sums)}, parts, stream);
     });
   }
   if (finds_sums || call.grad_sums.absent()) return;

@@ -7,6 +7,7 @@
 
 #include "cuda/sums.cuh"
 #include "cuda/team_row.cuh"
+#include "ops/loss/number_cost.hpp"
 #include "ops/loss/targets.hpp"
 
 /// Sums over the rows of a matrix of logits, each row by a team of lanes. All lanes of a warp take
@@ -122,11 +123,33 @@ __device__ float row_cross_entropy(const TeamRow<T, width, aligned, kept>& row, 
   return logf(whole) + missed;
 }
 
-/// The sum over the row of the binary cross-entropies, this lane's part of it, and their gradients.
-template <class T, int width, bool aligned, int kept>
-__device__ double row_binary(const TeamRow<T, width, aligned, kept>& row, float share,
-                             cuda::Rows<const float> targets, cuda::Rows<T> gradient,
-                             GradientSums<T, width, kept>& sums) {
+/// The binary cross-entropy of an element.
+struct BinaryElement {
+  __device__ float operator()(float z, float wanted, float& slope) const {
+    // Written with exp(-|z|), which cannot overflow.
+    const float power = expf(-fabsf(z));
+    const float positive = z < 0 ? 0.0f : z;
+    const float sigmoid = (z < 0 ? power : 1.0f) / (1.0f + power);
+    slope = sigmoid - wanted;
+    return positive - z * wanted + log1pf(power);
+  }
+};
+
+/// What an element costs beside a wanted number, or nothing where none is known.
+struct NumberElement {
+  NumberCost<float> cost;
+
+  __device__ float operator()(float value, float wanted, float& slope) const {
+    slope = 0;
+    return isnan(wanted) ? 0.0f : cost(value - wanted, slope);
+  }
+};
+
+/// The sum over the row of what its elements cost, this lane's part of it, and their gradients.
+template <class T, int width, bool aligned, int kept, class Element>
+__device__ double row_elements(const TeamRow<T, width, aligned, kept>& row, float share,
+                               cuda::Rows<const float> targets, cuda::Rows<T> gradient,
+                               GradientSums<T, width, kept>& sums, const Element& element) {
   using Place = cuda::Elements<width, aligned>;
   double sum = 0;
   const auto look = [&](const Place& place, const float(&values)[width], float(&gradients)[width]) {
@@ -134,13 +157,10 @@ __device__ double row_binary(const TeamRow<T, width, aligned, kept>& row, float 
     place.load(targets, wanted);
 #pragma unroll
     for (int i = 0; i < width; ++i) {
-      const float z = values[i];
-      // Written with exp(-|z|), which cannot overflow.
-      const float power = expf(-fabsf(z));
-      const float positive = z < 0 ? 0.0f : z;
-      if (i < place.count) sum += static_cast<double>(positive - z * wanted[i] + log1pf(power));
-      const float sigmoid = (z < 0 ? power : 1.0f) / (1.0f + power);
-      gradients[i] = (sigmoid - wanted[i]) * share;
+      float slope = 0;
+      const float cost = element(values[i], wanted[i], slope);
+      if (i < place.count) sum += static_cast<double>(cost);
+      gradients[i] = slope * share;
     }
   };
   if (gradient.data != nullptr) {
