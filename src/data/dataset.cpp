@@ -149,6 +149,33 @@ void validate_edge_features(const Dataset& dataset) {
   validate_feature_columns(features.names, features.category_prefixes);
 }
 
+void validate_targets(const Targets& targets, const char* part, const char* item,
+                      std::int64_t items) {
+  if (targets.empty()) {
+    if (!targets.names.empty()) reject(part, "names of numbers that are not there", "drop them");
+    return;
+  }
+  const Matrix<float>& matrix = *targets.matrix;
+  if (matrix.rows() != items || matrix.cols() == 0) {
+    reject(part,
+           fmt::format("{} x {} numbers for {} {}", matrix.rows(), matrix.cols(), items, item),
+           "give one row for each, of one number at least");
+  }
+  parallel_ranges(matrix.size(), grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (!std::isinf(matrix.data()[i])) continue;
+      reject(part,
+             fmt::format("number {} of row {} is {}", i % matrix.cols(), i / matrix.cols(),
+                         matrix.data()[i]),
+             "give finite numbers, and not-a-number where one is missing");
+    }
+  });
+  if (!targets.names.empty() && targets.names.size() != matrix.cols()) {
+    reject(part, fmt::format("{} names for {} columns", targets.names.size(), matrix.cols()),
+           "give names to all of them, or to none");
+  }
+}
+
 void validate_filled_cells(const Dataset& dataset) {
   const SharedArray<std::int64_t>& cells = dataset.filled_cells;
   if (cells.empty()) return;
@@ -234,15 +261,18 @@ void validate_union_edges(const Dataset& dataset) {
 
 void validate_union(const Dataset& dataset, std::int64_t vertices) {
   if (dataset.graph_ids.empty()) {
-    if (!dataset.graph_labels.empty() && vertices > 0) {
-      reject("graph_labels", "labels of graphs without graph ids",
+    const bool says_graphs = !dataset.graph_labels.empty() || !dataset.graph_targets.empty();
+    if (says_graphs && vertices > 0) {
+      reject(dataset.graph_labels.empty() ? "graph_targets" : "graph_labels",
+             "labels of graphs without graph ids",
              "say which graph each vertex belongs to (graph_ids)");
     }
     return;
   }
   require_size("graph_ids", dataset.graph_ids.size(), vertices);
   // Without labels the ids alone say how many graphs there are, and none of them is empty.
-  const std::int64_t graphs = dataset.graph_labels.empty() ? vertices : dataset.graph_labels.size();
+  const bool says_graphs = !dataset.graph_labels.empty() || !dataset.graph_targets.empty();
+  const std::int64_t graphs = says_graphs ? dataset.num_graphs() : vertices;
   const std::int64_t wrong = first_outside(dataset.graph_ids, 0, graphs);
   if (wrong >= 0) {
     reject("graph_ids",
@@ -305,6 +335,7 @@ std::int64_t Dataset::num_classes() const {
 
 std::int64_t Dataset::num_graphs() const {
   if (!graph_labels.empty()) return graph_labels.size();
+  if (!graph_targets.empty()) return graph_targets.matrix->rows();
   return graph_ids.empty() ? 1 : highest(graph_ids) + 1;
 }
 
@@ -328,6 +359,26 @@ void Dataset::validate(Nonfinite weights) const {
   validate_names(*this);
   validate_filled_cells(*this);
   validate_edge_features(*this);
+  validate_targets(targets, "targets", "vertices", vertices);
+  validate_targets(graph_targets, "graph_targets", "graphs", num_graphs());
+}
+
+std::string target_name(const Names& names, std::int64_t count, std::int64_t column) {
+  if (!names.empty()) return std::string(names[column]);
+  return count == 1 ? "value" : fmt::format("value_{}", column);
+}
+
+bool Targets::has_any(std::int64_t row) const {
+  const float* const first = matrix->row(row);
+  return std::any_of(first, first + matrix->cols(), [](float value) { return !std::isnan(value); });
+}
+
+bool operator==(const Targets& a, const Targets& b) {
+  if (a.empty() || b.empty()) return a.empty() == b.empty() && a.names == b.names;
+  const auto same = [](float x, float y) { return x == y || (std::isnan(x) && std::isnan(y)); };
+  return a.names == b.names && a.matrix->rows() == b.matrix->rows() &&
+         a.matrix->cols() == b.matrix->cols() &&
+         std::equal(a.matrix->data(), a.matrix->data() + a.matrix->size(), b.matrix->data(), same);
 }
 
 bool operator==(const EdgeFeatures& a, const EdgeFeatures& b) {
@@ -342,7 +393,8 @@ bool operator==(const Dataset& a, const Dataset& b) {
          a.graph_labels == b.graph_labels && a.vertex_names == b.vertex_names &&
          a.class_names == b.class_names && a.feature_names == b.feature_names &&
          a.category_prefixes == b.category_prefixes && a.filled_cells == b.filled_cells &&
-         a.extras == b.extras && a.edge_features == b.edge_features;
+         a.extras == b.extras && a.edge_features == b.edge_features && a.targets == b.targets &&
+         a.graph_targets == b.graph_targets;
 }
 
 std::ostream& operator<<(std::ostream& out, const Dataset& dataset) {
@@ -359,6 +411,9 @@ std::ostream& operator<<(std::ostream& out, const Dataset& dataset) {
       labels == nullptr ? dataset.num_classes() : std::ssize(class_values(labels->span()));
   if (classes > 0) {
     out << ", " << classes << " classes" << (dataset.is_multi_label() ? " (multi-label)" : "");
+  }
+  for (const Targets* targets : {&dataset.targets, &dataset.graph_targets}) {
+    if (!targets->empty()) out << ", " << targets->count() << " numbers to predict";
   }
   if (!dataset.train.empty() || !dataset.validation.empty() || !dataset.test.empty()) {
     out << ", split " << dataset.train.size() << " / " << dataset.validation.size() << " / "

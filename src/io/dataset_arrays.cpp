@@ -116,46 +116,98 @@ std::optional<ExtraArray> give_name_ends(const Dataset& dataset) {
   return unless_empty((dataset.*Member).ends());
 }
 
-/// A row for each edge, or one number.
-void take_edge_features(DatasetParts& parts, ArrayReader& array) {
-  DenseFeatures& place = parts.dataset.edge_features.matrix;
-  if (array.shape().size() != 1) {
-    place = read_matrix(array);
-    return;
-  }
+/// A row of numbers for each item, or one number.
+DenseFeatures read_columns(ArrayReader& array) {
+  if (array.shape().size() != 1) return read_matrix(array);
   const SharedArray<float> numbers = read_vector<float>(array);
   auto column = std::make_shared<Matrix<float>>(numbers.size(), 1);
   std::copy(numbers.begin(), numbers.end(), column->data());
-  place = std::move(column);
+  return column;
+}
+
+void take_edge_features(DatasetParts& parts, ArrayReader& array) {
+  parts.dataset.edge_features.matrix = read_columns(array);
+}
+
+template <Targets Dataset::*Member>
+void take_targets(DatasetParts& parts, ArrayReader& array) {
+  (parts.dataset.*Member).matrix = read_columns(array);
+}
+
+template <Targets Dataset::*Member>
+std::optional<ExtraArray> give_targets(const Dataset& dataset) {
+  if ((dataset.*Member).empty()) return {};
+  return stored((dataset.*Member).matrix);
+}
+
+template <Targets Dataset::*Member>
+std::optional<ExtraArray> give_target_name_bytes(const Dataset& dataset) {
+  if ((dataset.*Member).names.empty()) return {};
+  return stored((dataset.*Member).names.bytes());
+}
+
+template <Targets Dataset::*Member>
+std::optional<ExtraArray> give_target_name_ends(const Dataset& dataset) {
+  return unless_empty((dataset.*Member).names.ends());
 }
 
 bool is_one_column(const ArrayReader& array) {
   return array.shape().size() == 2 && array.shape()[1] == 1;
 }
 
-/// Class numbers in a vector, or in one column.
-SharedArray<std::int64_t> read_classes(ArrayReader& array) {
-  if (!is_one_column(array)) return read_vector<std::int64_t>(array);
-  if (array.kind() != 'f') return read_flat<std::int64_t>(array);
-  const std::shared_ptr<const Matrix<float>> column = read_matrix(array);
-  Buffer<std::int64_t> classes(column->rows());
-  for (std::int64_t i = 0; i < classes.size(); ++i) {
-    const float value = column->data()[i];
-    constexpr float largest_exact = 1 << 24;
-    if (value != std::floor(value) || std::abs(value) >= largest_exact) {
-      array.reject(fmt::format("label {} of item {} is no class number", value, i));
-    }
-    classes[i] = static_cast<std::int64_t>(value);
-  }
+bool are_class_numbers(const Matrix<float>& column) {
+  constexpr float largest_exact = 1 << 24;
+  return std::all_of(column.data(), column.data() + column.size(), [](float value) {
+    return value == std::floor(value) && value >= -1 && value < largest_exact;
+  });
+}
+
+SharedArray<std::int64_t> class_numbers(const Matrix<float>& column) {
+  Buffer<std::int64_t> classes(column.rows());
+  std::transform(column.data(), column.data() + column.size(), classes.begin(),
+                 [](float value) { return static_cast<std::int64_t>(value); });
   return classes;
 }
 
-void take_labels(DatasetParts& parts, ArrayReader& array) {
-  if (array.shape().size() == 2 && !is_one_column(array)) {
-    parts.dataset.labels = read_matrix(array);
-  } else {
-    parts.dataset.labels = read_classes(array);
+/// Whole numbers in a vector, or in one column, are classes; others are numbers to predict.
+void take_classes(ArrayReader& array, FunctionRef<void(SharedArray<std::int64_t>)> give,
+                  Targets& targets) {
+  if (array.kind() != 'f') {
+    return give(is_one_column(array) ? read_flat<std::int64_t>(array)
+                                     : read_vector<std::int64_t>(array));
   }
+  DenseFeatures numbers = read_columns(array);
+  if (numbers->cols() == 1 && are_class_numbers(*numbers)) return give(class_numbers(*numbers));
+  targets.matrix = std::move(numbers);
+}
+
+/// Whether every number says yes or no.
+bool are_answers(const Matrix<float>& matrix) {
+  return std::all_of(matrix.data(), matrix.data() + matrix.size(),
+                     [](float value) { return value == 0 || value == 1; });
+}
+
+void take_labels(DatasetParts& parts, ArrayReader& array) {
+  Dataset& dataset = parts.dataset;
+  if (array.shape().size() == 2 && !is_one_column(array)) {
+    DenseFeatures matrix = read_matrix(array);
+    if (array.kind() != 'f' || are_answers(*matrix)) {
+      dataset.labels = std::move(matrix);
+    } else {
+      dataset.targets.matrix = std::move(matrix);
+    }
+    return;
+  }
+  take_classes(
+      array, [&](SharedArray<std::int64_t> classes) { dataset.labels = std::move(classes); },
+      dataset.targets);
+}
+
+void take_graph_labels(DatasetParts& parts, ArrayReader& array) {
+  Dataset& dataset = parts.dataset;
+  take_classes(
+      array, [&](SharedArray<std::int64_t> classes) { dataset.graph_labels = std::move(classes); },
+      dataset.graph_targets);
 }
 
 std::optional<ExtraArray> give_labels(const Dataset& dataset) {
@@ -198,9 +250,17 @@ const ArrayKind kinds[] = {
     {"test_mask", take_mask, give_masks<&VertexSplit::test>},
     {"graph_id", take_dataset_vector<&Dataset::graph_ids>,
      give_dataset_vector<&Dataset::graph_ids>},
-    {"graph_label",
-     [](DatasetParts& p, ArrayReader& a) { p.dataset.graph_labels = read_classes(a); },
-     give_dataset_vector<&Dataset::graph_labels>},
+    {"graph_label", take_graph_labels, give_dataset_vector<&Dataset::graph_labels>},
+    {"targets", take_targets<&Dataset::targets>, give_targets<&Dataset::targets>},
+    {"target_name", take_name_bytes<&DatasetParts::target_names>,
+     give_target_name_bytes<&Dataset::targets>},
+    {"target_name_end", take_name_ends<&DatasetParts::target_names>,
+     give_target_name_ends<&Dataset::targets>},
+    {"graph_targets", take_targets<&Dataset::graph_targets>, give_targets<&Dataset::graph_targets>},
+    {"graph_target_name", take_name_bytes<&DatasetParts::graph_target_names>,
+     give_target_name_bytes<&Dataset::graph_targets>},
+    {"graph_target_name_end", take_name_ends<&DatasetParts::graph_target_names>,
+     give_target_name_ends<&Dataset::graph_targets>},
     {"vertex_name", take_name_bytes<&DatasetParts::vertex_names>,
      give_name_bytes<&Dataset::vertex_names>},
     {"vertex_name_end", take_name_ends<&DatasetParts::vertex_names>,
@@ -341,6 +401,8 @@ Dataset assemble(DatasetParts&& parts, Graph graph, const std::string& path,
     dataset.class_names = names(parts.class_names);
     dataset.feature_names = names(parts.feature_names);
     dataset.edge_features.names = names(parts.edge_feature_names);
+    dataset.targets.names = names(parts.target_names);
+    dataset.graph_targets.names = names(parts.graph_target_names);
     report(options.progress, "checking");
     dataset.validate(options.nonfinite);
     return dataset;

@@ -38,6 +38,7 @@ struct DatasetParts {
     SharedArray<std::uint8_t> bytes;
   };
   NameArrays vertex_names, class_names, feature_names, edge_feature_names;
+  NameArrays target_names, graph_target_names;
 
   /// Guards masks and extras: arrays of one file may be read by several threads.
   std::mutex mutex;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "io/edge_list_layout.hpp"
 #include "io/reading_notes.hpp"
 #include "io/table_columns.hpp"
+#include "io/target_columns.hpp"
 #include "io/time_column.hpp"
 
 namespace tessera::io {
@@ -28,15 +30,23 @@ const std::vector<std::string_view> split_words = {"split"};
 constexpr std::size_t max_classes = 65536;
 constexpr const char* no_column = "none";
 
+/// The parts between commas of what names several columns.
+std::vector<std::string> parted_names(const std::string& text) {
+  std::vector<std::string> names;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) names.push_back(part);
+  if (text.ends_with(',')) names.emplace_back();
+  return names;
+}
+
 HeaderWords header_words(const NodeTableOptions& options) {
   std::vector<std::string_view> known = id_words;
   known.insert(known.end(), label_words.begin(), label_words.end());
   known.insert(known.end(), split_words.begin(), split_words.end());
   HeaderWords words(std::move(known));
   words.ids = id_words;
-  for (const std::string& name : {options.id, options.label, options.split, options.time}) {
-    words.add_given(name);
-  }
+  for (const std::string& name : {options.id, options.split, options.time}) words.add_given(name);
+  for (const std::string& name : parted_names(options.label)) words.add_given(name);
   for (const std::string& name : options.features) words.add_given(name);
   for (const std::string& name : options.drop) words.add_given(name);
   return words;
@@ -55,15 +65,15 @@ class ColumnRoles {
         named_features_(required(options.features, "--features")),
         dropped_(required(options.drop, "--drop")) {
     id = id_column();
-    label = label_column();
+    labels = label_columns();
     split = first_of(options.split, "--split-column", split_words);
     time = first_of(options.time, "--split-by-time", {});
     require_no_contradiction();
     find_features();
   }
 
-  std::int64_t id = -1, label = -1, split = -1, time = -1;  ///< -1: there is none
-  std::vector<std::int64_t> features;
+  std::int64_t id = -1, split = -1, time = -1;  ///< -1: there is none
+  std::vector<std::int64_t> labels, features;
 
   std::string note() const {
     std::string text =
@@ -83,10 +93,10 @@ class ColumnRoles {
     const std::int64_t by = time >= 0 ? time : split;
     for (std::int64_t column = 0; column < rows_.layout().columns; ++column) {
       const bool is_feature = contains(features, column);
-      if (is_feature && label >= 0 && !contains(named_features_, column) &&
+      if (is_feature && !labels.empty() && !contains(named_features_, column) &&
           is_called(column, label_words)) {
         leaks.push_back(named(column));
-      } else if (!is_feature && column != id && column != label && column != by) {
+      } else if (!is_feature && column != id && !contains(labels, column) && column != by) {
         left_out.push_back(named(column));
       }
     }
@@ -156,6 +166,24 @@ class ColumnRoles {
   }
 
   /// What may be the label under another name must not be learnt from.
+  std::vector<std::int64_t> label_columns() const {
+    const std::string& given = options_.label;
+    if (given.find(',') != std::string::npos && rows_.layout().find(given) < 0) {
+      std::vector<std::int64_t> several;
+      for (const std::int64_t column : required(parted_names(given), "--label")) {
+        if (contains(several, column)) {
+          throw Error(ErrorCode::invalid_argument, named(column) + " is named twice", "--label",
+                      "name each column once");
+        }
+        several.push_back(column);
+      }
+      return several;
+    }
+    const std::int64_t column = label_column();
+    if (column < 0) return {};
+    return {column};
+  }
+
   std::int64_t label_column() const {
     const std::vector<std::int64_t> columns = called(label_words);
     if (options_.label.empty() && columns.size() > 1) {
@@ -172,7 +200,7 @@ class ColumnRoles {
 
   /// A column has one role.
   void require_no_contradiction() const {
-    if (label == id || split == id || (split >= 0 && split == label)) {
+    if (contains(labels, id) || split == id || contains(labels, split)) {
       throw Error(ErrorCode::invalid_argument, "one column cannot be two of id, label and split",
                   rows_.path(), "give --id, --label and --split-column different columns");
     }
@@ -180,7 +208,7 @@ class ColumnRoles {
       throw Error(ErrorCode::invalid_argument, "two columns to split the vertices by",
                   "--split-by-time", "leave out --split-column");
     }
-    if (time >= 0 && (time == id || time == label)) {
+    if (time >= 0 && (time == id || contains(labels, time))) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("column {} cannot be times and {}", rows_.layout().named(time),
                               time == id ? "ids" : "labels"),
@@ -194,7 +222,9 @@ class ColumnRoles {
     };
     const auto check = [&](const std::vector<std::int64_t>& columns, const char* option) {
       if (contains(columns, id)) reject(id, "--id", option);
-      if (label >= 0 && contains(columns, label)) reject(label, "--label", option);
+      for (const std::int64_t label : labels) {
+        if (contains(columns, label)) reject(label, "--label", option);
+      }
       if (split >= 0 && contains(columns, split)) reject(split, "--split-column", option);
       if (time >= 0 && contains(columns, time)) reject(time, "--split-by-time", option);
     };
@@ -211,7 +241,8 @@ class ColumnRoles {
       for (std::int64_t i = 0; i < rows_.layout().columns; ++i) columns.push_back(i);
     }
     for (const std::int64_t column : columns) {
-      const bool is_other = column == id || column == label || column == split || column == time;
+      const bool is_other =
+          column == id || contains(labels, column) || column == split || column == time;
       const bool is_repeated = !named_features_.empty() && contains(features, column);
       if (is_other || is_repeated || contains(dropped_, column)) continue;
       features.push_back(column);
@@ -312,12 +343,19 @@ NodeTable read_node_table(const ReadOptions& options) {
   dataset.notes.push_back(roles.note());
   table.ids = read_ids(rows, roles.id, options.progress);
   dataset.vertex_names = table.ids->names();
-  if (roles.label >= 0) {
-    const auto column =
-        examine(rows, {roles.label}, max_classes, "--label none instead of", options.progress);
-    add_labels(rows, column.front(), options.progress, dataset);
-  } else {
+  if (roles.labels.empty()) {
     dataset.notes.push_back(note_about(about::labels, "none (--label names their column)"));
+  } else if (given.numbers || roles.labels.size() > 1) {
+    add_targets(rows, roles.labels, options.progress, dataset);
+  } else {
+    const Column column =
+        examine(rows, roles.labels, max_classes, "--label none instead of", options.progress)
+            .front();
+    if (holds_fractions(column)) {
+      add_targets(rows, roles.labels, options.progress, dataset);
+    } else {
+      add_labels(rows, column, options.progress, dataset);
+    }
   }
   if (roles.time >= 0) {
     split_by_time_column(rows, roles.time, given.time_shares, options.progress, dataset);

@@ -89,6 +89,7 @@ std::int64_t vertices_with_data(const DatasetParts& parts) {
   if (const auto* several = std::get_if<MultiLabels>(&parts.dataset.labels)) {
     return (*several)->rows();
   }
+  if (!parts.dataset.targets.empty()) return parts.dataset.targets.matrix->rows();
   const auto* labels = std::get_if<ClassLabels>(&parts.dataset.labels);
   return labels == nullptr ? 0 : labels->size();
 }

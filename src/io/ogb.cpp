@@ -93,6 +93,13 @@ void read_edge_features(const std::string& folder, const std::string& edges,
                      dataset.edge_features);
 }
 
+/// Whether they are numbers to predict: some have fractions.
+bool has_fractions(const Matrix<float>& matrix) {
+  return std::any_of(matrix.data(), matrix.data() + matrix.size(), [](float value) {
+    return std::isfinite(value) && value != std::floor(value);
+  });
+}
+
 Labels labels_of(std::shared_ptr<const Matrix<float>> matrix, const std::string& path) {
   if (matrix->cols() > 1) return matrix;
   Buffer<std::int64_t> classes(matrix->rows());
@@ -160,7 +167,12 @@ Dataset read_ogb(const std::string& folder, const ReadOptions& options) {
   if (const std::string path = find_file(folder, "node-label"); !path.empty()) {
     NumberTable table(path, options.progress);
     table.require_rows(vertices, "vertices");
-    dataset.labels = labels_of(table.reals(MissingNumber::not_a_number), path);
+    auto matrix = table.reals(MissingNumber::not_a_number);
+    if (has_fractions(*matrix)) {
+      dataset.targets.matrix = std::move(matrix);
+    } else {
+      dataset.labels = labels_of(std::move(matrix), path);
+    }
   }
   return naming_file(folder, [&] {
     read_split(folder, dataset);

@@ -134,7 +134,8 @@ bool is_graph_alone(const Dataset& dataset) {
          dataset.validation.empty() && dataset.test.empty() && dataset.graph_ids.empty() &&
          dataset.graph_labels.empty() && dataset.vertex_names.empty() &&
          dataset.class_names.empty() && dataset.feature_names.empty() && dataset.extras.empty() &&
-         dataset.edge_features.matrix == nullptr;
+         dataset.edge_features.matrix == nullptr && dataset.targets.empty() &&
+         dataset.graph_targets.empty();
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 
 #include "core/listing.hpp"
 #include "io/reading_notes.hpp"
+#include "io/target_columns.hpp"
 
 namespace tessera::io {
 namespace {
@@ -140,15 +141,21 @@ std::int64_t class_in(const Column& column, std::string_view field) {
   return is_numbered(column) ? class_number(field) : place_of(column, field);
 }
 
+/// Whole numbers of which there are more may be no classes.
+constexpr std::int64_t most_numbered_classes = 10;
+
 /// "'churn', 2 classes: 'no' and 'yes'"
 std::string label_note(const Column& column, std::span<const std::int64_t> labels) {
   const std::int64_t classes = std::ssize(class_values(labels));
   std::vector<std::string> names;
   for (const std::string& category : column.categories) names.push_back(in_quotes(category));
+  const bool may_be_numbers = is_numbered(column) && classes > most_numbered_classes;
   return note_about(
       about::labels,
       fmt::format("{}, {}{}", in_quotes(column.name), counted(classes, "class", "classes"),
-                  names.empty() ? std::string() : ": " + listed(names)));
+                  may_be_numbers  ? ", one for each whole number (--task numbers predicts numbers)"
+                  : names.empty() ? std::string()
+                                  : ": " + listed(names)));
 }
 
 std::string in_small_letters(std::string text) {
@@ -322,10 +329,12 @@ bool take_labels(const TextColumn& text, const Column& column, Dataset& dataset)
   std::transform(text.values.begin(), text.values.end(), labels.begin(),
                  [&](const std::string& value) { return class_in(column, value); });
   const bool are_classes = *std::min_element(labels.begin(), labels.end()) >= -1;
-  if (are_classes && (column.integral || !is_numbered(column))) {
+  if (holds_fractions(column)) {
+    give_targets(text, dataset);
+  } else if (are_classes) {
     give_labels(std::move(labels), column, dataset);
   } else {
-    // Fractions are no classes, and what is to be found out must not be a feature.
+    // What is to be found out must not be a feature.
     dataset.notes.push_back("the attribute " + in_quotes(column.name) +
                             " is left out: it is called as labels are, but holds no classes");
   }
@@ -385,12 +394,13 @@ void add_features(TableRows& rows, const std::vector<Column>& columns, const Pro
       [&](const Column& column) { return rows.line_at(column.text_at); }, dataset);
 }
 
+bool holds_fractions(const Column& column) { return is_numbered(column) && !column.integral; }
+
+std::string fix_of_comma(std::string_view field) {
+  return is_number_with_comma(field) ? "write 0.5 for 0,5 and 1234 for 1,234" : "";
+}
+
 void add_labels(TableRows& rows, const Column& column, const Progress& progress, Dataset& dataset) {
-  if (is_numbered(column) && !column.integral) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("column '{}' holds fractions, which are no classes", column.name),
-                rows.path(), "name a column of classes with --label, or give --label none");
-  }
   Buffer<std::int64_t> labels(rows.num_rows(), -1);
   rows.for_each("reading labels", progress, [&](RowCursor& cursor) {
     while (cursor.next() && cursor.row() < labels.size()) {

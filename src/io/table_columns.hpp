@@ -42,6 +42,12 @@ std::vector<Column> examine(TableRows& rows, const std::vector<std::int64_t>& co
 void add_features(TableRows& rows, const std::vector<Column>& columns, const Progress& progress,
                   Dataset& dataset);
 
+/// Numbers that are no classes.
+bool holds_fractions(const Column& column);
+
+/// What a number with a comma is to be written as; empty for what is none.
+std::string fix_of_comma(std::string_view field);
+
 /// Puts a column into a data set as classes: integers as they are, texts numbered in their order;
 /// -1 where it is missing.
 void add_labels(TableRows& rows, const Column& column, const Progress& progress, Dataset& dataset);

@@ -161,8 +161,10 @@ std::vector<std::int64_t> vertices_to_split(const Dataset& dataset, std::int64_t
   std::vector<std::int64_t> all(static_cast<std::size_t>(vertices));
   std::iota(all.begin(), all.end(), 0);
   const auto* const labels = std::get_if<ClassLabels>(&dataset.labels);
-  if (labels == nullptr) return all;
-  std::erase_if(all, [&](std::int64_t vertex) { return (*labels)[vertex] < 0; });
+  if (labels == nullptr && dataset.targets.empty()) return all;
+  std::erase_if(all, [&](std::int64_t vertex) {
+    return labels != nullptr ? (*labels)[vertex] < 0 : !dataset.targets.has_any(vertex);
+  });
   return all.empty() ? vertices_to_split({}, vertices) : all;
 }
 

@@ -209,14 +209,12 @@ void read_graph_labels(const std::string& path, std::int64_t graphs, const ReadO
   dataset.class_names = Names(names);
 }
 
-/// What no layer uses is kept as extra arrays.
-void keep_reals(const TuFiles& files, const char* part, std::int64_t rows, const char* items,
-                const char* name, const ReadOptions& options, Dataset& dataset) {
-  if (!files.has(part)) return;
-  NumberTable table(files.path_of(part), options.progress);
-  table.require_rows(rows, items);
-  if (rows == 0) return;
-  dataset.extras[name] = stored(std::shared_ptr<const Matrix<float>>(table.reals()));
+/// Numbers that are to be predicted of the graphs, as those of molecules are.
+void read_graph_targets(const std::string& path, std::int64_t graphs, const ReadOptions& options,
+                        Dataset& dataset) {
+  NumberTable table(path, options.progress);
+  table.require_rows(graphs, "graphs");
+  dataset.graph_targets.matrix = table.reals();
 }
 
 void add_vertex_features(const TuFiles& files, std::int64_t vertices, const ReadOptions& options,
@@ -269,7 +267,9 @@ Dataset read_tu(const std::string& folder, const ReadOptions& options) {
   if (files.has("graph_labels.txt")) {
     read_graph_labels(files.path_of("graph_labels.txt"), graphs, options, dataset);
   }
-  keep_reals(files, "graph_attributes.txt", graphs, "graphs", "graph_attr", options, dataset);
+  if (files.has("graph_attributes.txt")) {
+    read_graph_targets(files.path_of("graph_attributes.txt"), graphs, options, dataset);
+  }
   note_merged_edges(dataset.edges_stored, options.duplicates, dataset);
   return naming_file(folder, [&] {
     dataset.validate(options.nonfinite);

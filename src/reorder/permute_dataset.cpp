@@ -61,6 +61,11 @@ Labels moved_labels(const Labels& labels, const SharedArray<VertexId>& new_to_ol
   return {};
 }
 
+Targets moved_targets(const Targets& targets, const SharedArray<VertexId>& new_to_old) {
+  if (targets.empty()) return {};
+  return {moved_matrix(*targets.matrix, new_to_old), targets.names};
+}
+
 /// A list of vertices under their new numbers, in the order of the list.
 SharedArray<std::int64_t> renumbered(const SharedArray<std::int64_t>& vertices,
                                      const SharedArray<VertexId>& old_to_new) {
@@ -125,6 +130,7 @@ Dataset permuted(const Dataset& dataset, const Permutation& permutation) {
   change_edges(result, [&](const Graph& graph) { return permuted(graph, permutation); });
   result.features = moved_features(dataset.features, new_to_old);
   result.labels = moved_labels(dataset.labels, new_to_old);
+  result.targets = moved_targets(dataset.targets, new_to_old);
   const Permutation inverse = permutation.inverse();
   const SharedArray<VertexId>& old_to_new = inverse.new_to_old();
   result.train = renumbered(dataset.train, old_to_new);

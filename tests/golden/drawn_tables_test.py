@@ -41,6 +41,13 @@ def read_npz(path):
     return arrays
 
 
+def targets_in(arrays):
+    """The column of numbers to predict, None where one is missing."""
+    if "targets" not in arrays:
+        return None
+    return [None if value != value else value for value in arrays["targets"][1]]
+
+
 def names_in(arrays, key):
     if key not in arrays:
         return []
@@ -198,6 +205,7 @@ class DrawnTables(cli.CliTest):
             "features": (features, table.features), "categories": (categories, table.categories),
             "filled": (filled, table.filled),
             "labels": (arrays["y"][1] if "y" in arrays else None, table.labels),
+            "targets": (targets_in(arrays), table.targets),
             "classes": (names_in(arrays, "class_name"), table.classes),
             "split": (split, {part: [i for i, one in enumerate(parts) if one == part] for part in split})}
         return [f"{key}: {got} in place of {expected}" for key, (got, expected) in pairs.items() if got != expected]

@@ -98,7 +98,7 @@ def is_header(rows, given):
 
 
 class Table:
-    """What a table says: `ids`, `features` (name to values), `categories`, `filled`, `labels`, `classes`, `split`."""
+    """What a table says: `ids`, `features` (name to values), `categories`, `filled`, `labels`, `classes`, `targets`, `split`."""
 
     def __init__(self, text, id=None, label=None, split=None, features=(), drop=(), header=None):
         rows = split_rows(text)
@@ -167,7 +167,7 @@ class Table:
             if row[self.id] in self.ids:
                 raise Refused("occurs more than once")
             self.ids.append(row[self.id])
-        self.labels, self.classes = None, []
+        self.labels, self.classes, self.targets = None, [], None
         if self.label is not None:
             self.read_labels([row[self.label] for row in self.rows])
         self.split = None
@@ -209,8 +209,11 @@ class Table:
             self.classes = sorted({category(field) for field in there}, key=str.encode)
             self.labels = [-1 if is_missing(field) else self.classes.index(category(field)) for field in fields]
             return
-        if any(value in (float("inf"), float("-inf")) or value != int(value) for value in values):
-            raise Refused("holds fractions")
+        if any(value in (float("inf"), float("-inf")) for value in values):
+            raise Refused("is no finite number")
+        if any(value != int(value) for value in values):
+            self.targets = [None if is_missing(field) else value_of(field) for field in fields]
+            return
         if any(value < -1 or value >= 2**31 - 1 for value in values):
             raise Refused("is no class number")
         self.labels = [-1 if is_missing(field) else int(value_of(field)) for field in fields]

@@ -45,6 +45,24 @@ struct EdgeFeatures {
   friend bool operator==(const EdgeFeatures& a, const EdgeFeatures& b);
 };
 
+/// Numbers that are to be predicted: a row for each vertex, or each graph of a union, and a column
+/// for each of them; not-a-number where one is missing.
+struct Targets {
+  DenseFeatures matrix;  ///< null: there are none
+  Names names = {};      ///< of the columns; empty: by number
+
+  bool empty() const { return matrix == nullptr; }
+  std::int64_t count() const { return matrix == nullptr ? 0 : matrix->cols(); }
+  /// Whether a row has a number at all.
+  bool has_any(std::int64_t row) const;
+  /// Numbers that are missing are equal.
+  friend bool operator==(const Targets& a, const Targets& b);
+};
+
+/// What a column is called: by its name, or where none has one "value", and its number beside it
+/// where there are several.
+std::string target_name(const Names& names, std::int64_t count, std::int64_t column);
+
 /// An array a file carries that Tessera has no use for: kept, so that converting loses nothing.
 struct ExtraArray {
   std::string type;  ///< NumPy's name, such as "<i4" or "|b1"
@@ -92,6 +110,8 @@ struct Dataset {
   /// Of data with several public splits all of them; the first is `train`, `validation` and `test`.
   std::vector<VertexSplit> splits = {};
   EdgeFeatures edge_features = {};
+  /// Of vertices, and of the graphs of a union.
+  Targets targets = {}, graph_targets = {};
 
   std::int64_t num_features() const;
   /// Highest class + 1, or the width of a multi-label matrix; 0 without labels. How many classes
@@ -105,8 +125,8 @@ struct Dataset {
 
   /// Throws `bad_data` unless every part fits the graph, whose rows are the vertices: sizes, labels
   /// >= -1, multi-labels 0 or 1, every vertex in one part of the split at most, graph ids in range,
-  /// no edge from one graph of a union to another and features of edges finite. The graph's weights
-  /// and scales must be finite, too, unless they may be anything.
+  /// no edge from one graph of a union to another, features of edges finite and no target infinite.
+  /// The graph's weights and scales must be finite, too, unless they may be anything.
   void validate(Nonfinite weights = Nonfinite::reject) const;
 
   friend bool operator==(const Dataset& a, const Dataset& b);

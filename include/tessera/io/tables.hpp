@@ -41,6 +41,9 @@ struct NodeTableOptions {
   std::optional<bool> header = {};
   /// Columns by name or number. Empty: those that are called so.
   std::string id = {}, label = {}, split = {};
+  /// Labels are numbers to predict, whole ones too; `label` may name several columns, between
+  /// commas. Without it a column with fractions is numbers, and several columns are, too.
+  bool numbers = false;
   /// Columns that become features (empty: all that are nothing else), and those left out.
   std::vector<std::string> features = {}, drop = {};
   UnknownIds unknown = UnknownIds::reject;

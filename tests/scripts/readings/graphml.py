@@ -213,14 +213,14 @@ def categories_of(column):
     return [] if all_different or len(categories) > MOST_CATEGORIES else categories
 
 
-def take_labels(column, found):
+def take_labels(name, column, found):
     """True where the column holds what is to be found out."""
     present = [text for text in column if not is_missing(text)]
     numbers = None if present and all(map(is_truth, present)) else as_numbers(column)
     if numbers is not None:
-        if any(value is not None and value < -1 for value in numbers):
-            return True  # no classes, and no feature either
-        if all(value is None or value == math.floor(value) for value in numbers):
+        if any(value is not None and value != math.floor(value) for value in numbers):
+            found["targets"], found["target_name"] = [[value] for value in numbers], [name]
+        elif all(value is None or value >= -1 for value in numbers):  # others are no classes, and no feature either
             found["y"] = [-1 if value is None else int(value) for value in numbers]
         return True
     categories = categories_of(column)
@@ -251,7 +251,7 @@ def features_of(columns):
 def add_columns(columns, found):
     left, labelled = [], False
     for name, column in columns:
-        if name.lower() in LABELS and not labelled and column and take_labels(column, found):
+        if name.lower() in LABELS and not labelled and column and take_labels(name, column, found):
             labelled = True
         else:
             left.append((name, column))

@@ -43,14 +43,15 @@ def read_npz(path):
     # Without edges nobody can say whether they have weights.
     found = {"vertices": arrays["num_nodes"][0][0], "edges": dict(zip(zip(row, col), weights)),
              "weighted": "value" in arrays and bool(row)}
-    for name in ("vertex_name", "feature_name", "class_name", "edge_attr_name"):
+    for name in ("vertex_name", "feature_name", "class_name", "edge_attr_name", "target_name"):
         if name in arrays:
             found[name] = texts(arrays[name][0], arrays[name + "_end"][0])
     if "x_indptr" in arrays:
         found["x"] = dense_rows(*(arrays[f"x_{part}"][0] for part in ("indptr", "indices", "data", "dim")))
-    for name in ("x", "edge_attr", "graph_attr"):
+    for name in ("x", "edge_attr", "targets", "graph_targets"):
         if name in arrays:
             values, (rows, columns) = arrays[name]
+            values = [None if value != value else value for value in values]  # numbers that are missing
             found[name] = [values[i * columns:(i + 1) * columns] for i in range(rows)]
     for name in ("y", "graph_id", "graph_label"):
         if name in arrays:

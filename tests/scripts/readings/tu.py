@@ -190,5 +190,5 @@ def read(files, options):
             found["class_name"] = [str(value) for value in values]
     rows = of_length(table(files, "graph_attributes", finite)[0], graphs[-1], "graph attributes")
     if rows:
-        found["graph_attr"] = rows
+        found["graph_targets"] = rows
     return found

@@ -140,10 +140,32 @@ TEST_F(NpzReading, OneColumnOfLabelsIsClasses) {
   }
   EXPECT_TRUE(
       read({{"y", array_of<float>("<f4", {4, 2}, {0, 1, 1, 0, 0, 1, 1, 1})}}).is_multi_label());
-  EXPECT_THAT(error_of({{"y", array_of<float>("<f4", {4, 1}, {0, 0.5, 1, 0})}}),
-              HasSubstr("label 0.5 of item 1"));
-  EXPECT_THAT(error_of({{"y", array_of<float>("<f4", {4, 1}, {0, NAN, 1, 0})}}),
-              HasSubstr("no class number"));
+}
+
+TEST_F(NpzReading, LabelsThatAreNoClassesAreNumbersToPredict) {
+  for (const Dataset& dataset :
+       {read({{"y", array_of<float>("<f4", {4, 1}, {0, 0.5, -7, 0})}}),
+        read({{"y", array_of<float>("<f4", {4}, {0, 0.5, -7, 0})}}),
+        read({{"targets", array_of<float>("<f4", {4}, {0, 0.5, -7, 0})}})}) {
+    EXPECT_TRUE(std::holds_alternative<std::monostate>(dataset.labels));
+    EXPECT_THAT(dataset.targets.matrix->span(), ElementsAre(0, 0.5f, -7, 0));
+  }
+  const Dataset several = read({{"y", array_of<float>("<f4", {4, 2}, {0, 1, NAN, 0, 0, 2, 1, 1})}});
+  EXPECT_EQ(several.targets.count(), 2);
+  EXPECT_TRUE(several.targets.has_any(1));
+  EXPECT_THAT(error_of({{"targets", array_of<float>("<f4", {4}, {0, INFINITY, 1, 0})}}),
+              HasSubstr("targets: number 0 of row 1 is inf"));
+  EXPECT_THAT(error_of({{"targets", array_of<float>("<f4", {3}, {0, 1, 0})}}),
+              HasSubstr("3 x 1 numbers for 4 vertices"));
+  Dataset named = several;
+  named.targets.names = Names({"price", "area"});
+  for (const char* const name : {"a.npz", "a.tsr"}) {
+    io::save(named, folder_ / name);
+    EXPECT_EQ(io::open(folder_ / name), named) << name;
+  }
+  const Dataset turned = permuted(named, Permutation(std::vector<VertexId>{3, 2, 1, 0}));
+  EXPECT_THAT(turned.targets.matrix->span().first(2), ElementsAre(1, 1));
+  EXPECT_NE(turned, named);
 }
 
 TEST_F(NpzReading, NotesSayWhatIsOdd) {

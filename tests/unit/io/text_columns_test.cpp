@@ -51,10 +51,11 @@ TEST(TextColumns, WhatIsLeftOutIsSaid) {
       {{"class", {"0.5", "1", "2"}}, {"text", {"some", "prose", "here"}}, {"y", {"1", "2", "3"}}},
       dataset);
   EXPECT_THAT(all(dataset.feature_names), ElementsAre("y"));
-  EXPECT_THAT(dataset.notes,
-              UnorderedElementsAre(AllOf(HasSubstr("'class'"), HasSubstr("no classes")),
-                                   HasSubstr("left out: 'text'"), "numbers: 'y'",
-                                   AllOf(HasSubstr("called as labels"), HasSubstr("'y'"))));
+  EXPECT_THAT(dataset.targets.matrix->span(), ElementsAre(0.5f, 1, 2));
+  EXPECT_THAT(
+      dataset.notes,
+      UnorderedElementsAre("labels: 'class', numbers to predict", HasSubstr("left out: 'text'"),
+                           "numbers: 'y'", AllOf(HasSubstr("called as labels"), HasSubstr("'y'"))));
 }
 
 TEST(TextColumns, TruthValuesAreClassesByName) {

@@ -114,11 +114,11 @@ TEST_F(TuFolder, AttributesStandBeforeLabels) {
                                           "label 2=1", "label 2=2"}));
 }
 
-TEST_F(TuFolder, WhatNothingUsesIsKept) {
-  const Dataset dataset = opened({{"graph_attributes", "0.5\n1.5\n2.5\n"}});
-  EXPECT_EQ(dataset.extras.at("graph_attr"),
-            test::extra_array<float>("<f4", {3, 1}, {0.5f, 1.5f, 2.5f}));
-  EXPECT_THAT(dataset.notes, testing::Contains("nothing uses the array graph_attr"));
+TEST_F(TuFolder, AttributesOfGraphsAreNumbersToPredict) {
+  const Dataset dataset = opened({{"graph_attributes", "0.5, 1\n1.5, 2\n2.5, 3\n"}});
+  const Matrix<float>& targets = *dataset.graph_targets.matrix;
+  EXPECT_EQ(targets.cols(), 2);
+  EXPECT_THAT(targets.span(), ElementsAre(0.5f, 1, 1.5f, 2, 2.5f, 3));
 }
 
 TEST_F(TuFolder, MayHaveNoEdgesAtAll) {
