@@ -150,6 +150,7 @@
 #include "tessera/train/metrics.hpp"
 #include "tessera/train/model_input.hpp"
 #include "tessera/train/normalisation.hpp"
+#include "tessera/train/numbers.hpp"
 #include "tessera/train/optimiser.hpp"
 #include "tessera/train/options.hpp"
 #include "tessera/train/pattern.hpp"

@@ -126,14 +126,16 @@ step::Context Batch::context(bool training, std::uint64_t seed, std::int64_t ste
 
 ops::LossTargets Batch::targets_of(std::span<const std::int64_t> items, std::int64_t outputs,
                                    const Place& place, const TrainLoss& loss) const {
+  if (numbers != nullptr) return loss.numbers->loss_targets(*numbers, items, place);
   return targets != nullptr
              ? ops::LossTargets::binary(*targets, items, place, loss.options())
              : ops::LossTargets::classes(labels, items, outputs, place, loss.options());
 }
 
 ops::EvaluationTargets Batch::evaluation_targets(const Split& split, std::int64_t outputs,
-                                                 const Place& place) const {
+                                                 const Place& place, const TrainLoss& loss) const {
   const ops::EvaluatedRows rows{split.train, split.validation, split.test};
+  if (numbers != nullptr) return loss.numbers->evaluation_targets(*numbers, rows, place);
   return targets != nullptr ? ops::EvaluationTargets::binary(*targets, rows, place)
                             : ops::EvaluationTargets::classes(labels, rows, outputs, place);
 }
@@ -167,6 +169,7 @@ Problem in_order(const Problem& problem) {
     ordered.targets = rows_of(problem.targets, vertices);
   } else {
     ordered.labels = taken(std::span<const std::int64_t>(problem.labels), vertices);
+    ordered.numbers.matrix = rows_of(problem.numbers.matrix, vertices);
   }
   return ordered;
 }
@@ -186,6 +189,7 @@ Batch full_batch(const Problem& given, const Split& split, const FeatureForm& fo
           form.placement, form.densify, form.plans),
       problem.labels,
       problem.targets,
+      problem.numbers.matrix,
       split.train};
   if (problem.graph_task) {
     batch.pooling.emplace(step::pooling_graph(problem.graph_ids, problem.num_items), place,
@@ -440,6 +444,7 @@ std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> gro
                                              full_.features.of_vertices(vertices, place.stream),
                                              {},
                                              {},
+                                             {},
                                              {}});
   if (problem_.graph_task) {
     batch->pooling.emplace(in_place(step::pooling_graph(graph_ids, std::ssize(groups)), place),
@@ -448,6 +453,7 @@ std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> gro
       batch->train_items.push_back(std::ssize(batch->labels));
       batch->labels.push_back(problem_.labels[index_of(group_items_[index_of(group)])]);
     }
+    batch->numbers = numbers_of_graphs(groups);
   } else {
     add_vertices(vertices, *batch);
   }
@@ -472,6 +478,15 @@ void BatchSource::add_vertices(std::span<const VertexId> vertices, Batch& batch)
     }
   }
   batch.targets = rows_of(problem_.targets, vertices);
+  batch.numbers = rows_of(problem_.numbers.matrix, vertices);
+}
+
+DenseFeatures BatchSource::numbers_of_graphs(std::span<const std::int64_t> groups) const {
+  std::vector<VertexId> rows;
+  for (const std::int64_t group : groups) {
+    rows.push_back(static_cast<VertexId>(group_items_[index_of(group)]));
+  }
+  return rows_of(problem_.numbers.matrix, rows);
 }
 
 void BatchSource::plan(Batch& batch, const Wanted& wanted) {

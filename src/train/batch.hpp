@@ -47,6 +47,7 @@ struct Batch {
   nn::InputFeatures features;
   std::vector<std::int64_t> labels;                    ///< one per item of the batch
   MultiLabels targets;                                 ///< or these
+  DenseFeatures numbers;                               ///< or these
   std::vector<std::int64_t> train_items;               ///< numbers within the batch
   std::optional<ops::LossTargets> train_targets = {};  ///< of these, once they are needed
   bool planned = false;     ///< whether the model was prepared for a step on it
@@ -59,7 +60,7 @@ struct Batch {
 
   /// What is known of the items of a split of the batch.
   ops::EvaluationTargets evaluation_targets(const Split& split, std::int64_t outputs,
-                                            const Place& place) const;
+                                            const Place& place, const TrainLoss& loss) const;
 
   step::Context context(bool training, std::uint64_t seed, std::int64_t step);
 
@@ -148,6 +149,7 @@ class BatchSource {
   std::unique_ptr<Batch> make_batch(std::span<const std::int64_t> groups, Stream stream) const;
   Permutation order_within(std::span<const VertexId> vertices) const;
   void add_vertices(std::span<const VertexId> vertices, Batch& batch) const;
+  DenseFeatures numbers_of_graphs(std::span<const std::int64_t> groups) const;
   static void plan(Batch& batch, const Wanted& wanted);
   std::unique_ptr<Batch> take(const std::vector<std::int64_t>& groups);
   void make_ahead(std::int64_t i, std::unique_ptr<Batch> former);

@@ -18,6 +18,7 @@
 
 #include "io/dataset_arrays.hpp"
 #include "io/sections.hpp"
+#include "train/number_sections.hpp"
 #include "train/run_position.hpp"
 #include "train/settings.hpp"
 
@@ -250,7 +251,10 @@ std::vector<EpochRecord> curve_in(io::ArrayReader& array, std::int64_t run, cons
   }
   const SharedArray<std::byte> bytes = array.bytes();
   const auto* const values = reinterpret_cast<const double*>(bytes.data());
-  const auto is_share = [](double value) { return value >= 0 && value <= 1; };
+  const bool of_numbers = is_of_numbers(c.metric);
+  const auto is_share = [of_numbers](double value) {
+    return of_numbers ? std::isfinite(value) : value >= 0 && value <= 1;
+  };
   std::vector<EpochRecord> curve;
   for (std::int64_t i = 0; i < array.num_elements(); i += width) {
     const Evaluation stored{values[i + 1], values[i + 2], values[i + 3], values[i + 4],
@@ -323,6 +327,7 @@ void save(const Checkpoint& checkpoint, const std::string& path) {
       arrays.emplace_back(std::string(section.name), *std::move(array));
     }
   }
+  add_number_sections(checkpoint, arrays);
   for (std::size_t i = 0; i < checkpoint.runs.size(); ++i) {
     const RunState& run = checkpoint.runs[i];
     arrays.emplace_back(fmt::format("{}{}", curve_prefix, i), stored_curve(run.curve, checkpoint));
@@ -354,6 +359,7 @@ Checkpoint load_checkpoint(const std::string& path) {
   Parts parts;
   Checkpoint& checkpoint = parts.checkpoint;
   std::optional<SettingsReader> progress;
+  NumberSections numbers;
   for (const io::Section& section : io::read_container_header(file)) {
     io::SectionReader array(file, section);
     const auto* const known = std::ranges::find(known_sections, section.name, &KnownSection::name);
@@ -376,7 +382,7 @@ Checkpoint load_checkpoint(const std::string& path) {
         array.reject("must be one number of double precision");
       }
       array.copy_to(reinterpret_cast<std::byte*>(&checkpoint.lost.emplace()));
-    } else {
+    } else if (!numbers.take(array)) {
       take_run_part(array, checkpoint);
     }
   }
@@ -389,6 +395,7 @@ Checkpoint load_checkpoint(const std::string& path) {
     checkpoint.class_names = parts.class_names.names();
     checkpoint.input.feature_names = parts.feature_names.names();
   });
+  numbers.give(path, checkpoint);
   validate(checkpoint, path);
   return std::move(parts.checkpoint);
 }
@@ -402,9 +409,11 @@ BestEpoch best_epoch(const Checkpoint& checkpoint) {
   const SettingsReader settings(checkpoint.settings, "checkpoint");
   const StopBy by = settings.reading("training.stop_by", parse_stop_by);
   for (std::int64_t i = 0; i < std::ssize(checkpoint.runs); ++i) {
-    const RunPosition run =
-        position_after(checkpoint.runs[static_cast<std::size_t>(i)].curve, RunPosition(by));
-    if (run.best_epoch == 0 || (best.run >= 0 && !better(run.best, best.evaluation, by))) continue;
+    const RunPosition run = position_after(checkpoint.runs[static_cast<std::size_t>(i)].curve,
+                                           RunPosition(by, 0, checkpoint.metric));
+    if (run.best_epoch == 0 ||
+        (best.run >= 0 && !better(run.best, best.evaluation, by, checkpoint.metric)))
+      continue;
     best = {i, run.best_epoch, run.best};
   }
   return best;

@@ -57,6 +57,7 @@ class CheckpointCheck {
       reject(fmt::format("the metric {} does not fit its {} outputs", to_string(c_.metric),
                          c_.outputs));
     }
+    check_numbers();
     if (c_.decoder && (c_.graph_task || c_.multi_label || !c_.class_values.empty())) {
       reject("a model of links has no classes");
     }
@@ -92,6 +93,31 @@ class CheckpointCheck {
     for (const auto* part : {&c_.split.train, &c_.split.validation, &c_.split.test}) {
       const auto first = std::min_element(part->begin(), part->end());
       if (first != part->end() && *first < 0) reject(fmt::format("the split has item {}", *first));
+    }
+  }
+
+  void check_numbers() const {
+    // Before the first weights are kept nothing is known of what outputs mean.
+    const bool of_numbers = is_of_numbers(c_.metric);
+    if (of_numbers != c_.numbers.has_value() && (!of_numbers || !c_.weights.empty())) {
+      reject(fmt::format("the metric {} does not fit what it predicts", to_string(c_.metric)));
+    }
+    if (!c_.numbers) return;
+    const NumberOutputs& n = *c_.numbers;
+    if (n.count() != c_.outputs || std::ssize(n.deviations) != c_.outputs ||
+        (!n.names.empty() && n.names.size() != c_.outputs)) {
+      reject(fmt::format("{} names, {} means and {} deviations for {} outputs", n.names.size(),
+                         n.means.size(), n.deviations.size(), c_.outputs));
+    }
+    const auto finite = [](double value) { return std::isfinite(value); };
+    const auto positive = [](double value) { return std::isfinite(value) && value > 0; };
+    if (!std::all_of(n.means.begin(), n.means.end(), finite) ||
+        !std::all_of(n.deviations.begin(), n.deviations.end(), positive)) {
+      reject("a mean or deviation of a target is out of range");
+    }
+    if (c_.decoder || c_.multi_label || !c_.class_values.empty() || !c_.class_names.empty() ||
+        !c_.model.bits.empty()) {
+      reject("a model of numbers has no classes, links or few bits");
     }
   }
 

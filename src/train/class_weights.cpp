@@ -111,14 +111,18 @@ std::string to_string(const ClassWeights& weights) {
 
 TrainLoss train_loss(const Problem& problem, const Split& split, const TrainOptions& options) {
   const ClassWeights& weights = options.class_weights;
-  if (weights.none()) return {{}, options.label_smoothing};
+  if (problem.number_task()) {
+    const NumberOptions& how = options.numbers;
+    return {{}, 0, NumberLearning{number_outputs(problem, split, how), how}};
+  }
+  if (weights.none()) return {{}, options.label_smoothing, {}};
   if (problem.multi_label()) {
     reject("items with several labels have no class that could weigh more", "leave them out");
   }
-  if (weights.balanced) return {balanced_weights(problem, split), options.label_smoothing};
+  if (weights.balanced) return {balanced_weights(problem, split), options.label_smoothing, {}};
   std::vector<float> given = given_weights(problem, weights);
   require_some_weight(problem, split, given);
-  return {std::move(given), options.label_smoothing};
+  return {std::move(given), options.label_smoothing, {}};
 }
 
 }  // namespace tessera::train

@@ -34,6 +34,7 @@ std::uint64_t hash_of_features(const Features& features) {
 }
 
 std::uint64_t hash_of_labels(const Problem& problem) {
+  if (problem.number_task()) return hash_of_matrix(*problem.numbers.matrix);
   if (problem.multi_label()) return hash_of_matrix(*problem.targets);
   std::uint64_t hash = hash_of(std::span<const std::int64_t>(problem.labels), start);
   return hash_of(std::span<const std::int64_t>(problem.class_values), hash);

@@ -24,7 +24,9 @@
 #include "io/file.hpp"
 #include "train/data_fingerprint.hpp"
 #include "train/memory_check.hpp"
+#include "train/number_targets.hpp"
 #include "train/run_position.hpp"
+#include "train/same_task.hpp"
 #include "train/settings.hpp"
 
 namespace tessera::train {
@@ -33,7 +35,9 @@ namespace {
 std::vector<Setting> all_settings(const Problem& problem, const nn::ModelConfig& config,
                                   const TrainOptions& options) {
   std::vector<Setting> settings = settings_of(config);
-  const std::vector<Setting> training = settings_of(options);
+  TrainOptions known = options;
+  if (problem.number_task()) known.task = Task::numbers;
+  const std::vector<Setting> training = settings_of(known);
   settings.insert(settings.end(), training.begin(), training.end());
   const auto add = [&](const char* name, std::int64_t value) {
     settings.push_back({name, fmt::format("{}", value)});
@@ -205,12 +209,7 @@ class Fit {
     std::error_code problem;  // Where it cannot be looked at, opening it says why.
     if (!std::filesystem::exists(path, problem) && !problem) return;
     Checkpoint loaded = load_checkpoint(path);
-    if (loaded.decoder.has_value() != problem_.link_task()) {
-      throw Error(ErrorCode::invalid_argument,
-                  loaded.decoder ? "the checkpoint predicts links, not classes"
-                                 : "the checkpoint predicts classes, not links",
-                  path, "name another file for --checkpoint, or change --task");
-    }
+    require_same_task(loaded, problem_, path);
     require_same({loaded.settings, path}, checkpoint_.settings, path);
     if (quantised_after_training(loaded)) {
       throw Error(ErrorCode::invalid_argument, "the model was quantised after its training", path,
@@ -224,6 +223,7 @@ class Fit {
     checkpoint_.weights = std::move(loaded.weights);
     checkpoint_.split = std::move(loaded.split);
     checkpoint_.ranges = std::move(loaded.ranges);
+    checkpoint_.numbers = std::move(loaded.numbers);
     best_ = best_epoch(checkpoint_);
     if (loaded.lost && !options_.checkpoint.full_test) {
       options_.checkpoint.full_test = *loaded.lost + best_.evaluation.test;
@@ -250,7 +250,8 @@ class Fit {
         loaded.multi_label == checkpoint_.multi_label && loaded.decoder == checkpoint_.decoder &&
         loaded.normalisation == checkpoint_.normalisation &&
         loaded.class_values == checkpoint_.class_values &&
-        loaded.class_names == checkpoint_.class_names && loaded.metric == checkpoint_.metric;
+        loaded.class_names == checkpoint_.class_names && loaded.metric == checkpoint_.metric &&
+        (!loaded.numbers || loaded.numbers->names == problem_.numbers.names);
     if (!same) {
       io::damaged(options_.checkpoint.path, "the checkpoint contradicts its own settings");
     }
@@ -287,7 +288,8 @@ class Fit {
 
   RunPosition start_of_run() const {
     const bool has_plateaus = options_.schedule == Schedule::plateau;
-    return RunPosition(options_.stop_by, has_plateaus ? options_.rate_decay_every : 0);
+    return RunPosition(options_.stop_by, has_plateaus ? options_.rate_decay_every : 0,
+                       problem_.metric);
   }
 
   void train_run(std::int64_t run) {
@@ -372,8 +374,8 @@ class Fit {
   void keep_if_best(EpochTrainer& trainer, const BestEpoch& epoch) {
     if (!keeps_best()) return;
     const std::scoped_lock lock(mutex_);
-    const auto beats = [by = options_.stop_by](const BestEpoch& a, const BestEpoch& b) {
-      return better(a.evaluation, b.evaluation, by);
+    const auto beats = [this](const BestEpoch& a, const BestEpoch& b) {
+      return better(a.evaluation, b.evaluation, options_.stop_by, problem_.metric);
     };
     const bool is_first = epoch.run < best_.run && !beats(best_, epoch);
     if (best_.run >= 0 && !is_first && !beats(epoch, best_)) return;
@@ -388,6 +390,8 @@ class Fit {
     checkpoint_.weights = store(trainer.model().state());
     trainer.optimiser().take_means_out(options_.placement.stream);
     checkpoint_.split = split_of(run);
+    if (!problem_.number_task()) return;
+    checkpoint_.numbers = number_outputs(problem_, checkpoint_.split, options_.numbers);
   }
 
   void write_checkpoint(EpochTrainer& trainer, std::int64_t run,

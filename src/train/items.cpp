@@ -12,6 +12,7 @@
 #include "tessera/data/classes.hpp"
 
 #include "core/listing.hpp"
+#include "train/number_targets.hpp"
 
 namespace tessera::train {
 namespace {
@@ -61,6 +62,10 @@ void take_vertex_labels(const Dataset& dataset, Problem& problem) {
   if (const auto* const labels = std::get_if<ClassLabels>(&dataset.labels)) {
     take_classes(labels->span(), problem);
   }
+  if (problem.outputs == 0 && !dataset.targets.empty()) {
+    reject("the labels are numbers, not classes", dataset.name,
+           "predict them with --task numbers, or name a column of classes with --label");
+  }
   if (problem.outputs == 0) {
     const bool has_column = !std::holds_alternative<std::monostate>(dataset.labels);
     reject(has_column ? "no vertex has a label" : "the data set has no labels", dataset.name,
@@ -73,8 +78,12 @@ void take_vertex_labels(const Dataset& dataset, Problem& problem) {
 
 void take_graph_labels(const Dataset& dataset, Problem& problem) {
   if (dataset.graph_ids.empty() || dataset.graph_labels.empty()) {
-    reject("the data set has no labels for graphs", dataset.name,
-           "use a union of graphs with labels, or classify vertices (--task node)");
+    reject(dataset.graph_targets.empty() ? "the data set has no labels for graphs"
+                                         : "the graphs have numbers to predict, but no classes",
+           dataset.name,
+           dataset.graph_targets.empty()
+               ? "use a union of graphs with labels, or classify vertices (--task node)"
+               : "predict them with --task numbers");
   }
   problem.num_items = dataset.num_graphs();
   problem.graph_ids = dataset.graph_ids;
@@ -100,6 +109,22 @@ void require_two_classes(const Problem& problem) {
                                               ? in_quotes(problem.class_names[label])
                                               : fmt::to_string(label)),
          problem.name, "use data with at least two classes");
+}
+
+/// So many numbers are ages, counts or the like, if every other item has one of its own.
+void require_classes(const Problem& problem) {
+  constexpr std::int64_t always_fine = 20;
+  if (problem.multi_label() || !problem.class_names.empty()) return;
+  const auto known = std::count_if(problem.labels.begin(), problem.labels.end(),
+                                   [](std::int64_t label) { return label >= 0; });
+  if (problem.outputs <= always_fine || 2 * problem.outputs <= known) return;
+  reject(fmt::format("the labels of {} items are {} different whole numbers, which are hardly "
+                     "classes",
+                     known, problem.outputs),
+         problem.name,
+         fmt::format("predict them as numbers with --task numbers, or take each for a class with "
+                     "--task {}",
+                     problem.graph_task ? "graph" : "node"));
 }
 
 std::vector<std::int64_t> items_to_split(const Problem& problem) {
@@ -170,8 +195,9 @@ void take_splits(const Dataset& dataset, const TrainOptions& options, Problem& p
 
 }  // namespace
 
-void take_labels(const Dataset& dataset, Problem& problem) {
+void take_labels(const Dataset& dataset, Task asked, Problem& problem) {
   problem.graph_task ? take_graph_labels(dataset, problem) : take_vertex_labels(dataset, problem);
+  if (asked == Task::automatic) require_classes(problem);
   require_two_classes(problem);
 }
 
@@ -194,6 +220,7 @@ void make_split(const Dataset& dataset, const TrainOptions& options, Problem& pr
                                         options.split.train, options.split.validation,
                                         options.split.test, options.seed));
   }
+  if (problem.number_task()) leave_out_unknown(problem);
   require_usable(problem, problem.split);
   for (const Split& split : problem.splits) require_usable(problem, split);
   const bool tested = !problem.split.test.empty();

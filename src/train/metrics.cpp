@@ -13,7 +13,7 @@
 namespace tessera::train {
 namespace {
 
-constexpr std::array<Named<Metric>, 9> metric_names = {
+constexpr std::array<Named<Metric>, 12> metric_names = {
     {{Metric::automatic, "auto"},
      {Metric::accuracy, "accuracy"},
      {Metric::micro_f1, "micro_f1"},
@@ -22,7 +22,10 @@ constexpr std::array<Named<Metric>, 9> metric_names = {
      {Metric::roc_auc, "roc_auc"},
      {Metric::average_precision, "average_precision"},
      {Metric::recall, "recall"},
-     {Metric::ndcg, "ndcg"}}};
+     {Metric::ndcg, "ndcg"},
+     {Metric::mae, "mae"},
+     {Metric::rmse, "rmse"},
+     {Metric::r2, "r2"}}};
 
 std::int64_t label_of(std::span<const std::int64_t> labels, std::int64_t row) {
   return labels[static_cast<std::size_t>(row)];
@@ -61,6 +64,14 @@ double area_under_curve(std::span<const Score> scores, const std::vector<bool>& 
 const char* to_string(Metric metric) noexcept { return name_of(metric_names, metric); }
 
 Metric parse_metric(const std::string& text) { return parse_name(metric_names, "metric", text); }
+
+bool lower_is_better(Metric metric) noexcept {
+  return metric == Metric::mae || metric == Metric::rmse;
+}
+
+bool is_of_numbers(Metric metric) noexcept {
+  return lower_is_better(metric) || metric == Metric::r2;
+}
 
 std::int64_t predicted_class(MatrixView<const float> logits, std::int64_t row) {
   std::int64_t best = -1;

@@ -79,6 +79,13 @@ void name_items(const Checkpoint& checkpoint, const Dataset& dataset, Prediction
   prediction.class_names = checkpoint.class_names;
   if (!prediction.graph_task) prediction.item_names = dataset.vertex_names;
   prediction.parts = item_parts(checkpoint, dataset);
+  if (checkpoint.numbers) {
+    prediction.numbers = checkpoint.numbers;
+    TrueNumbers known = true_numbers(*checkpoint.numbers, checkpoint.graph_task, dataset);
+    prediction.true_numbers = std::move(known.matrix);
+    prediction.notes.insert(prediction.notes.end(), known.notes.begin(), known.notes.end());
+    return;
+  }
   prediction.class_values = checkpoint.class_values;
   if (prediction.class_values.empty()) {
     prediction.class_values.resize(static_cast<std::size_t>(checkpoint.outputs));

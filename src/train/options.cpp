@@ -13,10 +13,11 @@
 namespace tessera::train {
 namespace {
 
-constexpr std::array<Named<Task>, 4> task_names = {{{Task::automatic, "auto"},
+constexpr std::array<Named<Task>, 5> task_names = {{{Task::automatic, "auto"},
                                                     {Task::node, "node"},
                                                     {Task::graph, "graph"},
-                                                    {Task::links, "links"}}};
+                                                    {Task::links, "links"},
+                                                    {Task::numbers, "numbers"}}};
 constexpr std::array<Named<Batching>, 3> batching_names = {
     {{Batching::full, "full"}, {Batching::clusters, "clusters"}, {Batching::graphs, "graphs"}}};
 constexpr std::array<Named<Normalise>, 4> normalise_names = {{{Normalise::automatic, "auto"},
@@ -91,6 +92,12 @@ TrainOptions paper_options(nn::ModelKind kind, const std::string& dataset, bool 
   return options;
 }
 
+nn::ModelConfig number_model(nn::ModelKind kind, const std::string& dataset, bool graph_task) {
+  nn::ModelConfig config = nn::paper_defaults(kind, dataset, graph_task);
+  config.input_dropout = config.dropout = config.head_dropout = config.attention_dropout = 0;
+  return config;
+}
+
 void validate(const TrainOptions& options) {
   require_at_least("epochs", options.epochs, 1);
   require_at_least("runs", options.runs, 1);
@@ -111,6 +118,9 @@ void validate(const TrainOptions& options) {
   require(options.label_smoothing >= 0 && options.label_smoothing < 1,
           fmt::format("label_smoothing is {}", options.label_smoothing),
           "give a number from 0 to below 1, such as 0.1");
+  require(options.numbers.huber_delta > 0 && std::isfinite(options.numbers.huber_delta),
+          fmt::format("huber_delta is {}", options.numbers.huber_delta),
+          "give a finite number above 0");
   require_at_least("pause_at", options.pause_at, 0);
   validate_schedule(options);
   require(options.placement.precision != Precision::fp16, "training in fp16 would lose gradients",

@@ -82,9 +82,9 @@ Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
   Prediction prediction;
   prediction.logits = Matrix<float>(predictor.num_items(), predictor.num_outputs());
   predictor.run(prediction.logits);
+  prediction.notes = predictor.notes();
   name_items(checkpoint, dataset, prediction);
   prediction.computed = predictor.explain();
-  prediction.notes = predictor.notes();
   prediction.ranges = predictor.ranges();
   prediction.memory = predictor.code_memory();
   if (options.embeddings) {
@@ -93,17 +93,20 @@ Prediction predict(const Checkpoint& checkpoint, const Dataset& dataset,
   return prediction;
 }
 
-void require_prediction_ending(const std::string& path, bool multi_label) {
+void require_prediction_ending(const std::string& path, bool more_than_one_class) {
   const bool is_text = path.ends_with(".txt");
-  if (is_csv(path) || is_json(path) || is_npz(path) || (is_text && !multi_label)) return;
+  if (is_csv(path) || is_json(path) || is_npz(path) || (is_text && !more_than_one_class)) return;
   throw Error(ErrorCode::invalid_argument,
-              is_text ? "several labels per item do not fit into a text of one class a line"
+              is_text ? "several labels per item, and numbers, do not fit into a text of one class "
+                        "a line"
                       : "unknown ending of the file for predictions",
-              path, multi_label ? "use .csv, .json or .npz" : "use .csv, .json, .npz or .txt");
+              path,
+              more_than_one_class ? "use .csv, .json or .npz" : "use .csv, .json, .npz or .txt");
 }
 
 void save(const Prediction& prediction, const std::string& path, PredictionForm form) {
-  require_prediction_ending(path, prediction.multi_label);
+  require_prediction_ending(path, prediction.multi_label || prediction.numbers);
+  if (prediction.numbers) return write_number_predictions(prediction, form, path);
   if (is_csv(path)) return write_prediction_csv(prediction, form, path);
   if (is_json(path)) return write_prediction_json(prediction, form, path);
   if (is_npz(path)) return write_prediction_npz(prediction, path);

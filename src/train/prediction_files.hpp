@@ -19,6 +19,10 @@ void write_prediction_json(const Prediction& prediction, PredictionForm form,
                            const std::string& path);
 void write_prediction_npz(const Prediction& prediction, const std::string& path);
 
+/// Of numbers, as a table, as objects or as arrays by the file's ending.
+void write_number_predictions(const Prediction& prediction, PredictionForm form,
+                              const std::string& path);
+
 /// What an item is called: by its name, or its number where it has none.
 std::string item_name(const Prediction& prediction, std::int64_t item);
 

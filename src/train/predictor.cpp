@@ -22,6 +22,7 @@
 #include "train/features.hpp"
 #include "train/integer_model.hpp"
 #include "train/neighbourhood.hpp"
+#include "train/number_targets.hpp"
 #include "train/predictor_base.hpp"
 #include "train/standardise.hpp"
 
@@ -149,6 +150,7 @@ struct Predictor::State : PredictorBase {
     const bool narrow = storage_of(result.precision()) != ElementType::fp32;
     if (narrow) downloaded.copy_from(result, placement.stream);
     ops::download(narrow ? downloaded : result, logits, placement.device(), placement.stream);
+    if (numbers) give_units(*numbers, logits);
   }
 
   /// All in memory of the device.
@@ -341,6 +343,10 @@ void Predictor::run(MatrixView<const float> features, MatrixView<float> logits, 
   const Device device = state.placement.device();
   if (state.feature_bits > 0) {
     reject("a model of few bits rounds features in this process", "Predictor",
+           "give features and logits in memory of this process, without a stream");
+  }
+  if (state.numbers) {
+    reject("a model of numbers brings them to their units in this process", "Predictor",
            "give features and logits in memory of this process, without a stream");
   }
   if (state.normalisation.kind != Normalise::off && !state.options.features_are_normalised) {

@@ -56,6 +56,9 @@ std::vector<float> known_reach(const Checkpoint& checkpoint, const nn::ModelConf
 nn::ModelConfig config_of(const Checkpoint& checkpoint, const PredictOptions& options) {
   nn::ModelConfig config = checkpoint.model;
   if (!options.bits.empty()) config.bits = options.bits;
+  if (checkpoint.numbers && !config.bits.empty()) {
+    reject("models of few bits predict classes, not numbers", "bits", "leave them out");
+  }
   nn::validate(config);
   return config;
 }
@@ -108,6 +111,7 @@ PredictorBase::PredictorBase(const Checkpoint& checkpoint, const nn::ModelConfig
       hops(config.precomputed ? nn::precomputed_hops(config) : 0),
       is_calibrated(has_ranges(checkpoint, config, options)),
       class_values(checkpoint.class_values),
+      numbers(checkpoint.numbers),
       weights(std::make_shared<nn::Model>(config, checkpoint.features, checkpoint.outputs, 0,
                                           placement)),
       whole_graph(problem.graph) {

@@ -47,6 +47,7 @@ struct PredictorBase {
   std::int64_t hops;
   bool is_calibrated;  ///< with the ranges of the checkpoint
   std::vector<std::int64_t> class_values;
+  std::optional<NumberOutputs> numbers;
   std::shared_ptr<nn::Model> weights;
   Graph whole_graph;
   std::optional<Graph> pooling_graph;

@@ -19,6 +19,7 @@
 #include "train/host.hpp"
 #include "train/items.hpp"
 #include "train/link_problem.hpp"
+#include "train/number_targets.hpp"
 #include "train/pattern_order.hpp"
 #include "train/standardise.hpp"
 
@@ -95,7 +96,18 @@ void propagate_beforehand(const nn::ModelConfig& config, const TrainOptions& opt
       fmt::format("features propagated {} {} beforehand", hops, hops == 1 ? "hop" : "hops"));
 }
 
-Metric chosen_metric(const Problem& problem, Metric asked) {
+/// Of numbers what the loss is closest to.
+Metric chosen_metric(const Problem& problem, const TrainOptions& options) {
+  const Metric asked = options.metric;
+  if (problem.number_task() || is_of_numbers(asked)) {
+    if (asked == Metric::automatic) {
+      return options.numbers.loss == ops::NumberLoss::squared ? Metric::rmse : Metric::mae;
+    }
+    if (problem.number_task() == is_of_numbers(asked)) return asked;
+    reject(fmt::format("{} of {}", to_string(asked), problem.number_task() ? "numbers" : "classes"),
+           "metric",
+           problem.number_task() ? "use rmse, mae or r2" : "use accuracy, or --task numbers");
+  }
   if (asked == Metric::automatic) {
     return problem.multi_label() ? Metric::micro_f1 : Metric::accuracy;
   }
@@ -110,6 +122,16 @@ Metric chosen_metric(const Problem& problem, Metric asked) {
     reject("micro_f1 of one label per item is its accuracy", "metric", "use accuracy");
   }
   return asked;
+}
+
+/// Numbers have no classes that weigh, and bits are made for classes.
+void require_number_options(const nn::ModelConfig& config, const TrainOptions& options) {
+  const auto refuse = [](bool given, const char* what) {
+    if (given) reject("does not go with numbers", what, "leave it out, or learn classes");
+  };
+  refuse(!options.class_weights.none(), "class_weights");
+  refuse(options.label_smoothing > 0, "label_smoothing");
+  refuse(!config.bits.empty(), "bits");
 }
 
 /// Whether some edge has no edge back. Of very many rows some stand for all.
@@ -134,8 +156,8 @@ bool is_directed(const Graph& graph) {
 void require_fit(const nn::ModelConfig& config, bool graph_task) {
   nn::validate(config);
   if (config.readout.has_value() == graph_task) return;
-  reject(graph_task ? "graphs are to be classified, but the model has no readout"
-                    : "vertices are to be classified, but the model has a readout",
+  reject(graph_task ? "whole graphs are asked for, but the model has no readout"
+                    : "single vertices are asked for, but the model has a readout",
          "model",
          graph_task ? "set a readout (--readout sum)" : "leave the readout out (--readout)");
 }
@@ -313,8 +335,21 @@ nn::DataShape Problem::shape() const {
   return shape;
 }
 
+Task chosen_task(const Dataset& dataset, Task task) {
+  if (task != Task::automatic) return task;
+  if (!dataset.graph_labels.empty()) return Task::graph;
+  if (!dataset.graph_targets.empty()) return Task::numbers;
+  const bool has_classes = !std::holds_alternative<std::monostate>(dataset.labels);
+  return !has_classes && !dataset.targets.empty() ? Task::numbers : Task::node;
+}
+
 bool is_graph_task(const Dataset& dataset, Task task) {
-  return task == Task::automatic ? !dataset.graph_labels.empty() : task == Task::graph;
+  const Task chosen = chosen_task(dataset, task);
+  if (chosen != Task::numbers) return chosen == Task::graph;
+  if (!dataset.graph_targets.empty() || !dataset.targets.empty()) {
+    return !dataset.graph_targets.empty();
+  }
+  return !dataset.graph_labels.empty();
 }
 
 Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
@@ -330,8 +365,13 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
   if (link_task) {
     take_links(dataset, options, problem);
   } else {
-    take_labels(dataset, problem);
-    problem.metric = chosen_metric(problem, options.metric);
+    if (chosen_task(dataset, options.task) == Task::numbers) {
+      require_number_options(config, options);
+      take_numbers(dataset, problem);
+    } else {
+      take_labels(dataset, options.task, problem);
+    }
+    problem.metric = chosen_metric(problem, options);
     make_split(dataset, options, problem);
   }
   problem.fingerprint = data_fingerprint(problem);

@@ -47,10 +47,12 @@ PhaseTimes& PhaseTimes::operator+=(const PhaseTimes& other) {
   return *this;
 }
 
-bool better(const Evaluation& a, const Evaluation& b, StopBy by) {
+bool better(const Evaluation& a, const Evaluation& b, StopBy by, Metric metric) {
   const bool same_loss = a.validation_loss == b.validation_loss;
   if (by == StopBy::loss && !same_loss) return a.validation_loss < b.validation_loss;
-  if (a.validation != b.validation) return a.validation > b.validation;
+  if (a.validation != b.validation) {
+    return lower_is_better(metric) == (a.validation < b.validation);
+  }
   return a.validation_loss < b.validation_loss;
 }
 

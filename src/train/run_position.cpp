@@ -9,15 +9,18 @@ bool RunPosition::advance(const EpochRecord& record) {
   ++epoch;
   if (!record.evaluated) return false;
   const Evaluation& evaluation = record.evaluation;
-  const bool is_best = best_epoch == 0 || better(evaluation, best, stop_by);
+  const bool is_best = best_epoch == 0 || better(evaluation, best, stop_by, metric);
   if (is_best) {
     best_epoch = epoch;
     best = evaluation;
   }
-  const bool improved = (stop_by != StopBy::loss && evaluation.validation > highest_metric) ||
+  const double value = evaluation.validation;
+  const bool beats =
+      !best_metric || (lower_is_better(metric) ? value < *best_metric : value > *best_metric);
+  const bool improved = (stop_by != StopBy::loss && beats) ||
                         (stop_by != StopBy::metric && evaluation.validation_loss < lowest_loss);
-  const bool kept_up = stop_by == StopBy::either && (evaluation.validation == highest_metric ||
-                                                     evaluation.validation_loss == lowest_loss);
+  const bool kept_up = stop_by == StopBy::either &&
+                       (value == best_metric || evaluation.validation_loss == lowest_loss);
   if (improved || kept_up) progress_epoch = epoch;
   if (improved) flat_since = epoch;
   waited = epoch - progress_epoch;
@@ -25,7 +28,7 @@ bool RunPosition::advance(const EpochRecord& record) {
     ++plateaus;
     flat_since = epoch;
   }
-  highest_metric = std::max(highest_metric, evaluation.validation);
+  if (beats) best_metric = value;
   lowest_loss = std::min(lowest_loss, evaluation.validation_loss);
   return is_best;
 }

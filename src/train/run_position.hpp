@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "tessera/train/options.hpp"
@@ -11,9 +12,11 @@ namespace tessera::train {
 
 /// How a run has done so far, told one epoch after the other.
 struct RunPosition {
-  explicit RunPosition(StopBy by = StopBy::either, std::int64_t epochs_of_plateau = 0)
-      : stop_by(by), plateau(epochs_of_plateau) {}
+  explicit RunPosition(StopBy by = StopBy::either, std::int64_t epochs_of_plateau = 0,
+                       Metric of = Metric::accuracy)
+      : metric(of), stop_by(by), plateau(epochs_of_plateau) {}
 
+  Metric metric;
   StopBy stop_by;
   std::int64_t plateau;  ///< so many epochs without progress are one; 0: none ever is
   std::int64_t epoch = 0;
@@ -21,7 +24,7 @@ struct RunPosition {
   Evaluation best;
   /// For early stopping: the best seen so far, each by itself, when one of them last came, and the
   /// epochs from then to the last one that was evaluated.
-  double highest_metric = -1;
+  std::optional<double> best_metric;
   double lowest_loss = std::numeric_limits<double>::infinity();
   std::int64_t progress_epoch = 0;
   std::int64_t waited = 0;

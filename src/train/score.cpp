@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "tessera/train/numbers.hpp"
+
 #include "train/quality.hpp"
 
 namespace tessera::train {
@@ -45,6 +47,9 @@ bool is_counted(Metric metric) { return metric == Metric::accuracy || metric == 
 double score(Metric metric, MatrixView<const float> logits, const Batch& batch,
              std::span<const std::int64_t> items) {
   if (items.empty()) return 0;
+  if (batch.numbers != nullptr) {
+    return metric_of(metric, number_quality(logits, *batch.numbers, items));
+  }
   const bool multi_label = batch.targets != nullptr;
   if (metric == Metric::macro_f1 || metric == Metric::weighted_f1) {
     const auto classes = counted_qualities(logits, batch, items);

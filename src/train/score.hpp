@@ -11,7 +11,7 @@ namespace tessera::train {
 /// Whether counts tell a metric: others need all logits.
 bool is_counted(Metric metric);
 
-/// A metric over some items of a batch.
+/// A metric over some items of a batch. Logits of numbers are in their units.
 double score(Metric metric, MatrixView<const float> logits, const Batch& batch,
              std::span<const std::int64_t> items);
 

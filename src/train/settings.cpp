@@ -179,6 +179,11 @@ std::vector<Setting> settings_of(const TrainOptions& options) {
     add("links.kinds", links.kinds.given() ? tessera::to_string(links.kinds) : std::string(none));
     add("links.top", links.top);
   }
+  if (options.task == Task::numbers) {
+    add("numbers.loss", options.numbers.loss);
+    add("numbers.huber_delta", options.numbers.huber_delta);
+    add("numbers.standardise", options.numbers.standardise);
+  }
   add("plans.tune", options.plans.tune);
   add("plans.strict", options.plans.strict);
   add("plans.exact_nonfinite", options.plans.exact_nonfinite);

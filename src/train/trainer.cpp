@@ -132,7 +132,7 @@ struct Trainer::State {
   void start_evaluation() {
     Batch& batch = batches.full();
     if (!evaluation_targets) {
-      evaluation_targets = batch.evaluation_targets(split, problem.outputs, place);
+      evaluation_targets = batch.evaluation_targets(split, problem.outputs, place, batches.loss());
       // Buffers may grow: what was recorded of smaller batches would go on with the old ones.
       for (const std::unique_ptr<Batch>& kept : batches.kept()) {
         if (kept != nullptr) kept->recorded_step = {};
@@ -151,7 +151,8 @@ struct Trainer::State {
     Evaluation evaluation =
         evaluation_of(numbers.now(place.stream).evaluation, problem.multi_label());
     if (!is_counted(problem.metric)) {
-      const Matrix<float> logits = to_host(*evaluated, place.stream);
+      Matrix<float> logits = to_host(*evaluated, place.stream);
+      if (const auto& learned = batches.loss().numbers) give_units(learned->outputs, logits);
       evaluation.train = score(problem.metric, logits, batch, split.train);
       evaluation.validation = score(problem.metric, logits, batch, split.validation);
       evaluation.test = score(problem.metric, logits, batch, split.test);

@@ -58,6 +58,7 @@ struct Checkpoint {
   std::vector<std::int64_t> class_values;
   Names class_names;  ///< of the class values; empty: they have none
   Metric metric = Metric::accuracy;
+  std::optional<NumberOutputs> numbers = {};  ///< of a model that predicts numbers, in its best run
   /// What the best weights were trained, chosen and tested on; empty in files of version 0.1.0.
   Split split;
 

@@ -9,6 +9,7 @@
 #include "tessera/core/matrix.hpp"
 
 /// How good predictions are, as shares from 0 to 1. Each looks at chosen rows of `logits` only.
+/// Those of numbers are in train/numbers.hpp.
 namespace tessera::train {
 
 /// Means over classes where these are several (train/class_report.hpp).
@@ -22,6 +23,9 @@ enum class Metric {
   average_precision,
   recall,  ///< of links: of lists, as `links::list_quality`
   ndcg,
+  mae,   ///< of numbers: the mean absolute error
+  rmse,  ///< of numbers: the root of the mean squared error
+  r2,    ///< of numbers: the coefficient of determination
 };
 
 /// Whether a metric of links judges lists of vertices, and not scores of pairs.
@@ -32,6 +36,10 @@ constexpr bool is_of_lists(Metric metric) noexcept {
 const char* to_string(Metric metric) noexcept;
 /// An unknown name is an `invalid_argument` error that lists those there are.
 Metric parse_metric(const std::string& text);
+
+bool is_of_numbers(Metric metric) noexcept;
+/// Of errors less is better, of everything else more.
+bool lower_is_better(Metric metric) noexcept;
 
 /// The class of the highest logit of a row, the lowest class among ties; -1 where a logit is not a
 /// number.

@@ -18,6 +18,7 @@
 #include "tessera/train/link_options.hpp"
 #include "tessera/train/metrics.hpp"
 #include "tessera/train/normalisation.hpp"
+#include "tessera/train/numbers.hpp"
 #include "tessera/train/pattern.hpp"
 #include "tessera/train/report.hpp"
 #include "tessera/train/split.hpp"
@@ -26,9 +27,10 @@ namespace tessera::train {
 
 struct Checkpoint;
 
-/// What is learned: classes of vertices or graphs, or which pairs of vertices are edges.
-/// `automatic`: graphs where the data set has labels for them, else vertices.
-enum class Task { automatic, node, graph, links };
+/// What is learned: classes of vertices or graphs, which pairs of vertices are edges, or numbers of
+/// vertices or graphs. `automatic`: classes of graphs where the data set has labels for them, then
+/// numbers of graphs, classes of vertices and numbers of vertices.
+enum class Task { automatic, node, graph, links, numbers };
 
 /// What one step of training sees.
 enum class Batching {
@@ -102,7 +104,8 @@ struct TrainOptions {
   std::int64_t pause_at = 0;
 
   Task task = Task::automatic;
-  LinkOptions links;  ///< where these are the task
+  LinkOptions links;      ///< where these are the task
+  NumberOptions numbers;  ///< the same
   Metric metric = Metric::automatic;
   Normalise normalise = Normalise::automatic;
   /// For data without a split of its own.
@@ -155,6 +158,10 @@ struct TrainOptions {
 /// What the model's paper trained with: see `nn::paper_defaults`.
 TrainOptions paper_options(nn::ModelKind kind, const std::string& dataset = {},
                            bool graph_task = false);
+
+/// For numbers: as for classes, without dropout, whose noise a number shows and a class does not.
+nn::ModelConfig number_model(nn::ModelKind kind, const std::string& dataset = {},
+                             bool graph_task = false);
 
 /// For links: those of the graph auto-encoder of Kipf and Welling as PyG's example has it, and any
 /// model as its encoder, without dropout; for lightgcn embeddings of 64 numbers, the BPR loss, and

@@ -29,8 +29,9 @@ struct CodeMemory {
 struct Prediction {
   bool graph_task = false;
   bool multi_label = false;
-  Matrix<float> logits;  ///< one row per vertex or graph
-  /// The class of each item as the data calls it; empty for multi-label.
+  /// One row per vertex or graph. Of a model of numbers these, in their units.
+  Matrix<float> logits;
+  /// The class of each item as the data calls it; empty for multi-label, and for numbers.
   std::vector<std::int64_t> classes;
   Names item_names;           ///< what the vertices are called in the data; empty: by number
   Names class_names;          ///< what the classes were called in the data the model was trained on
@@ -42,8 +43,10 @@ struct Prediction {
   /// several labels 0 and 1; null where it has no such labels.
   std::vector<std::optional<std::int64_t>> true_classes = {};
   MultiLabels true_labels = {};
-  std::vector<SplitPart> parts = {};    ///< as `item_parts`
-  std::vector<std::string> notes = {};  ///< as `Predictor::notes`
+  std::optional<NumberOutputs> numbers = {};  ///< what the columns are, of a model of numbers
+  DenseFeatures true_numbers = {};            ///< as `TrueNumbers`; null: none
+  std::vector<SplitPart> parts = {};          ///< as `item_parts`
+  std::vector<std::string> notes = {};        ///< as `Predictor::notes`
   /// With bits: those that it was computed with, as a checkpoint keeps them.
   std::vector<StoredTensor> ranges = {};
   std::optional<CodeMemory> memory = {};  ///< in integers, of the whole graph
@@ -116,8 +119,9 @@ void save(const Prediction& prediction, const std::string& path,
 /// How many items have a name that begins as a spreadsheet's formula does, and gets an apostrophe
 /// in tables.
 std::int64_t num_formula_names(const Prediction& prediction);
-/// Throws `invalid_argument` where `save` could not write such a file.
-void require_prediction_ending(const std::string& path, bool multi_label);
+/// Throws `invalid_argument` where `save` could not write such a file. Only one class per item, and
+/// thus neither several labels nor numbers, fits into a .txt.
+void require_prediction_ending(const std::string& path, bool more_than_one_class);
 
 /// Writes the embeddings with the names of the items: .csv a table, .npz the arrays `embeddings`
 /// and, where items have names, `id`. Another ending is an `invalid_argument` error, which

@@ -41,16 +41,16 @@ class Predictor {
 
   /// Both in memory of this process: `features` is num_vertices() x num_features(), in the order of
   /// training (`Checkpoint::input` has their names) and as they were before any normalisation,
-  /// `logits` num_items() x num_outputs(). Returns when the logits are there. Another shape is an
-  /// `invalid_argument` error, a feature that is not finite a `bad_data` error; the predictor can
-  /// go on after both.
+  /// `logits` num_items() x num_outputs(), of a model of numbers in their units. Returns when the
+  /// logits are there. Another shape is an `invalid_argument` error, a feature that is not finite a
+  /// `bad_data` error; the predictor can go on after both.
   void run(MatrixView<const float> features, MatrixView<float> logits);
   /// On the features of the data set that it was made for.
   void run(MatrixView<float> logits);
   /// Both in memory of the predictor's device: the work is queued on the stream, and nothing is
   /// waited for after the first run. Features are not checked. Those of a model that was trained on
   /// normalised ones come normalised (`PredictOptions::features_are_normalised`); models of few
-  /// bits are an `invalid_argument` error.
+  /// bits and of numbers are an `invalid_argument` error.
   void run(MatrixView<const float> features, MatrixView<float> logits, Stream stream);
   /// For some vertices, a row of logits each, of what they depend on alone: as many edges away as
   /// the model has layers. The same numbers within rounding. `features` and `logits` as in the

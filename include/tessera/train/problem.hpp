@@ -14,7 +14,8 @@
 namespace tessera::train {
 
 /// A data set made ready for a model: checked, with features, with a split. "Items" are what is
-/// classified: vertices, or the graphs of a union; where links are predicted, the edges.
+/// classified, or has numbers: vertices, or the graphs of a union; where links are predicted, the
+/// edges.
 struct Problem {
   std::string name;
   bool graph_task = false;
@@ -22,9 +23,10 @@ struct Problem {
   Features features;
   SharedArray<std::int32_t> graph_ids;  ///< graph task
   std::int64_t num_items = 0;
-  std::vector<std::int64_t> labels;  ///< class of each item, -1 unknown; empty for multi-label
-  MultiLabels targets;               ///< multi-label, else null
-  std::int64_t outputs = 0;          ///< width of the logits
+  /// Class of each item, -1 unknown; empty for multi-label. Of numbers 0 where there is one.
+  std::vector<std::int64_t> labels;
+  MultiLabels targets;       ///< multi-label, else null
+  std::int64_t outputs = 0;  ///< width of the logits
   /// What class k is called in the data set; empty: k.
   std::vector<std::int64_t> class_values;
   Names class_names;  ///< as the data set has them, by class value
@@ -53,18 +55,25 @@ struct Problem {
   std::vector<links::LinkPart> link_parts = {};
   /// Of links between two kinds of vertices: how many are of the first; 0: there is one kind.
   VertexId num_sources = 0;
+  /// Numbers of each item, in the units of the data. Empty: classes are.
+  Targets numbers = {};
 
   bool link_task() const { return !link_parts.empty(); }
+  bool number_task() const { return !numbers.empty(); }
   bool multi_label() const { return targets != nullptr; }
   std::int64_t num_features() const;
   nn::DataShape shape() const;
 };
 
-/// True if graphs are to be classified.
+/// What is learned where nobody said: never `automatic`.
+Task chosen_task(const Dataset& dataset, Task task);
+
+/// True if graphs are to be classified, or numbers of graphs predicted.
 bool is_graph_task(const Dataset& dataset, Task task);
 
 /// Every request that cannot work is an error here, before anything is trained: no labels, one
-/// class only, an empty part of the split, an unlabelled item in it, features that are not finite.
+/// class only, an empty part of the split, an unlabelled item in it, features that are not finite;
+/// of numbers a target that is missing of all items to train on, or the same for all of them.
 /// A split may be without a test part; then nothing is tested.
 ///
 /// Data without features gets some: one per vertex for vertices; for graphs, vertex labels or else

@@ -43,8 +43,8 @@ struct FirstStep {
   double total() const { return start + upload + build + plan + step + capture; }
 };
 
-/// The metric on the three parts of the split, and the loss on the validation part. A part without
-/// items has 0.
+/// The metric (for numbers in the units of the data) on the three parts of the split, and the loss
+/// on the validation part. A part without items has 0.
 struct Evaluation {
   double train = 0;
   double validation = 0;
@@ -70,7 +70,8 @@ StopBy parse_stop_by(const std::string& text);
 
 /// True if `a` is to be preferred: a better metric on the validation part, or the same with less
 /// loss there; by the loss, the other way round.
-bool better(const Evaluation& a, const Evaluation& b, StopBy by = StopBy::either);
+bool better(const Evaluation& a, const Evaluation& b, StopBy by = StopBy::either,
+            Metric metric = Metric::accuracy);
 
 struct EpochRecord {
   std::int64_t run = 0;

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tessera/train/checkpoint.hpp"
+
+#include "io/array.hpp"
+
+namespace tessera::train {
+
+/// The sections of a checkpoint that say what a model of numbers predicts, gathered until all have
+/// been read.
+class NumberSections {
+ public:
+  /// False for a section that is none of these.
+  bool take(io::ArrayReader& array);
+  /// Puts them into the checkpoint; names that do not fit their ends are `bad_data`.
+  void give(const std::string& path, Checkpoint& checkpoint) const;
+
+ private:
+  std::optional<std::vector<double>> means_, deviations_;
+  std::string name_bytes_;
+  SharedArray<std::int64_t> name_ends_;
+};
+
+/// Adds these sections, where numbers are predicted, to those that are to be written.
+void add_number_sections(const Checkpoint& checkpoint, std::vector<io::NamedArray>& arrays);
+
+}  // namespace tessera::train
