@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@ struct Chart {
   std::string title;
   std::vector<double> values;
   /// How the lowest and highest value are written beside the axis.
-  std::string (*label)(double value);
+  std::function<std::string(double value)> label;
   std::string first;  ///< under the axis, left and right
   std::string last;
 };

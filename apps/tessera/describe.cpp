@@ -87,6 +87,9 @@ DatasetSummary summarise(const Dataset& dataset) {
   if (dataset.edge_features.matrix != nullptr) {
     summary.memory_bytes += bytes_of(*dataset.edge_features.matrix);
   }
+  for (const Targets* targets : {&dataset.targets, &dataset.graph_targets}) {
+    if (!targets->empty()) summary.memory_bytes += bytes_of(*targets->matrix);
+  }
   add_features(dataset.features, summary);
   add_labels(dataset.labels, summary);
   return summary;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "metric_text.hpp"
 #include "numbers.hpp"
 #include "table.hpp"
 #include "tessera/core/printable.hpp"
@@ -29,6 +30,10 @@ std::string task_of(const train::Checkpoint& checkpoint) {
     return fmt::format("which pairs of vertices are linked: embeddings of {} numbers, decoder {}",
                        train::embedding_width(checkpoint), nn::to_string(*checkpoint.decoder));
   }
+  if (checkpoint.numbers) {
+    return fmt::format("{} for each {}", checkpoint.outputs == 1 ? "a number" : "numbers",
+                       checkpoint.graph_task ? "graph" : "vertex");
+  }
   const char* const what = checkpoint.multi_label  ? "several classes at once for each vertex"
                            : checkpoint.graph_task ? "a class for each graph"
                                                    : "a class for each vertex";
@@ -37,6 +42,7 @@ std::string task_of(const train::Checkpoint& checkpoint) {
 
 const char* task_name(const train::Checkpoint& checkpoint) {
   if (checkpoint.decoder) return "links";
+  if (checkpoint.numbers) return "numbers";
   return checkpoint.graph_task ? "graph" : "node";
 }
 
@@ -56,6 +62,31 @@ std::string columns_with(const std::vector<FeatureColumn>& columns, bool categor
                     (categories ? fmt::format(" ({})", in_short(shown)) : std::string()));
   }
   return in_short(names);
+}
+
+/// "price (mean 12.5, deviation 3.1), area"
+void add_targets(const train::NumberOutputs& outputs, Table& table) {
+  std::vector<std::string> targets;
+  for (std::int64_t k = 0; k < outputs.count(); ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    const bool is_raw = outputs.means[i] == 0 && outputs.deviations[i] == 1;
+    targets.push_back(printable(outputs.name(k)) +
+                      (is_raw ? std::string()
+                              : fmt::format(" (mean {:.4g}, deviation {:.4g})", outputs.means[i],
+                                            outputs.deviations[i])));
+  }
+  table.add({"targets", in_short(targets)});
+}
+
+Json targets_json(const train::NumberOutputs& outputs) {
+  Json list = Json::array();
+  for (std::int64_t k = 0; k < outputs.count(); ++k) {
+    const auto i = static_cast<std::size_t>(k);
+    list.push_back({{"name", outputs.name(k)},
+                    {"mean", outputs.means[i]},
+                    {"deviation", outputs.deviations[i]}});
+  }
+  return list;
 }
 
 const char* yes_or_no(bool yes) { return yes ? "yes" : "no"; }
@@ -124,6 +155,7 @@ std::string checkpoint_text(const train::Checkpoint& checkpoint, const std::stri
     for (const std::string& name : class_names(checkpoint)) names.push_back(printable(name));
     table.add({"classes", in_short(names)});
   }
+  if (checkpoint.numbers) add_targets(*checkpoint.numbers, table);
   table.add({"features", fmt::format("{}, {}", grouped(checkpoint.features),
                                      to_text(checkpoint.normalisation.kind))});
   add_input(checkpoint, table);
@@ -134,10 +166,11 @@ std::string checkpoint_text(const train::Checkpoint& checkpoint, const std::stri
   if (best.run >= 0) {
     table.add({"weights", fmt::format("of run {}, epoch {}", best.run + 1, best.epoch)});
     table.add({train::to_string(checkpoint.metric),
-               fmt::format("{:.2f} % validation, {}{}", best.evaluation.validation * 100,
+               fmt::format("{} validation, {}{}",
+                           metric_text(checkpoint.metric, best.evaluation.validation),
                            checkpoint.split.test.empty()
                                ? "no test part"
-                               : fmt::format("{:.2f} % test", best.evaluation.test * 100),
+                               : metric_text(checkpoint.metric, best.evaluation.test) + " test",
                            train::quantised_after_training(checkpoint) ? ", with all bits" : "")});
   }
   const std::int64_t full = train::weight_bytes(checkpoint, {});
@@ -161,25 +194,28 @@ std::string checkpoint_text(const train::Checkpoint& checkpoint, const std::stri
 
 Json checkpoint_json(const train::Checkpoint& checkpoint, const std::string& path) {
   const train::BestEpoch best = train::best_epoch(checkpoint);
-  Json json{{"verb", "info"},
-            {"checkpoint", path},
-            {"model", nn::to_string(checkpoint.model.kind)},
-            {"features", checkpoint.features},
-            {"outputs", checkpoint.outputs},
-            {"task", task_name(checkpoint)},
-            {"multi_label", checkpoint.multi_label},
-            {"runs", checkpoint.runs.size()},
-            {"epochs", num_epochs(checkpoint)},
-            {"metric", train::to_string(checkpoint.metric)},
-            {"full_weight_bytes", train::weight_bytes(checkpoint, {})},
-            {"class_names", checkpoint.decoder ? Json::array() : Json(class_names(checkpoint))},
-            {"feature_columns", columns_json(checkpoint.input)},
-            {"normalise", train::to_string(checkpoint.normalisation.kind)}};
+  Json json{
+      {"verb", "info"},
+      {"checkpoint", path},
+      {"model", nn::to_string(checkpoint.model.kind)},
+      {"features", checkpoint.features},
+      {"outputs", checkpoint.outputs},
+      {"task", task_name(checkpoint)},
+      {"multi_label", checkpoint.multi_label},
+      {"runs", checkpoint.runs.size()},
+      {"epochs", num_epochs(checkpoint)},
+      {"metric", train::to_string(checkpoint.metric)},
+      {"full_weight_bytes", train::weight_bytes(checkpoint, {})},
+      {"class_names",
+       checkpoint.decoder || checkpoint.numbers ? Json::array() : Json(class_names(checkpoint))},
+      {"feature_columns", columns_json(checkpoint.input)},
+      {"normalise", train::to_string(checkpoint.normalisation.kind)}};
   if (const auto& graph = checkpoint.input.graph) {
     json["graph"] = {{"directed", graph->directed},
                      {"self_loops", graph->self_loops},
                      {"weighted", graph->weighted}};
   }
+  if (checkpoint.numbers) json["targets"] = targets_json(*checkpoint.numbers);
   if (checkpoint.decoder) json["decoder"] = nn::to_string(*checkpoint.decoder);
   if (best.run >= 0) {
     json["best"] = {{"run", best.run + 1},

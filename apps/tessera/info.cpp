@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -27,6 +29,36 @@ bool has_split(const Dataset& dataset) {
 
 std::int64_t num_splits(const Dataset& dataset) {
   return dataset.splits.empty() ? (has_split(dataset) ? 1 : 0) : std::ssize(dataset.splits);
+}
+
+std::int64_t num_known(const Targets& targets, std::int64_t k) {
+  std::int64_t known = 0;
+  for (std::int64_t i = 0; i < targets.matrix->rows(); ++i) {
+    known += std::isnan((*targets.matrix)(i, k)) ? 0 : 1;
+  }
+  return known;
+}
+
+Json targets_json(const Targets& targets) {
+  Json list = Json::array();
+  for (std::int64_t k = 0; k < targets.count(); ++k) {
+    list.push_back({{"name", target_name(targets.names, targets.count(), k)},
+                    {"known", num_known(targets, k)}});
+  }
+  return list;
+}
+
+/// "price of 1,200 and area of 1,100 vertices"
+std::string targets_text(const Targets& targets) {
+  constexpr std::int64_t most = 6;
+  std::string text;
+  for (std::int64_t k = 0; k < std::min(targets.count(), most); ++k) {
+    text += fmt::format("{}{} ({} known)", k == 0 ? "" : ", ",
+                        printable(target_name(targets.names, targets.count(), k)),
+                        grouped(num_known(targets, k)));
+  }
+  return targets.count() > most ? fmt::format("{} and {} more", text, targets.count() - most)
+                                : text;
 }
 
 Json to_json(const LoadedData& data, const GraphStats& stats, const DatasetSummary& summary) {
@@ -119,6 +151,9 @@ void add_vertex_data(const Dataset& dataset, const DatasetSummary& summary, Tabl
     table.add({"classes",
                fmt::format("{}{}, {} vertices labelled", grouped(summary.classes),
                            dataset.is_multi_label() ? " at once" : "", grouped(summary.labelled))});
+  }
+  for (const Targets* targets : {&dataset.targets, &dataset.graph_targets}) {
+    if (!targets->empty()) table.add({"numbers to predict", targets_text(*targets)});
   }
   if (has_split(dataset)) {
     const std::int64_t splits = num_splits(dataset);
@@ -223,6 +258,10 @@ Action setup(Arguments& app) {
     const DatasetSummary summary = summarise(data.dataset);
     std::string text = to_text(data, stats, summary);
     Json json = to_json(data, stats, summary);
+    for (const auto& [name, targets] : {std::pair("targets", &data.dataset.targets),
+                                        std::pair("graph_targets", &data.dataset.graph_targets)}) {
+      if (!targets->empty()) json[name] = targets_json(*targets);
+    }
     if (!arguments->picture.empty()) {
       draw(session, data.dataset, arguments->picture);
       text += fmt::format("\n  picture written to {}\n", printable(arguments->picture));

@@ -27,16 +27,20 @@ JudgedItems items_to_judge(const Dataset& dataset, const train::Checkpoint& chec
   }
   if (judged.items.empty()) {
     judged.items = all_items(prediction);
-    judged.what = "all labelled items";
+    judged.what = prediction.numbers ? "all items with a number" : "all labelled items";
   }
-  judged.items = train::judged_items(prediction, judged.items);
+  if (!prediction.numbers) {
+    judged.items = train::judged_items(prediction, judged.items);
+  } else if (prediction.true_numbers == nullptr) {
+    judged.items.clear();
+  }
   return judged;
 }
 
 std::optional<Quality> assess(const Dataset& dataset, const train::Checkpoint& checkpoint,
                               const train::Prediction& prediction) {
   const JudgedItems judged = items_to_judge(dataset, checkpoint, prediction);
-  if (judged.items.empty()) return {};
+  if (judged.items.empty() || prediction.numbers) return {};
   Quality quality{judged.what, 0, std::ssize(judged.items)};
   if (prediction.multi_label) {
     quality.metric = train::micro_f1(prediction.logits, *prediction.true_labels, judged.items);

@@ -29,6 +29,7 @@ struct Quality {
   std::int64_t count = 0;
 };
 
+/// None of numbers, which predict_numbers.hpp judges.
 std::optional<Quality> assess(const Dataset& dataset, const train::Checkpoint& checkpoint,
                               const train::Prediction& prediction);
 

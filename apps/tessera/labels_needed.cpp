@@ -73,7 +73,7 @@ std::string how_to_get_labels(const DataOptions& data, const Dataset& dataset) {
 void require_labels(const DataOptions& data, const std::string& task, const Dataset& dataset) {
   const train::Task learned = train::parse_task(task);
   if (learned == train::Task::links || train::is_graph_task(dataset, learned) ||
-      !std::holds_alternative<std::monostate>(dataset.labels)) {
+      !dataset.targets.empty() || !std::holds_alternative<std::monostate>(dataset.labels)) {
     return;
   }
   throw Error(ErrorCode::invalid_argument, "has no labels to learn from",

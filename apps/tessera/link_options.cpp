@@ -12,9 +12,8 @@ namespace tessera::app {
 namespace {
 
 constexpr const char* link_flags[] = {
-    "--decoder",        "--embedding",       "--variational",
-    "--loss",           "--margin",          "--supervision",
-    "--edge-time",      "--negatives",       "--negatives-per-link",
+    "--decoder",        "--embedding",       "--variational", "--margin",
+    "--supervision",    "--edge-time",       "--negatives",   "--negatives-per-link",
     "--avoid-held-out", "--pairs-per-batch", "--top-k"};
 
 /// Where links are learned, there are no labels, and every step sees the whole graph.
@@ -56,10 +55,11 @@ void add_link_options(Arguments& app, LinkArguments& a) {
                "embeddings (a variational auto-encoder)")
       ->group(group);
   app.add_option("--loss", a.loss,
-                 "bce (default): yes or no for each pair; bpr: links before pairs that are none; "
-                 "margin: the same, until it is by --margin")
+                 "links: bce (default), yes or no for each pair, bpr, links before pairs that are "
+                 "none, or margin, the same until it is by --margin; numbers: squared (default), "
+                 "absolute or huber")
       ->type_name("NAME")
-      ->check(offers({"bce", "bpr", "margin"}))
+      ->check(offers({"bce", "bpr", "margin", "squared", "absolute", "huber"}))
       ->group(group);
   app.add_option("--margin", a.margin, "how far links are to be before others (default 1)")
       ->type_name("NUMBER")
@@ -124,8 +124,10 @@ void apply(const LinkArguments& a, const std::optional<train::SplitShares>& spli
 std::vector<Useless> useless_beside(const train::TrainOptions& options) {
   std::vector<Useless> useless;
   const bool links = options.task == train::Task::links;
+  const bool numbers = options.task == train::Task::numbers;
+  const char* const of_links = numbers ? "where numbers are learned" : "where classes are learned";
   for (const char* flag : link_flags) {
-    useless.push_back({flag, !links, "where classes are learned", "use --task links"});
+    useless.push_back({flag, !links, of_links, "use --task links"});
   }
   if (links) {
     useless.push_back({"--margin", options.links.loss != train::LinkLoss::margin,
@@ -134,6 +136,15 @@ std::vector<Useless> useless_beside(const train::TrainOptions& options) {
   }
   for (const char* flag : class_flags) {
     useless.push_back({flag, links, "where links are learned", ""});
+  }
+  useless.push_back(
+      {"--loss", !links && !numbers, "where classes are learned", "use --task links or numbers"});
+  for (const char* flag : {"--huber-delta", "--raw-targets"}) {
+    useless.push_back({flag, !numbers, "where no numbers are learned", "use --task numbers"});
+  }
+  for (const char* flag :
+       {"--class-weights", "--label-smoothing", "--bits", "--baseline", "--report"}) {
+    useless.push_back({flag, numbers, "where numbers are learned", ""});
   }
   return useless;
 }

@@ -37,6 +37,7 @@ struct TableArguments {
   std::string kinds;
   std::string time;
   std::vector<double> time_shares;
+  bool numbers = false;  ///< labels are numbers to predict: no option says so, but the task does
 
   void apply_to(io::ReadOptions& options) const;
 };

@@ -19,6 +19,7 @@
 #include "partition_file.hpp"
 #include "predict_files.hpp"
 #include "predict_links.hpp"
+#include "predict_numbers.hpp"
 #include "start_device.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
@@ -139,6 +140,9 @@ std::string to_text(const PredictArguments& arguments, const Dataset& dataset,
                           grouped(count));
   }
   if (!counts.empty()) table.add({"classes", counts});
+  if (prediction.numbers) {
+    add_numbers(prediction, items_to_judge(dataset, checkpoint, prediction), table);
+  }
   if (const auto quality = assess(dataset, checkpoint, prediction)) {
     table.add({metric_name(prediction), fmt::format("{:.2f} % of {} ({})", quality->metric * 100,
                                                     quality->items, grouped(quality->count))});
@@ -185,7 +189,10 @@ Json to_json(const PredictArguments& arguments, const Dataset& dataset,
   json["checkpoint"] = arguments.checkpoint;
   json["model"] = nn::to_string(checkpoint.model.kind);
   json["items"] = prediction.logits.rows();
-  json["task"] = prediction.graph_task ? "graph" : "node";
+  json["task"] = prediction.numbers ? "numbers" : prediction.graph_task ? "graph" : "node";
+  if (prediction.numbers) {
+    add_numbers(prediction, items_to_judge(dataset, checkpoint, prediction), json);
+  }
   for (const auto& [label, count] : class_counts(prediction)) {
     json["predicted"][shown_class(prediction, label)] = count;
   }
@@ -246,7 +253,12 @@ ExitCode run_predict(Session& session, const Arguments& app, PredictArguments ar
   if (arguments.data.tables.kinds.empty())
     arguments.data.tables.kinds = to_string(checkpoint.kinds);
   if (!arguments.files.output.empty() && !checkpoint.decoder) {
-    train::require_prediction_ending(arguments.files.output, checkpoint.multi_label);
+    train::require_prediction_ending(arguments.files.output,
+                                     checkpoint.multi_label || checkpoint.numbers);
+  }
+  if (checkpoint.numbers) {
+    reject_useless(app, {{"--report", true, "for a model of numbers, which has no classes", ""}});
+    arguments.data.tables.numbers = true;
   }
   const LoadedData data = load(session, arguments.data);
   train::PredictOptions options;
@@ -287,7 +299,9 @@ ExitCode run_predict(Session& session, const Arguments& app, PredictArguments ar
   const train::Prediction prediction = train::predict(checkpoint, data.dataset, options);
   const std::int64_t peak_bytes = memory_use(device).peak_bytes;
   session.add_notes(prediction.notes);
-  session.add_notes(train::true_classes(checkpoint, data.dataset).notes);
+  if (!checkpoint.numbers) {
+    session.add_notes(train::true_classes(checkpoint, data.dataset).notes);
+  }
   session.add_notes(notes_on_tables(arguments.files, prediction));
   session.stage("writing");
   write_files(arguments.files, data.dataset, checkpoint, prediction);

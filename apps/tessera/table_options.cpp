@@ -98,7 +98,8 @@ void add_table_options(Arguments& app, TableArguments& tables) {
       ->group(nodes);
   app.add_option(
          "--label", tables.label,
-         "column of the classes, or none (default: the one called label, class, target or y)")
+         "column of the classes, or none (default: the one called label, class, target or y); of "
+         "numbers to predict one column or several, between commas")
       ->type_name("COLUMN")
       ->group(nodes);
   app.add_option("--split-column", tables.split,
@@ -158,6 +159,7 @@ void TableArguments::apply_to(io::ReadOptions& options) const {
   options.nodes.path = nodes;
   options.nodes.id = id;
   options.nodes.label = label;
+  options.nodes.numbers = numbers;
   options.nodes.split = split;
   options.nodes.features = features;
   options.nodes.drop = drop;

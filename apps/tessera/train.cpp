@@ -9,6 +9,7 @@
 #include "class_report.hpp"
 #include "explain_step.hpp"
 #include "labels_needed.hpp"
+#include "metric_text.hpp"
 #include "options.hpp"
 #include "picture/training_plot.hpp"
 #include "start_device.hpp"
@@ -27,8 +28,9 @@ namespace {
 
 /// The live line: where the training is and how it does.
 std::function<void(const train::EpochRecord&)> epoch_line(Session& session,
-                                                          const train::TrainOptions& options) {
-  return [&session, runs = options.runs,
+                                                          const train::TrainOptions& options,
+                                                          train::Metric metric) {
+  return [&session, metric, runs = options.runs,
           epochs = options.epochs](const train::EpochRecord& record) {
     std::int64_t total = 0;
     const bool too_many = __builtin_mul_overflow(runs, epochs, &total);
@@ -36,12 +38,19 @@ std::function<void(const train::EpochRecord&)> epoch_line(Session& session,
     if (too_many) total = 0;
     const std::string run = runs > 1 ? fmt::format("run {}/{}  ", record.run + 1, runs) : "";
     const std::string validation =
-        record.evaluated ? fmt::format("  validation {:.1f} %", record.evaluation.validation * 100)
+        record.evaluated ? "  validation " + metric_text(metric, record.evaluation.validation, 1)
                          : "";
     session.progress()(
         fmt::format("{}epoch {}  loss {:.3f}{}", run, record.epoch, record.loss, validation), done,
         total);
   };
+}
+
+/// What tells a share from a number on the live line.
+train::Metric live_metric(const train::TrainOptions& options) {
+  return options.task == train::Task::numbers && options.metric == train::Metric::automatic
+             ? train::Metric::rmse
+             : options.metric;
 }
 
 ExitCode predict_memory(Session& session, const TrainArguments& arguments, const Dataset& dataset,
@@ -145,7 +154,7 @@ void reject_for_links(const TrainArguments& arguments) {
 ExitCode run_train(Session& session, const Arguments& app, TrainArguments arguments) {
   require_sense(arguments);
   if (train::parse_task(arguments.task) == train::Task::links) reject_for_links(arguments);
-  read_edge_times(arguments);
+  read_for_task(arguments);
   open_plans(arguments.planning);
   const auto started = started_meanwhile(parse_device(arguments.device));
   const LoadedData data = load(session, arguments.data);
@@ -161,7 +170,7 @@ ExitCode run_train(Session& session, const Arguments& app, TrainArguments argume
   if (!arguments.baseline.empty()) {
     plan.options.checkpoint.full_test = full_test_of(arguments.baseline, data.dataset, plan);
   }
-  plan.options.on_epoch = epoch_line(session, plan.options);
+  plan.options.on_epoch = epoch_line(session, plan.options, live_metric(plan.options));
   if (!arguments.reports.empty()) {
     plan.options.checkpoint.kept = std::make_shared<train::Checkpoint>();
   }
@@ -205,7 +214,8 @@ const Verb train_verb{"train", "train a model and report its accuracy",
                       "tessera train --data graph.npz --model sage --batch clusters --parts 50\n"
                       "tessera train --data graph.npz --checkpoint run.tsr --resume\n"
                       "tessera train edges.csv --nodes users.csv --label churn -c model.tsr\n"
-                      "tessera train follows.csv --task links --checkpoint follows.tsr",
+                      "tessera train follows.csv --task links --checkpoint follows.tsr\n"
+                      "tessera train edges.csv --nodes houses.csv --task numbers --label price",
                       setup};
 
 }  // namespace tessera::app

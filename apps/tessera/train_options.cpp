@@ -186,19 +186,28 @@ void add_task_options(Arguments& app, TrainArguments& a) {
   const std::string group = "Data and evaluation";
   app.add_option("--task", a.task,
                  "what to learn: classes of vertices (node) or graphs (graph), which pairs of "
-                 "vertices are edges (links), or auto: graphs where they have labels, else node")
+                 "vertices are edges (links), numbers of vertices or graphs (numbers), or auto: "
+                 "graphs where they have labels, else node; numbers where there are no classes")
       ->type_name("NAME")
-      ->check(offers({"auto", "node", "graph", "links"}))
+      ->check(offers({"auto", "node", "graph", "links", "numbers"}))
       ->capture_default_str()
+      ->group(group);
+  app.add_option("--huber-delta", a.huber_delta,
+                 "numbers, --loss huber: differences from this on count in proportion instead of "
+                 "by their square (default 1)")
+      ->type_name("D")
+      ->group(group);
+  app.add_flag("--raw-targets", a.raw_targets,
+               "numbers: learn them in their units, not brought to mean 0 and deviation 1")
       ->group(group);
   app.add_option(
          "--metric", a.metric,
          "what to report and to choose the best epoch by: accuracy, micro_f1 (several "
-         "labels), macro_f1, weighted_f1, roc_auc, average_precision, of links also recall and "
-         "ndcg (of lists), or auto: as the labels need")
+         "labels), macro_f1, weighted_f1, roc_auc, average_precision; of links also recall and "
+         "ndcg (of lists); of numbers rmse, mae or r2; or auto: as the labels need")
       ->type_name("NAME")
       ->check(offers({"auto", "accuracy", "micro_f1", "macro_f1", "weighted_f1", "roc_auc",
-                      "average_precision", "recall", "ndcg"}))
+                      "average_precision", "recall", "ndcg", "rmse", "mae", "r2"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--normalise", a.normalise,
@@ -371,6 +380,12 @@ void apply_schedule(const TrainArguments& a, train::TrainOptions& options) {
   override_with(a.warm_up, options.warm_up);
 }
 
+void apply_number_options(const TrainArguments& a, train::NumberOptions& options) {
+  if (a.links.loss) options.loss = ops::parse_number_loss(*a.links.loss);
+  override_with(a.huber_delta, options.huber_delta);
+  options.standardise = !a.raw_targets;
+}
+
 void apply_training_options(const TrainArguments& a, train::TrainOptions& options) {
   apply_schedule(a, options);
   override_with(a.clip_gradients, options.clip_gradients);
@@ -395,6 +410,7 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
   options.task = train::parse_task(a.task);
   options.metric = train::parse_metric(a.metric);
   options.normalise = train::parse_normalise(a.normalise);
+  if (options.task == train::Task::numbers) apply_number_options(a, options.numbers);
   if (options.task == train::Task::links) {
     apply(a.links, a.split.empty() ? std::nullopt : std::optional(parse_split(a.split)),
           options.links);
@@ -459,7 +475,8 @@ void require_sense(const TrainArguments& arguments) {
   train::validate(options);
 }
 
-void read_edge_times(TrainArguments& arguments) {
+void read_for_task(TrainArguments& arguments) {
+  arguments.data.tables.numbers = train::parse_task(arguments.task) == train::Task::numbers;
   const std::string& column = arguments.links.time;
   std::vector<std::string>& columns = arguments.data.tables.edge_features;
   const bool is_read = std::find(columns.begin(), columns.end(), column) != columns.end();
@@ -484,15 +501,22 @@ std::vector<FileUse> files_of(const TrainArguments& arguments) {
 TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,
                         std::uint64_t seed) {
   const nn::ModelKind kind = nn::parse_model_kind(arguments.model);
-  const train::Task task = train::parse_task(arguments.task);
+  const train::Task task = train::chosen_task(dataset, train::parse_task(arguments.task));
   const bool graph_task = train::is_graph_task(dataset, task);
   TrainPlan plan =
       task == train::Task::links
           ? TrainPlan{train::link_encoder(kind, dataset.name), train::link_training(kind)}
           : TrainPlan{nn::paper_defaults(kind, dataset.name, graph_task),
                       train::paper_options(kind, dataset.name, graph_task)};
+  if (task == train::Task::numbers) {
+    plan.config = train::number_model(kind, dataset.name, graph_task);
+  }
   apply_model_options(arguments, plan.config);
   apply_training_options(arguments, plan.options);
+  if (task == train::Task::numbers) {
+    plan.options.task = task;
+    apply_number_options(arguments, plan.options.numbers);
+  }
   if (arguments.split_index == all_splits) {
     plan.options.runs = runs_on_all(plan.options.runs, dataset);
   }

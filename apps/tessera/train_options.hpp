@@ -36,6 +36,8 @@ struct TrainArguments {
   std::string partition_file, method = "auto", pattern = "off";
 
   LinkArguments links;
+  std::optional<double> huber_delta;
+  bool raw_targets = false;
   std::string task = "auto", metric = "auto", normalise = "auto", split;
   std::string split_index;  ///< a number, or "all"
   std::int64_t folds = 0;
@@ -73,8 +75,9 @@ struct TrainPlan {
 /// Throws where an option contradicts another or names nothing, before any data is read.
 void require_sense(const TrainArguments& arguments);
 
-/// A column of an edge list that `--edge-time` asks for is read with it.
-void read_edge_times(TrainArguments& arguments);
+/// Has the data read as the task needs it: with the column of an edge list that `--edge-time` asks
+/// for, or labels as numbers.
+void read_for_task(TrainArguments& arguments);
 
 /// The paper's choices for this data, with what was given in their place.
 TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,

@@ -12,6 +12,7 @@
 #include "curve.hpp"
 #include "describe.hpp"
 #include "link_report.hpp"
+#include "metric_text.hpp"
 #include "numbers.hpp"
 #include "table.hpp"
 #include "tessera/core/parallel.hpp"
@@ -19,7 +20,6 @@
 namespace tessera::app {
 namespace {
 
-std::string percent(double share) { return fmt::format("{:.1f} %", share * 100); }
 std::string short_real(double value) { return fmt::format("{:.3f}", value); }
 
 std::string training_line(const train::TrainOptions& options) {
@@ -43,6 +43,10 @@ std::string training_line(const train::TrainOptions& options) {
   }
   if (!options.class_weights.none()) {
     text += fmt::format(", class weights {}", train::to_string(options.class_weights));
+  }
+  if (options.task == train::Task::numbers) {
+    text += fmt::format(", {} loss of {} targets", ops::to_string(options.numbers.loss),
+                        options.numbers.standardise ? "standardised" : "raw");
   }
   if (options.label_smoothing > 0) text += fmt::format(", smoothing {}", options.label_smoothing);
   if (options.patience > 0) text += fmt::format(", early stopping after {}", options.patience);
@@ -131,7 +135,8 @@ std::string runs_table(const train::TrainReport& report) {
     const train::RunReport& run = report.runs[i];
     table.add({grouped(static_cast<std::int64_t>(i) + 1),
                grouped(run.fold ? *run.fold : run.split.value_or(0)), grouped(run.best_epoch),
-               percent(run.best.validation), report.tested ? percent(run.best.test) : ""});
+               metric_text(report.metric, run.best.validation, 1),
+               report.tested ? metric_text(report.metric, run.best.test, 1) : ""});
   }
   return "\n" + table.text();
 }
@@ -146,7 +151,8 @@ std::string curves(const train::TrainReport& report) {
   const std::string last = fmt::format("epoch {}", curve.size());
   const std::string title = fmt::format("validation {}", train::to_string(report.metric));
   return "\n" + draw({"training loss", loss, short_real, "1", last}) + "\n" +
-         draw({title, validation, percent, "1", last});
+         draw({title, validation,
+               [&](double value) { return metric_text(report.metric, value, 1); }, "1", last});
 }
 
 /// Settings are text; JSON has types.
@@ -227,8 +233,12 @@ Json training_beginning(const TrainArguments& arguments, const Dataset& dataset,
   return json;
 }
 
-std::string human_metric(const train::Summary& summary, std::size_t runs) {
-  if (runs < 2) return fmt::format("{:.2f} %", summary.mean * 100);
+std::string human_metric(const train::Summary& summary, std::size_t runs, train::Metric metric) {
+  if (runs < 2) return metric_text(metric, summary.mean);
+  if (train::is_of_numbers(metric)) {
+    return fmt::format("{:.4g} {} {:.2g}", summary.mean, utf8_output() ? "±" : "+-",
+                       summary.deviation);
+  }
   return fmt::format("{:.2f} {} {:.2f} %", summary.mean * 100, utf8_output() ? "±" : "+-",
                      summary.deviation * 100);
 }
@@ -243,11 +253,11 @@ std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
   table.add({"training", training_line(plan.options)});
   const std::string at = " at the best validation epoch" + runs_text(report);
   if (report.tested) {
-    table.add({"test " + metric, human_metric(report.test, runs) + at});
+    table.add({"test " + metric, human_metric(report.test, runs, report.metric) + at});
     add_links(report, table);
-    table.add({"validation", human_metric(report.validation, runs)});
+    table.add({"validation", human_metric(report.validation, runs, report.metric)});
   } else {
-    table.add({"validation " + metric, human_metric(report.validation, runs) + at});
+    table.add({"validation " + metric, human_metric(report.validation, runs, report.metric) + at});
   }
   if (report.lost) {
     table.add({"lost", fmt::format("{:.2f} points of {} against {}", *report.lost * 100, metric,

@@ -12,8 +12,9 @@
 
 namespace tessera::app {
 
-/// "81.52 %", or "81.52 ± 0.61 %".
-std::string human_metric(const train::Summary& summary, std::size_t runs);
+/// "81.52 %", or "81.52 ± 0.61 %"; of numbers without "%", in the units of the data.
+std::string human_metric(const train::Summary& summary, std::size_t runs,
+                         train::Metric metric = train::Metric::accuracy);
 
 /// What every report of a training begins with.
 std::string training_headline(const Dataset& dataset, const TrainPlan& plan);

@@ -56,6 +56,8 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
        {"--output-heads", !attends, model, "use --model gat or gatv2"},
        {"--output-heads", config.readout.has_value(), "where graphs are classified", "use --heads"},
        {"--attention-dropout", !attends, model, "use --model gat or gatv2"},
+       {"--huber-delta", options.numbers.loss != ops::NumberLoss::huber, "for another loss",
+        "use --loss huber"},
        {"--hops", !hops, model, "use --model sgc or cheb"},
        {"--aggregation", config.kind != ModelKind::sage, model, "use --model sage"},
        {"--hidden", lightgcn, model, "use --embedding"},

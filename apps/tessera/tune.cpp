@@ -74,7 +74,7 @@ ExitCode run_tune(Session& session, const Arguments& app, TuneArguments argument
   require_trials(arguments);
   require_sense(arguments.train);
   parse_search(arguments.searched());
-  read_edge_times(arguments.train);
+  read_for_task(arguments.train);
   const auto started = started_meanwhile(parse_device(arguments.train.device));
   const LoadedData data = load(session, arguments.train.data);
   require_labels(arguments.train.data, arguments.train.task, data.dataset);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "describe.hpp"
+#include "metric_text.hpp"
 #include "numbers.hpp"
 #include "table.hpp"
 #include "tessera/core/parallel.hpp"
@@ -38,7 +39,7 @@ bool is_of_tuning(const std::string& name) {
 std::string validation_text(const Trial& trial) {
   if (trial.diverged) return "diverged";
   // The mean over epochs of earlier stages has no deviation in the report.
-  return fmt::format("{:.2f} %", trial.score.validation * 100);
+  return metric_text(trial.report.metric, trial.score.validation);
 }
 
 /// The value that a trial has of a searched option.
@@ -105,8 +106,8 @@ std::string tune_text(const TuneArguments& arguments, const Dataset& dataset,
   const std::string metric = train::to_string(report.metric);
   Table table("ll");
   table.add({"best", fmt::format("trial {} of {}: {}", best.number, trials.size(), report.model)});
-  table.add({"validation " + metric, human_metric(report.validation, runs)});
-  if (report.tested) table.add({"test " + metric, human_metric(report.test, runs)});
+  table.add({"validation " + metric, human_metric(report.validation, runs, report.metric)});
+  if (report.tested) table.add({"test " + metric, human_metric(report.test, runs, report.metric)});
   table.add({"train with", command});
   table.add({"trials", arguments.state});
   if (!arguments.checkpoint.empty()) table.add({"checkpoint", arguments.checkpoint});

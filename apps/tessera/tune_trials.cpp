@@ -24,7 +24,8 @@ train::Evaluation mean_score(const train::TrainReport& report, std::int64_t epoc
     const train::Evaluation* best = nullptr;
     for (const train::EpochRecord& record : run.curve) {
       if (record.epoch > epochs || !record.evaluated) continue;
-      if (best == nullptr || better(record.evaluation, *best, by)) best = &record.evaluation;
+      if (best == nullptr || better(record.evaluation, *best, by, report.metric))
+        best = &record.evaluation;
     }
     mean.validation += best->validation / runs;
     mean.validation_loss += best->validation_loss / runs;
@@ -101,7 +102,7 @@ void train_until(const Dataset& dataset, Trial& trial, std::int64_t epochs) {
 bool is_better(const Trial& a, const Trial& b) {
   if (a.diverged != b.diverged) return b.diverged;
   if (a.diverged) return false;
-  return better(a.score, b.score, a.plan.options.stop_by);
+  return better(a.score, b.score, a.plan.options.stop_by, a.report.metric);
 }
 
 }  // namespace

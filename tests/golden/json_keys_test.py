@@ -87,6 +87,14 @@ class Keys(cli.CliTest):
         yield "train", ["train", KARATE, "--task", "links", "--epochs", "2", "-c", at("links.tsr")]
         yield "train", ["train", KARATE, "--task", "links", "--epochs", "2", "--runs", "2"]
         yield "predict", ["predict", KARATE, "-c", at("links.tsr"), "--top", "3", "-o", at("lists.csv")]
+        numbers = cli.npy([0.5, 1.5, 2.5, 4.0], "f")
+        (self.folder / "numbers.npz").write_bytes(cli.graph_npz(4, [(0, 1), (1, 0)], y=numbers))
+        (self.folder / "graphs.npz").write_bytes(cli.graph_npz(
+            4, [(0, 1), (1, 0)], graph_id=cli.npy([0, 0, 1, 2], "i"), graph_label=cli.npy([0.5, 1.5, 2.5], "f")))
+        yield "info", ["info", at("numbers.npz")]
+        yield "info", ["info", at("graphs.npz")]
+        yield "train", ["train", at("numbers.npz"), "--epochs", "2", "--split", "0.5,0.25,0.25", "-c", at("numbers.tsr")]
+        yield "predict", ["predict", at("numbers.npz"), "-c", at("numbers.tsr"), "-o", at("numbers.csv")]
         yield "check", ["check", KARATE, "--features", "3"]
         for op in ["spmm", "attention"]:
             yield "plan", ["plan", KARATE, "--op", op, "--backward", "--tune", "measured"]

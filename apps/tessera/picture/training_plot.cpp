@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "metric_text.hpp"
 #include "picture/panel.hpp"
 
 namespace tessera::app::picture {
@@ -90,6 +91,14 @@ void add_curves(Picture& picture, const Panel& panel, const Curves& curves) {
   }
 }
 
+/// "81.52 +- 0.61 %"
+std::string spread_text(train::Metric metric, const train::Summary& score) {
+  if (train::is_of_numbers(metric)) {
+    return fmt::format("{:.4g} +- {:.2g}", score.mean, score.deviation);
+  }
+  return fmt::format("{:.2f} +- {:.2f} %", 100 * score.mean, 100 * score.deviation);
+}
+
 /// Room above the highest point for the key.
 Axis with_room(double low, double high) { return {low, high + 0.12 * (high - low)}; }
 
@@ -104,8 +113,10 @@ Picture training_plot(const std::string& title, const train::TrainReport& report
           ->epochs);
   const Axis epochs{1, std::max(2.0, last)};
   const std::string metric = train::to_string(report.metric);
-  const auto share = [](double train::Evaluation::*part) {
-    return [part](const EpochRecord& record) { return 100 * record.evaluation.*part; };
+  const bool of_numbers = train::is_of_numbers(report.metric);
+  const auto share = [of_numbers](double train::Evaluation::*part) {
+    return
+        [=](const EpochRecord& record) { return (of_numbers ? 1 : 100) * record.evaluation.*part; };
   };
   const Curves loss =
       curves_of(report, {{"training", blue, false, [](const EpochRecord& r) { return r.loss; }},
@@ -121,7 +132,8 @@ Picture training_plot(const std::string& title, const train::TrainReport& report
   std::vector<Tick> ticks = round_ticks(epochs, 8);
   std::erase_if(ticks, [](const Tick& tick) { return tick.value != std::floor(tick.value); });
   add_frame(picture, above, "loss", ticks, round_ticks(above.y, 5), "epoch");
-  add_frame(picture, below, metric, ticks, round_ticks(below.y, 5, " %"), "epoch");
+  add_frame(picture, below, metric, ticks, round_ticks(below.y, 5, of_numbers ? "" : " %"),
+            "epoch");
   add_curves(picture, above, loss);
   add_curves(picture, below, metrics);
   for (const RunReport& run : report.runs) {
@@ -136,10 +148,10 @@ Picture training_plot(const std::string& title, const train::TrainReport& report
   const char* const part = report.tested ? "test" : "validation";
   const std::string best =
       report.runs.size() == 1
-          ? fmt::format("dashed: best on validation, epoch {}, {} {} {:.2f} %",
-                        report.runs[0].best_epoch, part, metric, 100 * score.mean)
-          : fmt::format("dashed: best on validation of each of {} runs; {} {} {:.2f} +- {:.2f} %",
-                        report.runs.size(), part, metric, 100 * score.mean, 100 * score.deviation);
+          ? fmt::format("dashed: best on validation, epoch {}, {} {} {}", report.runs[0].best_epoch,
+                        part, metric, metric_text(report.metric, score.mean))
+          : fmt::format("dashed: best on validation of each of {} runs; {} {} {}",
+                        report.runs.size(), part, metric, spread_text(report.metric, score));
   picture.shapes.push_back(Text{{70, 628}, best, Anchor::start, 11});
   return picture;
 }
