@@ -58,7 +58,7 @@ def with_labels(arrays, y, num_nodes):
         arrays["y"] = y.astype(np.float32)
     else:
         arrays["targets"] = y.astype(np.float32)
-        notice("y holds numbers that are no classes: kept as targets, which nothing uses")
+        notice("y holds numbers that are no classes: kept as targets, numbers to predict")
 
 
 def with_masks(arrays, get, names):
@@ -196,7 +196,7 @@ def with_graph_labels(arrays, y, num_graphs):
     classes = y[:, 0]
     if y.shape[1] > 1 or np.isnan(classes).any() or not np.array_equal(classes, np.floor(classes)):
         arrays["graph_targets"] = y.astype(np.float32)
-        notice("y of the graphs is no class for each of them: kept as graph_targets, which nothing uses")
+        notice("y of the graphs is no class for each of them: kept as graph_targets, numbers to predict")
         return
     values, numbers = np.unique(classes.astype(np.int64), return_inverse=True)
     arrays["graph_label"] = numbers.reshape(-1).astype(np.int64)

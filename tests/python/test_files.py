@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from conftest import random_edges
@@ -101,7 +102,6 @@ def test_repeated_edges_cannot_be_saved(tmp_path):
 
 
 NOT_HELD = {
-    "numbers that are no classes": ({"y": torch.linspace(0, 1, 30)}, ValueError, "numbers that are no classes"),
     "labels of graphs": ({"y": torch.tensor([1])}, ValueError, r"data.y has shape \(1,\): .* for each of 30 vertices"),
     "a square mask": ({"train_mask": torch.ones(30, 30, dtype=torch.bool)}, ValueError, "leave out a split"),
     "a list of vertices": ({"val_mask": torch.arange(30)}, TypeError, "data.val_mask has type torch.int64: use torch.bool"),
@@ -173,6 +173,34 @@ def travel(tmp_path, kind, *options):
         predicted = [int(line.split()[-1]) for line in classes.read_text().splitlines()
                      if line and not line.startswith("#")]
         assert predicted == expected.tolist()
+
+
+@pytest.mark.parametrize("shape", [(30,), (30, 2)])
+def test_numbers_to_predict_come_back(shape, tmp_path):
+    data = example()
+    data.y = torch.rand(shape)
+    data.y[3] = float("nan")
+    tessera.save(data, tmp_path / "data.tsr")
+    assert torch.equal(tessera.load(tmp_path / "data.tsr").y.nan_to_num(-1), data.y.nan_to_num(-1))
+
+
+@needs_program
+@pytest.mark.parametrize("kind", ["gcn", "agnn"])
+def test_models_of_numbers_travel_both_ways(kind, tmp_path):
+    data = example()
+    data.y = 1000 + 50 * torch.rand(30, 2)
+    graph, theirs, ours = (tmp_path / name for name in ("data.tsr", "theirs.tsr", "ours.tsr"))
+    tessera.save(data, graph)
+    run("train", graph, "--task", "numbers", "--model", kind, "--epochs", 3, "-c", theirs)
+    model = tessera.load(theirs)
+    assert model.target_names == []
+    with torch.no_grad():
+        expected = model(data.x, data.edge_index)
+    tessera.save(model, ours)
+    for checkpoint in (theirs, ours):
+        run("predict", graph, "-c", checkpoint, "-o", tmp_path / "numbers.npz", "--force")
+        predicted = torch.from_numpy(np.load(tmp_path / "numbers.npz")["prediction"])
+        torch.testing.assert_close(predicted, expected, rtol=1e-5, atol=1e-2)
 
 
 @needs_program

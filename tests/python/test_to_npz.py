@@ -168,13 +168,13 @@ def test_several_splits(tmp_path):
 def test_numbers_to_predict_are_kept(tmp_path):
     data = example()
     data.y = torch.rand(6)
-    arrays = converted(data, tmp_path, "to_npz.py: y holds numbers that are no classes: kept as targets, which nothing uses\n")
+    arrays = converted(data, tmp_path, "to_npz.py: y holds numbers that are no classes: kept as targets, numbers to predict\n")
     assert "y" not in arrays and np.allclose(arrays["targets"], data.y)
     made = graphs()
     for i, graph in enumerate(made):
         graph.y = torch.tensor([[0.5 * i, 1.0]])
     arrays = converted(made, tmp_path, "to_npz.py: y of the graphs is no class for each of them: kept as graph_targets, "
-                                       "which nothing uses\n")
+                                       "numbers to predict\n")
     assert arrays["graph_targets"].tolist() == [[0, 1], [0.5, 1], [1, 1], [1.5, 1]]
 
 

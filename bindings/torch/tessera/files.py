@@ -73,6 +73,9 @@ def _data(arrays: dict[str, np.ndarray]) -> Any:
             (vertices, width)).to_dense()
     if "y" in arrays:
         data.y = torch.from_numpy(arrays["y"].copy())
+    elif "targets" in arrays:  # numbers to predict
+        numbers = torch.from_numpy(arrays["targets"].copy())
+        data.y = numbers.squeeze(1) if numbers.size(1) == 1 else numbers
     for part in ("train", "val", "test"):
         if f"{part}_idx" in arrays:
             mask = torch.zeros(vertices, dtype=torch.bool)
@@ -98,19 +101,18 @@ def _rows(data: Any, name: str, rows: int, of: str, dimensions: tuple[int, ...])
     return tensor
 
 
-def _labels(data: Any, vertices: int) -> np.ndarray | None:
-    """Classes, or zeros and ones for each of several."""
+def _labels(data: Any, vertices: int) -> dict[str, np.ndarray]:
+    """Classes, or zeros and ones for each of several; numbers with fractions are to be predicted."""
     labels = _rows(data, "y", vertices, "vertices", (1, 2))
     if labels is None:
-        return None
-    if labels.dim() == 2 and labels.size(1) != 1:
-        return labels.float().numpy()
-    labels = labels.reshape(-1)  # OGB has classes in a column, and none as what is not a number
-    if labels.is_floating_point():
-        labels = labels.nan_to_num(-1.0)
-        if not torch.equal(labels, labels.round()):
-            raise ValueError("data.y holds numbers that are no classes, which the file cannot: leave it out (data.y = None)")
-    return labels.long().numpy()
+        return {}
+    whole = labels.nan_to_num(-1.0) if labels.is_floating_point() else labels
+    several = labels.dim() == 2 and labels.size(1) != 1
+    if labels.is_floating_point() and not torch.equal(whole, whole.round()):
+        return {"targets": labels.float().reshape(vertices, -1).numpy()}
+    if several:
+        return {"y": labels.float().numpy()}
+    return {"y": whole.reshape(-1).long().numpy()}  # OGB has classes in a column, and none as what is not a number
 
 
 def _mask(data: Any, part: str, vertices: int) -> torch.Tensor | None:
@@ -169,17 +171,14 @@ def _arrays_of(data: Any) -> dict[str, np.ndarray]:
     features = _rows(data, "x", vertices, "vertices", (2,))
     if features is not None:
         arrays["x"] = features.float().numpy()
-    labels = _labels(data, vertices)
-    if labels is not None:
-        arrays["y"] = labels
-    return arrays | _split(data, vertices)
+    return arrays | _labels(data, vertices) | _split(data, vertices)
 
 
 # ---- models ----------------------------------------------------------------------------------------
 
 # What a checkpoint knows of the data it was trained on, kept as it is.
 _INPUT_ARRAYS = ("class_names", "class_name_ends", "feature_names", "feature_name_ends",
-                 "category_prefixes", "feature_fills")
+                 "category_prefixes", "feature_fills", "target_names", "target_name_ends")
 
 
 def _all_settings(model: TrainedModel) -> dict[str, Any]:
@@ -213,7 +212,7 @@ def _stored_weights(model: TrainedModel) -> dict[str, np.ndarray]:
 def _arrays_of_model(model: TrainedModel) -> dict[str, np.ndarray]:
     progress = {"version": 2, "features": model.features, "outputs": model.outputs,
                 "graph_task": 0, "multi_label": 0, "row_normalised": int(model.row_normalised),
-                "metric": "accuracy", "runs": 1, "run.0.epochs": 1, "run.0.steps": 1, **model.graph_form}
+                "metric": "accuracy" if model.target_scale is None else "rmse", "runs": 1, "run.0.epochs": 1, "run.0.steps": 1, **model.graph_form}
     arrays = {
         "checkpoint": container.from_text(_lines(progress)),
         "settings": container.from_text(_lines(_all_settings(model))),
@@ -223,6 +222,8 @@ def _arrays_of_model(model: TrainedModel) -> dict[str, np.ndarray]:
     arrays |= model.input_arrays
     if model.standard is not None:
         arrays["feature_means"], arrays["feature_factors"] = model.standard
+    if model.target_scale is not None:
+        arrays["target_means"], arrays["target_deviations"] = model.target_scale
     weights = _stored_weights(model)
     trained = sorted((name for name, _ in model.named_parameters()), key=_place)
     # Best weights belong to a run: one of a single epoch, of which nothing is known.
@@ -249,6 +250,12 @@ def _standard(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | 
     return arrays["feature_means"].copy(), arrays["feature_factors"].copy()
 
 
+def _target_scale(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+    if "target_means" not in arrays:
+        return None
+    return arrays["target_means"].copy(), arrays["target_deviations"].copy()
+
+
 def _trained_model(arrays: dict[str, np.ndarray], path: Any) -> TrainedModel:
     progress = _settings(arrays["checkpoint"])
     if progress.get("version") != "2":
@@ -262,6 +269,7 @@ def _trained_model(arrays: dict[str, np.ndarray], path: Any) -> TrainedModel:
     model = TrainedModel(settings, int(progress["features"]), int(progress["outputs"]),
                          progress["row_normalised"] == "1", _standard(arrays))
     model.class_values = arrays["class_values"]
+    model.target_scale = _target_scale(arrays)
     model.graph_form = {name: value for name, value in progress.items() if name.startswith("graph.")}
     model.input_arrays = {name: arrays[name] for name in _INPUT_ARRAYS if name in arrays}
     stored = {name.removeprefix("weights:"): torch.from_numpy(array.copy())

@@ -47,6 +47,8 @@ class TrainedModel(torch.nn.Module):
         self.row_normalised = row_normalised
         # Means and factors of features that training brought to mean 0 and deviation 1.
         self.standard = standard
+        # Means and deviations that bring outputs to the units of the numbers they predict.
+        self.target_scale: tuple[np.ndarray, np.ndarray] | None = None
         self.class_values = np.zeros(0, np.int64)
         # What training called features and classes, and what its data was like, as the checkpoint has it.
         self.input_arrays: dict[str, np.ndarray] = {}
@@ -81,6 +83,12 @@ class TrainedModel(torch.nn.Module):
     def class_names(self) -> list[str]:
         """What training called the classes; empty: they had no names but their numbers."""
         return self._names("class_names", "class_name_ends")
+
+    @property
+    def target_names(self) -> list[str]:
+        """What training called the numbers that the model predicts, in the order of its outputs;
+        empty: it predicts classes, or they had no names."""
+        return self._names("target_names", "target_name_ends")
 
     def _names(self, texts: str, ends: str) -> list[str]:
         if texts not in self.input_arrays:
@@ -150,7 +158,17 @@ class TrainedModel(torch.nn.Module):
     def _dropped(self, x: Tensor) -> Tensor:
         return F.dropout(x, float(self.settings["dropout"]), self.training)
 
+    def _in_units(self, out: Tensor) -> Tensor:
+        if self.target_scale is None:
+            return out
+        means, deviations = (torch.from_numpy(part).to(out.device) for part in self.target_scale)
+        return (out.double() * deviations + means).to(out.dtype)
+
     def forward(self, x: Tensor, edge_index: Any) -> Tensor:
+        """A row for each vertex: of classes their logits, of numbers these in their units."""
+        return self._in_units(self._outputs(x, edge_index))
+
+    def _outputs(self, x: Tensor, edge_index: Any) -> Tensor:
         x = self._prepared(x)
         activate = _ACTIVATIONS[self.settings["activation"]]
         if self.settings["kind"] == "agnn":
