@@ -89,8 +89,8 @@ def test_what_was_taken_is_logged(caplog):
         warnings.simplefilter("error")
         tessera.accelerate(model)
     assert caplog.messages == ["1 of 3 layers run on tessera's kernels; left to PyG: 1 CGConv (tessera has no such layer, and "
-                               "its messages are more than features of sources times numbers of edges), 2 Other (it has its own "
-                               "forward in the place of GCNConv's)"]
+                               "its messages are more than features of sources times what is made without them), 2 Other (it has "
+                               "its own forward in the place of GCNConv's)"]
     assert tessera.explain(model).summary == caplog.messages[0] and tessera.explain(model).accelerated == 1
 
 

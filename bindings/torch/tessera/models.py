@@ -34,7 +34,7 @@ def accelerate(model: Model, precision: str | torch.dtype | None = None, tune: b
     :func:`explain` says it, too. It is a warning where no layer was taken, and where some lie in a plain list, tuple or
     dict, in which torch does not look for modules. Subclasses of PyG's layers are taken, unless they have methods of
     their own in the place of what the layer does (``forward``, ``message`` and others); layers of other classes are taken
-    where their messages are features of the sources times numbers of edges.
+    where their messages are features of the sources times what is made without them.
 
     Args:
         model: any module that has layers of PyG in it, or is one.

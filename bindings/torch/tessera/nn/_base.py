@@ -19,8 +19,9 @@ from .._checks import check_ends
 from .._derivatives import other_derivatives
 from .._library import has_cpu, has_cuda
 from .._torch_names import forward_mode, tracing_state, transforms_at_work
-from ..functional import FLOATS, TUNE, autocast_dtype
+from ..functional import FLOATS, TUNE, autocast_dtype, spmm
 from ..graph import BY_TARGET, SOURCE_TARGET, TARGET_SOURCE, Graph
+from ..segments import gather, scatter
 from ._diagnosis import diagnosed
 from ._fused import linear_of
 from ._route import Route, gin_call, hooks_of, linear_sum_call
@@ -312,14 +313,6 @@ class Accelerated:
             return None
         return f"features of type {x.dtype} with weights of edges of type {weight.dtype}"
 
-    def _obstacle_of_extremes(self, adjacency: Any, edge_weight: Tensor | None) -> str | None:
-        """Kernels have no maxima and minima of weighted edges that may be repeated."""
-        if self._reduction() not in ("max", "min"):
-            return None
-        is_list = isinstance(adjacency, Tensor) and adjacency.layout == _STRIDED
-        weighted = edge_weight is not None if is_list else Graph.of(adjacency).weight is not None
-        return f"the {self._reduction()} of weighted edges" if weighted else None
-
     def _obstacle_of_cache(self, edge_index: Any) -> str | None:
         """Why a layer with ``cached=True`` cannot run on the kernels."""
         if not (self.cached and self.normalize):  # type: ignore[attr-defined]
@@ -392,6 +385,15 @@ class Accelerated:
     def _widened(self, x: Tensor, dtype: torch.dtype) -> Tensor:
         """Back in the type that it had."""
         return x if self._tessera_dtype is None else x.to(dtype)
+
+    def _sum(self, graph: Graph, x: Tensor, weight: Tensor | None, **options: Any) -> Tensor:
+        """Features of the sources, times weights of the edges where they have some, as the layer aggregates them. Kernels
+        have no maxima and minima of weighted edges that may be repeated: those are of messages that are made."""
+        reduce = self._reduction()
+        if weight is None or reduce not in ("max", "min"):
+            return spmm(graph, self._narrowed(x), weight, reduce, tune=self._tessera_tune, **options)
+        to, of = graph.targets_and_sources()
+        return scatter(self._narrowed(weight.view(-1, 1) * gather(x, of)), to, 0, graph.num_targets, reduce)
 
 
 def _obstacle_in_size(x: Any, adjacency: Any) -> str | None:

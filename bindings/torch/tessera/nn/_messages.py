@@ -1,131 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of any class whose messages are the features of the sources, times numbers of edges or of the layer: sums, means,
-maxima and minima of those run on kernels.
+"""Layers of any class whose messages are the features of the sources, times anything that is made without them: sums,
+means, maxima and minima of those run on kernels.
 
-The code of a message says what it is, and is read before it runs: it may multiply and divide, ask whether an argument is
-None, and give numbers of edges another shape. Such code does nothing else, so that it can be called with a stand-in for the
-features, which notes the factors. All other messages are left to PyG.
+:mod:`._read_messages` reads the code of a message. Where it proves to be a product, it is called with a stand-in for the
+features, which notes the factors; compiled code calls it with ones instead. All other messages are left to PyG.
 """
 
 from __future__ import annotations
 
-import ast
-import functools
-import inspect
-import textwrap
-from typing import Any, Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
-from ..functional import spmm
+from ..functional import messages
 from ..graph import Graph
-from ._base import Accelerated, for_pyg, is_pygs
+from ..segments import gather, scatter
+from ._base import Accelerated, for_pyg
+from ._read_messages import features_of, matrix_of, replaced
 
-_SHAPES = ("view", "reshape", "unsqueeze")
-_NODES = (ast.Return, ast.If, ast.IfExp, ast.BinOp, ast.Mult, ast.Div, ast.UnaryOp, ast.USub, ast.Load, ast.Store, ast.Is,
-          ast.IsNot, ast.Constant)
+_STRIDED = torch.strided
+_MULTIPLY = {torch.mul, torch.multiply, Tensor.mul, Tensor.multiply, Tensor.__mul__, Tensor.__rmul__}
+_DIVIDE = {torch.div, torch.true_divide, Tensor.div, Tensor.true_divide, Tensor.__truediv__}
+_NUMBERS = (Tensor, int, float)
 
-
-def _is_none_test(node: ast.AST) -> bool:
-    return (isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and len(node.ops) == 1
-            and isinstance(node.ops[0], (ast.Is, ast.IsNot)) and isinstance(node.comparators[0], ast.Constant)
-            and node.comparators[0].value is None)
-
-
-def _is_plain(node: ast.AST, names: set[str]) -> bool:
-    """Whether an expression or statement, and all inside of it, is one of those that are understood."""
-    inside = list(ast.iter_child_nodes(node))
-    if isinstance(node, ast.Name):
-        return node.id in names
-    if isinstance(node, ast.Attribute):  # of the layer, such as a factor
-        return isinstance(node.value, ast.Name) and node.value.id == "self"
-    if isinstance(node, (ast.If, ast.IfExp)):
-        return _is_none_test(node.test) and all(_is_plain(part, names) for part in inside if part is not node.test)
-    if isinstance(node, ast.Assign):
-        return (len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and node.targets[0].id in names
-                and _is_plain(node.value, names))
-    if isinstance(node, ast.Subscript):  # such as weight[:, None]
-        place = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        return _is_plain(node.value, names) and all(ast.unparse(part) in (":", "None", "...") for part in place)
-    if isinstance(node, ast.Call):
-        of = node.func
-        return (isinstance(of, ast.Attribute) and of.attr in _SHAPES and _is_plain(of.value, names) and not node.keywords
-                and all(isinstance(_literal(argument), int) for argument in node.args))
-    return isinstance(node, _NODES) and all(_is_plain(part, names) for part in inside)
-
-
-def _literal(node: ast.AST) -> Any:
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        return None
-
-
-def _definition(function: Callable[..., Any]) -> ast.FunctionDef | None:
-    """The source of a plain function, where that can be read. It is that of the function if :func:`_is_source_of` says so."""
-    if not inspect.isfunction(function) or hasattr(function, "__wrapped__") or function.__closure__:
-        return None
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError):
-        return None
-    found = tree.body[0]
-    return found if isinstance(found, ast.FunctionDef) and not found.decorator_list else None
-
-
-def _is_source_of(definition: ast.FunctionDef, function: Callable[..., Any]) -> bool:
-    """Whether it was compiled to the function: a file may have changed since. Annotations and defaults belong to what
-    surrounds it."""
-    for argument in definition.args.args:
-        argument.annotation = None
-    definition.args.defaults, definition.returns = [], None
-    compiled = compile(ast.Module([definition], []), "message", "exec")
-    ours, theirs = next(constant for constant in compiled.co_consts if inspect.iscode(constant)), function.__code__
-    return (ours.co_code == theirs.co_code and ours.co_names == theirs.co_names and ours.co_varnames == theirs.co_varnames
-            and _numbers_of(ours) == _numbers_of(theirs))
-
-
-def _numbers_of(code: Any) -> list[Any]:
-    """The constants of code but for its text."""
-    return [constant for constant in code.co_consts if not isinstance(constant, str)]
-
-
-_OTHER = "its messages are more than features of sources times numbers of edges"
-
-
-def _replaced(cls: type) -> list[str]:
-    return [name for name in ("aggregate", "update") if getattr(cls, name) is not getattr(MessagePassing, name)]
-
-
-@functools.cache
-def why_no_product(cls: type) -> str | None:
-    """Why messages of a class may be no products; None where they are."""
-    if not issubclass(cls, MessagePassing):
-        return "it passes no messages"
-    if _replaced(cls):
-        return f"it has its own {' and '.join(_replaced(cls))}"
-    if not is_pygs(cls, "propagate", cls.propagate):
-        return "it has its own propagate"
-    definition = _definition(cls.message)
-    if definition is None:
-        return "the source of its message cannot be read"
-    takes = definition.args
-    names = [argument.arg for argument in takes.args]
-    if takes.vararg or takes.kwarg or takes.kwonlyargs or takes.posonlyargs or names[:1] != ["self"]:
-        return _OTHER
-    of_sources = [name for name in names if name.endswith("_j")]
-    if len(of_sources) != 1 or any(name.endswith("_i") or name in MessagePassing.special_args for name in names):
-        return _OTHER
-    local = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    body = definition.body
-    if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-        body = body[1:]
-    known = {*names[1:], *local}
-    if "self" in local or not body or not all(_is_plain(statement, known) for statement in body):
-        return _OTHER
-    return None if _is_source_of(definition, cls.message) else "the source of its message is not what was compiled"
+# What PyG says of a graph by the names of arguments, and what it takes values of sparse matrices for.
+_OF_GRAPHS = ("index", "edge_index_i", "edge_index_j", "size_i", "size_j", "dim_size")
+_OF_MATRICES = ("edge_weight", "edge_attr", "edge_type")
 
 
 class _Rows:
@@ -135,34 +37,126 @@ class _Rows:
         self.factor = factor
 
     def __mul__(self, other: Any) -> _Rows:
-        if not isinstance(other, (Tensor, int, float)):
+        if not isinstance(other, _NUMBERS):
             return NotImplemented
         return _Rows(other if self.factor is None else self.factor * other)
 
-    __rmul__ = __mul__
+    __rmul__ = mul = __mul__
 
     def __truediv__(self, other: Any) -> _Rows:
-        if not isinstance(other, (Tensor, int, float)):
+        if not isinstance(other, _NUMBERS):
             return NotImplemented
         return _Rows((1.0 if self.factor is None else self.factor) / other)
+
+    div = __truediv__
 
     def __neg__(self) -> _Rows:
         return self * -1.0
 
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, given: Any = (), named: Any = None) -> Any:
+        first, second = given if len(given) == 2 and not named else (None, None)
+        if function in _MULTIPLY and first is not None:
+            return first * second if isinstance(first, _Rows) else second * first
+        if function in _DIVIDE and isinstance(first, _Rows):
+            return first / second
+        return NotImplemented
+
 
 _NOT_CALLED = "its forward did not call propagate"
+_NO_PRODUCT = "messages that are no products of features and what is made without them"
 
 
-class _Unknown(Exception):
-    """PyG's code has to run, and why."""
+class _Call:
+    """One call of ``propagate``: the graph, and what methods of a layer ask for by their arguments, as PyG collects it."""
+
+    def __init__(self, layer: MessagePassing, edge_index: Any, size: Any, named: dict[str, Any]) -> None:
+        self.named, self.edge_index = named, edge_index
+        self.place = 0 if layer.flow == "source_to_target" else 1
+        is_list = isinstance(edge_index, Tensor) and edge_index.layout == _STRIDED
+        if is_list:
+            self.rows, self.edges = [None, None] if size is None else list(size), edge_index.size(1)
+        else:
+            matrix = layer._graph(edge_index, 0, 0)
+            self.rows, self.edges = [matrix.num_sources, matrix.num_targets], matrix.num_edges
+        self.values = self.weight = None
+        if not is_list:
+            self.weight = matrix.weight
+            self.values = edge_index.weight if isinstance(edge_index, Graph) else edge_index.values()
+        self.graph: Graph | None = None
+
+    def of_end(self, name: str) -> Any:
+        """What was given for features of one end, ``x_j`` or ``x_i``."""
+        given = self.named.get(name[:-2])
+        is_pair = isinstance(given, (tuple, list))
+        return given[self.end(name)] if is_pair and len(given) == 2 else given
+
+    def end(self, name: str) -> int:
+        return self.place if name.endswith("_j") else 1 - self.place
+
+    def fits(self, names: list[str]) -> bool:
+        """Notes how many vertices there are; False where that is not clear."""
+        for name in names:
+            if not name.endswith(("_i", "_j")) or name in MessagePassing.special_args:
+                continue
+            given, end = self.named.get(name[:-2]), self.end(name)
+            parts = [(end, self.of_end(name))]
+            if isinstance(given, (tuple, list)):
+                if len(given) != 2:
+                    return False
+                parts.append((1 - end, given[1 - end]))
+            for place, part in parts:
+                if not isinstance(part, Tensor):
+                    continue
+                if self.rows[place] is not None and self.rows[place] != part.size(0):
+                    return False
+                self.rows[place] = part.size(0)
+        return True
+
+    def make_graph(self, layer: Any) -> bool:
+        sources, targets = self.rows[self.place], self.rows[1 - self.place]
+        sources, targets = (targets if sources is None else sources), (sources if targets is None else targets)
+        if sources is None:
+            return False
+        self.graph = layer._graph(self.edge_index, sources, targets).without_weight()
+        return True
+
+    def argument(self, name: str) -> Any:
+        """What PyG would pass to a method. A name that was not given is None, or an error of the method."""
+        graph = self.graph
+        assert graph is not None
+        if name in ("index", "edge_index_i", "edge_index_j"):
+            ends = graph.targets_and_sources()
+            return ends[1 if name == "edge_index_j" else 0]
+        if name in ("size_i", "dim_size", "size_j"):
+            return graph.num_sources if name == "size_j" else graph.num_targets
+        if name.endswith(("_i", "_j")):
+            return self._lifted(self.of_end(name), graph.targets_and_sources()[1 if name.endswith("_j") else 0])
+        if self.values is not None and self.named.get(name) is None:
+            return None if name == "edge_attr" else self.values
+        return self.named[name]
+
+    @staticmethod
+    def _lifted(given: Any, ends: Tensor) -> Any:
+        if not isinstance(given, Tensor):
+            return given
+        return gather(given, ends) if given.is_floating_point() else given.index_select(0, ends)
+
+    def arguments(self, names: list[str]) -> dict[str, Any]:
+        """Of those that there are: names that were not given have defaults, or the method fails, as it does in PyG."""
+        known = {*self.named, *_OF_GRAPHS, *(() if self.values is None else _OF_MATRICES)}
+        found = {name: self.argument(name) for name in names if name in known or name.endswith(("_i", "_j"))}
+        return {**found, "ptr": None} if "ptr" in names else found
 
 
 class OfMessages(Accelerated):
     """A layer of any class, whose messages are products."""
 
     _reductions = ("sum", "mean", "max", "min")
-    #: What was read.
+    #: What was read, and what it says: the argument that is the features, and what else methods ask for.
     _tessera_message: Any = None
+    _tessera_features: str | None = None
+    _tessera_asked: tuple[list[str], list[str]] = ([], [])
 
     def _set_jittable_templates(self, *options: Any) -> None:
         """What PyG writes for the class is kept for what the kernels cannot do."""
@@ -171,6 +165,9 @@ class OfMessages(Accelerated):
             return
         super()._set_jittable_templates(*options)
         cls._tessera_written = cls.propagate
+        cls._tessera_features = features_of(cls._tessera_original)
+        asked = self.inspector.get_param_names
+        cls._tessera_asked = asked("message"), [] if cls.update is MessagePassing.update else asked("update")
         cls.propagate = OfMessages._propagate_by_kernels
 
     def forward(self, *arguments: Any, **named: Any) -> Any:
@@ -185,94 +182,156 @@ class OfMessages(Accelerated):
         return super().forward(*arguments, **named)
 
     def _propagate_by_kernels(self, edge_index: Any, size: Any = None, **named: Any) -> Tensor:
-        if torch.compiler.is_compiling():
-            return type(self)._tessera_written(self, edge_index, size=size, **named)
-        before = self.__dict__.get("tessera_fallback")
-        try:
-            # Messages have the types that their factors have, under autocast, too.
-            with torch.autocast(edge_index.device.type if isinstance(edge_index, Tensor) else "cpu", enabled=False):
-                x, graph, weight = self._as_product(edge_index, size, named)
-                self._notice(None, x, edge_index)
-                if before not in (None, _NOT_CALLED):  # of another propagate of the same call
-                    self.__dict__["tessera_fallback"] = before
-                out = spmm(graph, self._narrowed(x), weight, self._reduction(), tune=self._tessera_tune)
-            return out.to(x.dtype)
-        except _Unknown as unknown:
-            self._notice(str(unknown), None, edge_index)
-        return type(self)._tessera_written(self, for_pyg(edge_index)[0], size=size, **named)
+        found = self._aggregated(edge_index, size, named)
+        if isinstance(found, str):
+            self._note(found, edge_index)
+            edges = for_pyg(edge_index, takes_weights=False)[0]
+            return type(self)._tessera_written(self, edges, size=size, **named)
+        self._note(None, edge_index)
+        out, call = found
+        if type(self).update is MessagePassing.update:
+            return out
+        return self.update(out, **call.arguments(self._tessera_asked[1]))
 
-    def _as_product(self, edge_index: Any, size: Any, named: dict[str, Any]) -> tuple[Tensor, Graph, Tensor | None]:
-        """The features, the graph and its weights whose product is what the messages give."""
-        place = 0 if self.flow == "source_to_target" else 1
-        names = self.inspector.get_param_names("message")
-        key = next(name for name in names if name.endswith("_j"))[:-2]
-        given = named.get(key)
-        pair = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, given)
-        x = pair[place]
-        self._require_known(x, pair[1 - place], edge_index)
-        rows = [None, None] if size is None else list(size)
-        for end, part in ((place, x), (1 - place, pair[1 - place] if pair[1 - place] is not given else None)):
-            if isinstance(part, Tensor):
-                if rows[end] is not None and rows[end] != part.size(0):
-                    raise _Unknown("sizes that do not fit")
-                rows[end] = part.size(0)
-        targets = rows[1 - place] if rows[1 - place] is not None else rows[place]
-        factor = self._factor(names, key, named)
-        weight = None if factor is None else _of_each_edge(factor, edge_index.size(1), x)
-        obstacle = self._obstacle_of_weights(x, edge_index, weight) or self._obstacle_of_extremes(edge_index, weight)
+    def _note(self, obstacle: str | None, edge_index: Any) -> None:
+        """Of several propagates of one call the first obstacle counts."""
+        before = None if torch.compiler.is_compiling() else self.__dict__.get("tessera_fallback")
+        self._notice(obstacle, None, edge_index)
+        if before not in (None, _NOT_CALLED):
+            self.__dict__["tessera_fallback"] = before
+
+    def _aggregated(self, edge_index: Any, size: Any, named: dict[str, Any]) -> tuple[Tensor, _Call] | str:
+        """Messages of all targets, summed, with what they were made of; or why PyG's code has to do it."""
+        obstacle = self._obstacle_of_edges(edge_index)
         if obstacle is not None:
-            raise _Unknown(obstacle)
-        return x, self._graph(edge_index, x.size(0), targets), weight
+            return obstacle
+        by_matrix = self._matrix_for(edge_index)
+        if by_matrix == "":
+            return "its own product with a sparse matrix"
+        key = by_matrix or self._tessera_features
+        call = _Call(self, edge_index, size, named)
+        x = call.of_end(key) if key else None
+        obstacle = self._obstacle_of_features(x, edge_index) if key else self._obstacle_of_messages()
+        if obstacle is not None:
+            return obstacle
+        asked = [*self._tessera_asked[0], *self._tessera_asked[1], *([key] if key else [])]
+        if not call.fits(asked) or not call.make_graph(self):
+            return "sizes that do not fit"
+        assert call.graph is not None
+        if x is not None and x.size(0) != call.graph.num_sources:
+            return "sizes that do not fit"
+        if by_matrix:
+            return self._of_product(call.graph, x, None if call.weight is None else call.weight.view(-1, 1)), call
+        message = self._message(call, key, x)
+        if message is None:
+            return _NO_PRODUCT
+        out = self._summed(call.graph, x, message)
+        return out if isinstance(out, str) else (out, call)
 
-    def _require_known(self, x: Any, other: Any, edge_index: Any) -> None:
+    def _obstacle_of_edges(self, edge_index: Any) -> str | None:
         """What is asked of a call before its messages are: it must not be answered by an error, since of layers of other
         classes nothing is known."""
-        if type(edge_index) is not Tensor or edge_index.layout != torch.strided:
-            raise _Unknown("edges that are no edge_index")
-        if not isinstance(x, Tensor) or x.layout != torch.strided or x.dim() != 2 or not x.is_floating_point():
-            raise _Unknown("features that are no matrix of floats")
-        if self.node_dim not in (-2, 0) or (other is not None and not isinstance(other, Tensor)):
-            raise _Unknown("vertices in another dimension")
-        if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.dtype not in (torch.int64, torch.int32):
-            raise _Unknown("an edge_index that PyG will refuse")
+        if isinstance(edge_index, Graph):
+            return "a reversed flow with a Graph" if self.flow != "source_to_target" else None
+        if not isinstance(edge_index, Tensor):
+            return "edges that are no edge_index or sparse matrix"
+        if edge_index.layout == _STRIDED:
+            if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.dtype not in (torch.int64, torch.int32):
+                return "an edge_index that PyG will refuse"
+            return None
+        if torch.compiler.is_compiling() or self.flow != "source_to_target":
+            return "a sparse matrix in compiled code, or with a reversed flow"
+        if edge_index.layout == torch.sparse_coo and not edge_index.is_coalesced():
+            return "a sparse matrix that is not coalesced"
+        return None if edge_index.dim() == 2 and edge_index.values().dim() == 1 else "a sparse matrix of more dimensions"
+
+    def _matrix_for(self, edge_index: Any) -> str | None:
+        """The features that PyG's code multiplies by a sparse matrix, where it makes no messages; "" where it does something
+        else with it."""
+        if not isinstance(edge_index, Tensor) or edge_index.layout == _STRIDED:
+            return None
+        implemented = self.inspector.implements("message_and_aggregate")
+        return matrix_of(type(self)) or "" if implemented and self.fuse else None
+
+    def _obstacle_of_features(self, x: Any, edge_index: Any) -> str | None:
+        if not isinstance(x, Tensor) or x.layout != _STRIDED or x.dim() < 2 or not x.is_floating_point():
+            return "features that are no matrix of floats"
+        if self.node_dim not in (0, -x.dim()):
+            return "vertices in another dimension"
         if edge_index.device != x.device:
-            raise _Unknown("edges on another device")
-        obstacle = self._obstacle(x, edge_index)
-        if obstacle is not None:
-            raise _Unknown(obstacle)
+            return "edges on another device"
+        return self._obstacle(x.flatten(1), edge_index)
 
     def _obstacle_of_messages(self) -> str | None:
         if self._reduction() not in self._reductions:
             return f"the aggregation {self.aggr}"
         cls = type(self)
-        replaced = (any(name in self.__dict__ for name in ("message", "aggregate", "update"))
-                    or cls.message is not cls._tessera_message or _replaced(cls))
-        return "a method for messages that was replaced" if replaced else None
+        changed = (any(name in self.__dict__ for name in ("message", "aggregate", "update"))
+                   or cls.message is not cls._tessera_message or replaced(cls))
+        return "a method for messages that was replaced" if changed else None
 
-    def _factor(self, names: list[str], key: str, named: dict[str, Any]) -> Any:
-        """What messages multiply the features by; None where they are the features."""
-        arguments: dict[str, Any] = {}
-        for name in names:
-            if name == f"{key}_j":
-                arguments[name] = _Rows()
-            elif name in named:
-                arguments[name] = named[name]
+    def _message(self, call: _Call, key: str | None, x: Tensor | None) -> Any:
+        """What the layer's code makes of the stand-in, or of edges alone."""
+        arguments = call.arguments([name for name in self._tessera_asked[0] if name != key])
+        if key is None or x is None:
+            return self.message(**arguments)
+        if torch.compiler.is_compiling():  # which knows no stand-ins
+            ones = x.new_ones((call.edges, *(1,) * (x.dim() - 1)))
+            message = self.message(**arguments, **{key: ones})
+            return _Rows() if message is ones else _Rows(message)
         try:
-            message = self.message(**arguments)
+            return self.message(**arguments, **{key: _Rows()})
         except (TypeError, AttributeError, RuntimeError):  # PyG's code says what is wrong, if anything is
-            message = None
-        if not isinstance(message, _Rows):
-            raise _Unknown("messages that are no products of features and numbers of edges")
-        return message.factor
+            return None
 
+    def _summed(self, graph: Graph, x: Tensor | None, message: Any) -> Tensor | str:
+        if isinstance(message, Tensor):
+            if message.dim() < 2 or not message.is_floating_point() or message.size(0) != graph.num_edges:
+                return _NO_PRODUCT
+            return self._scattered(graph, message)
+        if not isinstance(message, _Rows) or x is None:
+            return _NO_PRODUCT
+        factor = message.factor
+        if factor is None:
+            return self._of_product(graph, x, None)
+        if not isinstance(factor, Tensor):
+            factor = torch.tensor(float(factor), dtype=x.dtype, device=x.device)
+        if factor.device != x.device or factor.dim() > x.dim() or not factor.is_floating_point():
+            return _NO_PRODUCT
+        if factor.dim() > 0:
+            x = x.to(torch.promote_types(x.dtype, factor.dtype))  # the type of their product
+        if x.is_cuda and x.dtype == torch.float64:
+            return "messages of type torch.float64 on a GPU"
+        factor = factor.to(x.dtype).view(*(1,) * (x.dim() - factor.dim()), *factor.shape)
+        if any(size != 1 and size != whole for size, whole in zip(factor.shape, (graph.num_edges, *x.shape[1:]))):
+            return _NO_PRODUCT
+        return self._of_product(graph, x, factor)
 
-def _of_each_edge(factor: Any, edges: int, x: Tensor) -> Tensor:
-    """A factor of messages as a number for each edge."""
-    if not isinstance(factor, Tensor):
-        return x.new_full((edges,), float(factor))
-    if factor.device == x.device and factor.is_floating_point():
-        if factor.dim() == 2 and tuple(factor.shape) == (edges, 1):
-            return factor.reshape(-1)
-        if factor.numel() == 1 and factor.dim() <= 2:
-            return factor.reshape(1).expand(edges)
-    raise _Unknown("messages with more than one number for each edge")
+    def _of_product(self, graph: Graph, x: Tensor, factor: Tensor | None) -> Tensor:
+        """Of factors that have as many dimensions as features: one of each is of the edges, and all may be 1. Messages have
+        the types that their parts have, under autocast, too."""
+        with torch.autocast(x.device.type, enabled=False):
+            rows, shape = x.flatten(1), x.shape[1:]
+            if factor is None:
+                out = self._sum(graph, rows, None)
+            elif factor.numel() == 1 and self._reduction() in ("sum", "mean"):
+                out = self._sum(graph, rows, None).to(x.dtype) * factor.view(1, 1)
+            elif all(size == 1 for size in factor.shape[1:]):
+                out = self._sum(graph, rows, factor.reshape(-1).expand(graph.num_edges))
+            elif factor.dim() > 2 and factor.shape[1] == shape[0] and all(size == 1 for size in factor.shape[2:]) and (
+                    self._reduction() in ("sum", "mean")):
+                out = self._sum(graph, rows, factor.reshape(factor.size(0), -1).expand(graph.num_edges, -1))  # by heads
+            else:
+                return self._of_many(graph, rows, factor.expand(graph.num_edges, *shape).flatten(1)).unflatten(1, shape)
+        return out.to(x.dtype).unflatten(1, shape)
+
+    def _of_many(self, graph: Graph, x: Tensor, factors: Tensor) -> Tensor:
+        """Of factors for each number of an edge."""
+        if self._reduction() == "sum":
+            out = messages(graph, self._narrowed(x), self._narrowed(factors), message="product", tune=self._tessera_tune)
+            return self._widened(out, x.dtype)
+        return self._scattered(graph, gather(x, graph.targets_and_sources()[1]) * factors)
+
+    def _scattered(self, graph: Graph, message: Tensor) -> Tensor:
+        to, _ = graph.targets_and_sources()
+        return self._widened(scatter(self._narrowed(message), to, 0, graph.num_targets, self._reduction()), message.dtype)

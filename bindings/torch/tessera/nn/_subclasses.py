@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from . import _messages, attention, convolutions, edge_networks, few_bits, gine, pna, products
+from . import _messages, _read_messages, attention, convolutions, edge_networks, few_bits, gine, pna, products
 from ._base import Accelerated, is_pygs, pyg_class
 
 _OURS = (few_bits.GCNConv, few_bits.SAGEConv, few_bits.GINConv, few_bits.ClusterGCNConv, convolutions.APPNP,
@@ -77,7 +77,7 @@ def layer_for(cls: type) -> type | None:
     if issubclass(cls, Accelerated):
         return None
     if base is None:
-        return _made(cls, _messages.OfMessages) if _messages.why_no_product(cls) is None else None
+        return _made(cls, _messages.OfMessages) if _read_messages.why_no_product(cls) is None else None
     if _changes(cls, base):
         return None
     return _LAYERS[base] if cls is base else _made(cls, _LAYERS[base])
@@ -92,7 +92,7 @@ def why_not(cls: type) -> str:
     """Why layers of a class stay PyG's."""
     base = _base_of(cls)
     if base is None:
-        reason = _messages.why_no_product(cls)
+        reason = _read_messages.why_no_product(cls)
         return "not accelerated: call tessera.accelerate" if reason is None else f"tessera has no such layer, and {reason}"
     changes = _changes(cls, base)
     if changes:

@@ -142,8 +142,8 @@ class SumsBesideOwn(Accelerated):
 
     def _step_by_step(self, graph: Graph, sources: Tensor, targets: Tensor | None, reduce: str, lin: torch.nn.Module,
                       root: torch.nn.Module | None, weight: Tensor | None) -> Tensor:
-        def aggregate(x: Tensor, bias: Tensor | None = None) -> Tensor:
-            return spmm(graph, self._narrowed(x), weight, reduce, bias=bias, tune=self._tessera_tune)
+        def aggregate(x: Tensor, **bias: Tensor | None) -> Tensor:
+            return self._sum(graph, x, weight, **bias)
 
         # A matrix product and a sum over neighbours commute: the narrower side goes first.
         linear = linear_of(lin) if reduce in _SUMS else None
@@ -152,7 +152,7 @@ class SumsBesideOwn(Accelerated):
             matrix, bias = linear
             moved = F.linear(sources, matrix)
             if self._tessera_dtype is None:
-                out = aggregate(moved, bias)
+                out = aggregate(moved, bias=bias)
             else:
                 out = aggregate(moved).to(moved.dtype)
                 out = out if bias is None else out + bias
@@ -186,8 +186,7 @@ class SAGEConv(SumsBesideOwn, pyg.SAGEConv):
 
 
 class GraphConv(SumsBesideOwn, pyg.GraphConv):
-    """``torch_geometric.nn.GraphConv`` on tessera's kernels: sum, mean, max and min; maxima and minima of edges
-    without weights.
+    """``torch_geometric.nn.GraphConv`` on tessera's kernels: sum, mean, max and min.
 
     Example:
         >>> import torch, tessera.nn
@@ -200,8 +199,7 @@ class GraphConv(SumsBesideOwn, pyg.GraphConv):
         way = self._known_way(x, edge_index) if edge_weight is None and size is None else None
         if way is not None:
             return way.run(x, edge_index)
-        obstacle = (self._obstacle_of_sums(x, edge_index) or self._obstacle_of_weights(x, edge_index, edge_weight)
-                    or self._obstacle_of_extremes(edge_index, edge_weight))
+        obstacle = self._obstacle_of_sums(x, edge_index) or self._obstacle_of_weights(x, edge_index, edge_weight)
         if not self._notice(obstacle, x, edge_index):
             return super().forward(x, *for_pyg(edge_index, edge_weight), size)
         sources, targets = (x, x) if isinstance(x, Tensor) else x

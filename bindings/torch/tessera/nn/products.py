@@ -11,7 +11,6 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 from torch_geometric.utils import one_hot
 
-from ..functional import spmm
 from ..graph import Graph
 from . import _gcn_norm
 from ._base import Accelerated, for_pyg
@@ -37,7 +36,6 @@ class Multiplying(Accelerated):
             if obstacle is None and not isinstance(edge_index, (Tensor, Graph)):
                 obstacle = "a SparseTensor"
         obstacle = obstacle or self._obstacle_of_weights(x, edge_index, edge_weight)
-        obstacle = obstacle or self._obstacle_of_extremes(edge_index, edge_weight)
         if not self._notice(obstacle, x, edge_index):
             return None
         if normalize and getattr(self, "cached", False):
@@ -46,7 +44,7 @@ class Multiplying(Accelerated):
         graph = self._graph(edge_index, x.size(0), x.size(0))
         weight = edge_weights(edge_index, graph, edge_weight)
         dtype = (norm_dtype or x.dtype) if normalize and weight is None else None if weight is None else weight.dtype
-        options: dict[str, Any] = {"reduce": self._reduction(), "tune": self._tessera_tune}
+        options: dict[str, Any] = {}
         if normalize:
             sums_loops = not is_list_of_edges(edge_index)
             options["loops"] = _gcn_norm.loops_of(add_self_loops, sums_loops)
@@ -60,7 +58,7 @@ class Multiplying(Accelerated):
         def multiply(features: Tensor) -> Tensor:
             # Numbers of a matrix that is not normalised may grow beyond what 16 bits of autocast hold.
             with torch.autocast(features.device.type, enabled=normalize and torch.is_autocast_enabled(features.device.type)):
-                out = spmm(graph, self._narrowed(features), weight, **options)
+                out = self._sum(graph, features, weight, **options)
             return out.to(features.dtype if dtype is None else torch.promote_types(features.dtype, dtype))
 
         return multiply
