@@ -43,7 +43,7 @@ OPTIONS = {
     "PNAConv": {"aggregators": [["mean", "max"], ["sum", "min", "var", "std"], ["median", "sum"]], "edge_dim": [None, None, 3],
                 "scalers": [["identity"], ["linear", "attenuation", "inverse_linear"]], "deg": [torch.tensor([2, 5, 1])],
                 "pre_layers": [1, 2], "post_layers": [1, 2], "train_norm": EITHER},
-    "FiLMConv": {"aggr": ["mean", "add", "max"], "act": [None, torch.nn.Tanh()]},
+    "FiLMConv": {"aggr": ["mean", "add", "max"], "act": [None, torch.nn.Tanh()], "num_relations": [1, 1, 3]},
 }
 WEIGHTED = ("GCNConv", "SGConv", "APPNP", "ChebConv", "GraphConv", "LGConv", "TAGConv", "GCN2Conv", "ARMAConv", "GatedGraphConv")
 PAIRED = ("SAGEConv", "GINConv", "GINEConv", "GATConv", "GATv2Conv", "TransformerConv", "GraphConv", "EdgeConv", "FiLMConv")
@@ -88,6 +88,9 @@ class Case:
             self.named["edge_weight"] = torch.rand(edges).to(**self.place) + 0.1
         if options.get("edge_dim") and draw.random() < 0.8:
             self.named["edge_attr"] = torch.randn(edges, 3).to(**self.place)
+        self.types = {}
+        if options.get("num_relations", 1) > 1:
+            self.types["edge_type"] = torch.randint(0, 3, (edges,)).to(device)
         holder = draw.choice(["list", "list", "csr", "coo", "EdgeIndex"])
         if holder in ("csr", "coo") and self.forward:
             self.hold_sparse(to_torch_csr_tensor if holder == "csr" else to_torch_coo_tensor, (targets, sources),
@@ -107,7 +110,7 @@ class Case:
         targets = None if self.targets is None else self.targets.clone().requires_grad_()
         pair = (x, targets) if self.forward else (targets, x)
         named = {name: tensor.clone().requires_grad_() for name, tensor in self.named.items()}
-        out = layer(pair if self.paired else x, *self.more, self.edges, **named)
+        out = layer(pair if self.paired else x, *self.more, self.edges, **named, **self.types)
         given = [tensor for tensor in (x, targets, *named.values(), *layer.parameters())
                  if tensor is not None and tensor.requires_grad]
         found = torch.autograd.grad(out.square().sum(), given, allow_unused=True) if out.requires_grad else ()

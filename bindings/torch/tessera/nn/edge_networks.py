@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 import torch_geometric.nn as pyg
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 
+from ..graph import Graph
 from ..segments import gather, scatter
 from ._base import Accelerated, for_pyg, sizes
 from ._fused import linear_of
-from .convolutions import first_of
+from .convolutions import first_of, is_list_of_edges
 
 
 class OverEdges(Accelerated):
@@ -67,7 +70,7 @@ class EdgeConv(OverEdges, pyg.EdgeConv):
 
 
 class FiLMConv(OverEdges, pyg.FiLMConv):
-    """``torch_geometric.nn.FiLMConv`` on tessera's kernels: sum, mean, max and min; several relations on PyG's code.
+    """``torch_geometric.nn.FiLMConv`` on tessera's kernels: sum, mean, max and min; several relations, too.
 
     Example:
         >>> import torch, tessera.nn
@@ -79,16 +82,51 @@ class FiLMConv(OverEdges, pyg.FiLMConv):
     def forward(self, x: Any, edge_index: Any, edge_type: Tensor | None = None) -> Tensor:
         obstacle = self._obstacle_of_ends(x, edge_index)
         if obstacle is None and self.num_relations > 1:
-            obstacle = "several relations"
+            obstacle = _obstacle_of_relations(edge_index, edge_type)
         if not self._notice(obstacle, x, edge_index):
             return super().forward(x, for_pyg(edge_index, takes_weights=False)[0], edge_type)
         sources, targets = (x, x) if isinstance(x, Tensor) else x
-        to, of = self._ends(x, edge_index)
-        shift, scale = gather(self.films[0](targets), to).split(self.out_channels, dim=-1)
-        messages = self._activated(scale * gather(self.lins[0](sources), of) + shift)
+        ends = self._ends(x, edge_index)
+        parts = [ends]
+        if edge_type is not None and self.num_relations > 1:
+            parts = ends_of_relations(*ends, edge_type, self.num_relations)
         shift, scale = self.film_skip(targets).split(self.out_channels, dim=-1)
-        own = self._activated(scale * self.lin_skip(targets) + shift)
-        return own + self._reduced(messages, to, targets.size(0))
+        out = self._activated(scale * self.lin_skip(targets) + shift)
+        for (to, of), lin, film in zip(parts, self.lins, self.films):
+            shift, scale = film(targets).split(self.out_channels, dim=-1)
+            messages = torch.addcmul(gather(shift, to), gather(scale, to), gather(lin(sources), of))
+            out = out + self._reduced(self._activated(messages), to, targets.size(0))
+        return out
 
     def _activated(self, x: Tensor) -> Tensor:
         return x if self.act is None else self.act(x)
+
+
+def _obstacle_of_relations(edge_index: Any, edge_type: Any) -> str | None:
+    if not is_list_of_edges(edge_index):
+        return "several relations in a sparse matrix"
+    edges = edge_index.num_edges if isinstance(edge_index, Graph) else edge_index.size(1)
+    if not isinstance(edge_type, Tensor) or edge_type.dim() != 1 or edge_type.size(0) != edges:
+        return "an edge_type that has no number for each edge"
+    return None
+
+
+# Both ends of the edges of each relation, and what they were made of, for as long as the edge_type lives: graphs that were
+# built with them are found again.
+_of_relations: WeakIdKeyDictionary = WeakIdKeyDictionary()
+
+
+def ends_of_relations(to: Tensor, of: Tensor, edge_type: Tensor, relations: int) -> list[tuple[Tensor, Tensor]]:
+    """Targets and sources of the edges of each relation."""
+    def made() -> list[tuple[Tensor, Tensor]]:
+        masks = [edge_type == relation for relation in range(relations)]
+        return [(to[mask], of[mask]) for mask in masks]
+
+    owner = to if to._base is None else to._base
+    if torch.compiler.is_compiling() or edge_type.is_inference() or owner.is_inference():
+        return made()
+    source = (owner._version, edge_type._version, to.storage_offset(), relations)
+    known = _of_relations.get(edge_type)
+    if known is None or known[0]() is not owner or known[1] != source:
+        known = _of_relations[edge_type] = (weakref.ref(owner), source, made())
+    return known[2]
