@@ -13,7 +13,7 @@ from torch_geometric.nn import MessagePassing
 
 from . import _library
 from .nn._base import Accelerated
-from .nn._subclasses import is_known, layer_for, original_of, why_not
+from .nn._subclasses import composed_for, is_known, layer_for, original_of, why_not
 
 Model = TypeVar("Model", bound=torch.nn.Module)
 
@@ -62,8 +62,18 @@ def accelerate(model: Model, precision: str | torch.dtype | None = None, tune: b
             module._tessera_dtype = dtype
             module._tessera_tune = tune
             module._tessera_path = name
+    for module in _beside_layers(model):
+        module.__class__ = composed_for(type(module))
     _report(model)
     return model
+
+
+def _beside_layers(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
+    """All modules that are no layers, nor part of one: the aggregation of a layer is the layer's affair."""
+    if not isinstance(model, MessagePassing):
+        yield model
+        for child in model.children():
+            yield from _beside_layers(child)
 
 
 def _report(model: torch.nn.Module) -> None:
@@ -74,7 +84,7 @@ def _report(model: torch.nn.Module) -> None:
         warnings.warn(f"tessera.accelerate leaves {', '.join(unseen)} to PyG: torch does not look for modules in a plain list, "
                       "tuple or dict, and so finds no parameters there, either; use torch.nn.ModuleList or ModuleDict",
                       stacklevel=3)
-    elif found.accelerated == 0:
+    elif found.accelerated == 0 and not any(type(module) is not original_of(type(module)) for module in model.modules()):
         reason = "; ".join(found) if found else f"{type(model).__name__} has no layer of PyG's"
         warnings.warn(f"tessera.accelerate changed nothing: {reason}", stacklevel=3)
 
@@ -95,7 +105,7 @@ def restore(model: Model) -> Model:
             for name in ("_tessera_dtype", "_tessera_tune", "_tessera_path", "_tessera_cached", "_tessera_route",
                          "tessera_fallback"):
                 module.__dict__.pop(name, None)
-            module.__class__ = original_of(type(module))
+        module.__class__ = original_of(type(module))
     return model
 
 

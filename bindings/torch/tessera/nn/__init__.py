@@ -9,12 +9,14 @@ Example:
 """
 
 from .attention import AGNNConv, GATConv, GATv2Conv, TransformerConv
+from .composed import CorrectAndSmooth, JumpingKnowledge, LightGCN
 from .convolutions import APPNP, ChebConv, GraphConv, SGConv
 from .edge_networks import EdgeConv, FiLMConv
 from .few_bits import ClusterGCNConv, GCNConv, GINConv, SAGEConv
 from .gine import GINEConv
 from .pna import PNAConv
-from .pooling import global_add_pool, global_max_pool, global_mean_pool
+from .pooling import (MaxAggregation, MeanAggregation, MinAggregation, SumAggregation, global_add_pool, global_max_pool,
+                      global_mean_pool)
 from .products import ARMAConv, GatedGraphConv, GCN2Conv, LabelPropagation, LGConv, TAGConv
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "ARMAConv",
     "ChebConv",
     "ClusterGCNConv",
+    "CorrectAndSmooth",
     "EdgeConv",
     "FiLMConv",
     "GATConv",
@@ -33,11 +36,17 @@ __all__ = [
     "GINEConv",
     "GatedGraphConv",
     "GraphConv",
+    "JumpingKnowledge",
     "LGConv",
     "LabelPropagation",
+    "LightGCN",
+    "MaxAggregation",
+    "MeanAggregation",
+    "MinAggregation",
     "PNAConv",
     "SAGEConv",
     "SGConv",
+    "SumAggregation",
     "TAGConv",
     "TransformerConv",
     "global_add_pool",

@@ -24,6 +24,7 @@ from ..graph import BY_TARGET, SOURCE_TARGET, TARGET_SOURCE, Graph
 from ..segments import gather, scatter
 from ._diagnosis import diagnosed
 from ._fused import linear_of
+from .pooling import AGGREGATIONS as OF_GROUPS
 from ._route import Route, gin_call, hooks_of, linear_sum_call
 
 _is_compiling = torch.compiler.is_compiling
@@ -55,6 +56,7 @@ _AGGREGATIONS = {
     MaxAggregation: ("max", "MaxAggregation()"),
     MinAggregation: ("min", "MinAggregation()"),
 }
+_AGGREGATIONS |= {ours: _AGGREGATIONS[ours.__mro__[2]] for ours in OF_GROUPS}
 
 
 class _Tally:

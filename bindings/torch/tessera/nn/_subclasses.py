@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from . import _messages, _read_messages, attention, convolutions, edge_networks, few_bits, gine, pna, products
+from . import (_messages, _read_messages, attention, composed, convolutions, edge_networks, few_bits, gine, pna, pooling,
+               products)
 from ._base import Accelerated, is_pygs, pyg_class
 
 _OURS = (few_bits.GCNConv, few_bits.SAGEConv, few_bits.GINConv, few_bits.ClusterGCNConv, convolutions.APPNP,
@@ -19,7 +20,10 @@ _OURS = (few_bits.GCNConv, few_bits.SAGEConv, few_bits.GINConv, few_bits.Cluster
          products.ARMAConv, products.GatedGraphConv, products.LabelPropagation, edge_networks.EdgeConv,
          edge_networks.FiLMConv, pna.PNAConv)
 _LAYERS: dict[type, type] = {pyg_class(layer): layer for layer in _OURS}
-_PYGS: dict[type, type] = {ours: theirs for theirs, ours in _LAYERS.items()}
+# What passes no messages itself, and is taken where it is of PyG's own class.
+_COMPOSED: dict[type, type] = {pyg_class(module): module for module in (
+    composed.LightGCN, composed.CorrectAndSmooth, composed.JumpingKnowledge, *pooling.AGGREGATIONS)}
+_PYGS: dict[type, type] = {ours: theirs for theirs, ours in (_LAYERS | _COMPOSED).items()}
 
 # What every class has, and what has no part in a call of a layer.
 _OF_NO_MATTER = {"__module__", "__qualname__", "__doc__", "__annotations__", "__annotate__", "__dict__", "__weakref__",
@@ -81,6 +85,11 @@ def layer_for(cls: type) -> type | None:
     if _changes(cls, base):
         return None
     return _LAYERS[base] if cls is base else _made(cls, _LAYERS[base])
+
+
+def composed_for(cls: type) -> type:
+    """The class that stands in for one of PyG's modules that pass no messages; the class itself where there is none."""
+    return _COMPOSED.get(cls, cls)
 
 
 def original_of(cls: type) -> type:
