@@ -164,13 +164,17 @@ class Reports(cli.CliTest):
         python.write_text(f"#!{sys.executable}\nimport json, pathlib, sys\n"
                           "out = pathlib.Path(sys.argv[sys.argv.index('--json') + 1])\n"
                           "one = {'model': 'gcn', 'pyg_ms': 8e9, 'tessera_ms': 1e9, 'loss_difference': 1e-7, 'versions': 'torch 0'}\n"
-                          "both = {'pyg': {'median_ms': 6.0}, 'tessera': {'median_ms': 2.0}, 'graph': 'cora', 'model': 'GCN',\n"
-                          "        'precision': 'fp32', 'mode': 'eager', 'versions': 'torch 0'}\n"
+                          "both = {'pyg': {'median_ms': 6.0, 'difference': 1e-7}, 'tessera': {'median_ms': 2.0, 'difference': 1e-7},\n"
+                          "        'graph': 'cora', 'model': 'GCN', 'precision': 'fp32', 'mode': 'eager', 'versions': 'torch 0',\n"
+                          "        'layer': 'LGConv', 'share': 0.9, 'threads': 2, 'clock': 'wall'}\n"
                           "graphs = [pathlib.Path(word).stem for word in sys.argv if word.endswith('.npz')]\n"
                           "out.write_text(json.dumps([{**one, 'graph': graph} for graph in graphs] or [both]))\n")
         python.chmod(0o755)
         _, page = self.assert_parts("python", ["epochs"], "--quick", "--pyg", python)
         self.assertIn("3.0 times as fast in the mean of 1 cases", page)
+        _, page = self.assert_parts("layers", ["layers"], "--quick", "--pyg", python)
+        self.assertIn("The 1 of them in which aggregation takes more than half of PyG's time: 3.0 times", page)
+        self.assertIn("| LGConv | cora | 90 % | 6.00 | 2.00 | 3.00 | 1e-07 | 1e-07 |", page)
         other = {"machine": "m", "versions": "v", "cases": []}  # of a GPU, measured before
         (self.out / "summary.json").write_text(json.dumps({"commit": "one", "device": "cpu and cuda", "quick": True, "parts": {"cuda": other}}))
         self.run_report("measure", "--program", cli.PROGRAM, "--commit", "one", "--quick", "--pyg", python)
@@ -237,6 +241,7 @@ class Reports(cli.CliTest):
                 (["fusegnn", "--program", self.folder / "none", "--commit", "one"], "there is no program"),
                 (["python", *own], "--pyg names no Python; it must have torch, PyG and tessera"),
                 (["links", *own], "--pyg names no Python; it must have torch, PyG and tessera"),
+                (["layers", *own], "--pyg names no Python; it must have torch, PyG and tessera"),
                 (["measure", *own, "--quick", "--pyg", self.folder / "none"], "it must have torch, PyG and tessera"),
                 (["attention_peers", *own, "--peers", self.folder / "none"], "there is no table of other kernels' times"),
                 (["candidates", *own, SMALL], "build the target bench_candidates"),
