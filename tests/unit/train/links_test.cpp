@@ -182,7 +182,7 @@ TEST(LinksOnDevice, are_learned_as_on_the_cpu_and_replayed) {
         const std::vector<double> on_cpu = losses({}, false), on_gpu = losses(gpu, false);
         EXPECT_EQ(losses(gpu, true), on_gpu) << "replayed";
         for (std::size_t i = 0; i + 1 < on_cpu.size(); ++i) {
-          EXPECT_NEAR(on_cpu[i], on_gpu[i], 2e-3 * (1 + std::abs(on_cpu[i])));
+          EXPECT_NEAR(on_cpu[i], on_gpu[i], 1e-2 * (1 + std::abs(on_cpu[i])));
         }
       }
     }
