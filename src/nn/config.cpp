@@ -167,6 +167,10 @@ void validate(const ModelConfig& config) {
     reject(fmt::format("sgc with {} layers", config.layers),
            "sgc has one layer; set hops for a wider reach");
   }
+  if (config.kind == ModelKind::lightgcn && config.layers > most_hops) {
+    reject(fmt::format("lightgcn with {} layers", config.layers),
+           fmt::format("give 1 to {}", most_hops));
+  }
   if (config.kind == ModelKind::lightgcn && config.readout) {
     reject("lightgcn with a readout", "use another model: lightgcn predicts links of one graph");
   }

@@ -185,7 +185,8 @@ class CheckpointCheck {
     nn::DataShape shape;
     shape.features = c_.features;
     shape.outputs = c_.outputs;
-    const bool fits = c_.model.layers <= tensors && c_.features <= elements &&
+    const bool is_lightgcn = c_.model.kind == nn::ModelKind::lightgcn;
+    const bool fits = (is_lightgcn || c_.model.layers <= tensors) && c_.features <= elements &&
                       c_.outputs <= elements &&
                       (c_.model.kind != nn::ModelKind::cheb || c_.model.hops <= tensors) &&
                       nn::predicted_parameters(c_.model, shape) <= 2 * (elements + tensors);

@@ -45,6 +45,9 @@ Checkpoint encoder_of(const Checkpoint& checkpoint) {
   }
   Checkpoint encoder = checkpoint;
   encoder.decoder.reset();
+  encoder.variational = false;
+  encoder.kinds = {};
+  if (is_of_lists(encoder.metric)) encoder.metric = Metric::roc_auc;
   encoder.weights = part_of(checkpoint.weights, encoder_prefix);
   for (RunState& run : encoder.runs) {
     run.model = part_of(run.model, encoder_prefix);
