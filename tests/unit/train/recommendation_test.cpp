@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -131,7 +132,7 @@ TEST(Recommendation, draws_items_alone_that_are_no_edges) {
 TEST(Recommendation, finds_items_of_a_users_taste_by_recall) {
   const Liked liked;
   const Dataset data = liked.read();
-  TrainOptions options = liked.options(60);
+  TrainOptions options = liked.options(150);
   options.metric = Metric::recall;
   options.checkpoint.kept = std::make_shared<Checkpoint>();
   const TrainReport report = fit(data, lightgcn, options);
@@ -144,10 +145,11 @@ TEST(Recommendation, finds_items_of_a_users_taste_by_recall) {
   EXPECT_EQ(checkpoint.kinds, liked.kinds);
 
   LinkPredictor predictor(checkpoint, data);
-  const std::vector<VertexId> sources{3, 0, 8};
+  std::vector<VertexId> sources(users);
+  std::iota(sources.begin(), sources.end(), VertexId{0});
   const links::TopLists lists = predictor.top(sources, 4);
   int of_taste = 0;
-  for (std::int64_t i = 0; i < 3; ++i) {
+  for (std::int64_t i = 0; i < users; ++i) {
     const VertexId user = sources[static_cast<std::size_t>(i)];
     for (std::int64_t k = 0; k < 4; ++k) {
       const VertexId item = lists.candidates(i, k);
@@ -159,7 +161,7 @@ TEST(Recommendation, finds_items_of_a_users_taste_by_recall) {
       EXPECT_FLOAT_EQ(predictor.scores({{user}, {item}})[0], lists.scores(i, k));
     }
   }
-  EXPECT_GE(of_taste, 8);
+  EXPECT_GT(of_taste, 4 * users / 2);  // by chance little more than a quarter
 }
 
 TEST(Recommendation, judges_lists_as_counting_by_hand_does) {
