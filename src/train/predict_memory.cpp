@@ -66,10 +66,11 @@ class CountedTraining {
     Batch& full = batches_->full();
     std::optional<ops::LossTargets> targets;
     if (batches_->is_full()) {
-      targets = full.targets_of(full.train_items, problem_.outputs, form().place(), {});
+      targets =
+          full.targets_of(full.train_items, problem_.outputs, form().place(), batches_->loss());
     }
-    const ops::EvaluationTargets evaluated =
-        full.evaluation_targets(placed(problem_.split, problem_), problem_.outputs, form().place());
+    const ops::EvaluationTargets evaluated = full.evaluation_targets(
+        placed(problem_.split, problem_), problem_.outputs, form().place(), batches_->loss());
     model_.forward(full.features.input(), context(full, false));
     reset_host_memory_peak();
     plan_steps();

@@ -53,25 +53,46 @@ void expect_best(const TopLists& lists, const Matrix<float>& queries,
   }
 }
 
-TEST(TopCandidates, AreTheBestOfAllWithTheLowerIdFirst) {
-  // Small integers: products are exact, and many are tied.
+/// From embeddings in memory of a device.
+TopLists listed_on(Device device, const Matrix<float>& queries, const Matrix<float>& candidates,
+                   TopOptions options) {
+  const auto there = [&](const Matrix<float>& rows) {
+    Matrix<float> copy(rows.rows(), rows.cols(), default_memory(device));
+    copy_bytes(copy.data(), rows.data(), rows.span().size_bytes(), device);
+    return copy;
+  };
+  options.place = device;
+  return top_candidates(there(queries), there(candidates), options);
+}
+
+/// Small integers: products are exact, and many are tied.
+void expect_best_on(Device device, const std::vector<std::int64_t>& counts) {
   using Shape = std::array<int, 3>;
   for (const auto [rows, cols, width] :
        {Shape{37, 90, 5}, Shape{1, 1, 1}, Shape{3, 0, 4}, Shape{0, 9, 4}, Shape{5, 5000, 3},
         Shape{17, 4096, 1}, Shape{4, 7, 0}}) {
+    SCOPED_TRACE(::testing::Message() << rows << " x " << cols << ", " << width << " wide");
     const Matrix<float> queries = integers<float>(rows, width, 1);
     const Matrix<float> candidates = integers<float>(cols, width, 2);
     const Graph known = random_graph(rows, cols, 200, 3);
     for (const Graph* leave_out : {static_cast<const Graph*>(nullptr), &known}) {
-      for (const std::int64_t count : {1, 10, 100}) {
+      for (const std::int64_t count : counts) {
         for (const std::int64_t block : {1, 1 << 16, 1 << 26}) {
-          const TopLists lists = top_candidates(
-              queries, candidates, {.count = count, .leave_out = leave_out, .block_bytes = block});
+          const TopLists lists =
+              listed_on(device, queries, candidates,
+                        {.count = count, .leave_out = leave_out, .block_bytes = block});
           expect_best(lists, queries, candidates, leave_out);
         }
       }
     }
   }
+}
+
+TEST(TopCandidates, AreTheBestOfAllWithTheLowerIdFirst) { expect_best_on({}, {1, 10, 100}); }
+
+TEST(TopCandidates, AreTheBestOfAllOnDevice) {
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
+  expect_best_on({DeviceKind::cuda, 0}, {1, 10, 32, 33, 100, 1000});
 }
 
 TEST(TopCandidates, WhatIsLeftOutMayBeListedTwice) {
