@@ -146,6 +146,7 @@ def test_derivatives_in_fp64():
         assert gradgradcheck(lambda x, w: tessera.spmm(graph, x, w, reduce=reduce), (x, weight))
     for reduce in ("max", "min"):
         assert gradcheck(lambda x: tessera.spmm(graph, x, reduce=reduce), (x,))
+        assert gradgradcheck(lambda x: tessera.spmm(graph, x, reduce=reduce).pow(3), (x,), fast_mode=True)
     unique = random_edges(8, 6, 20, repeated=False)
     few = torch.rand(unique.size(1), dtype=torch.float64, requires_grad=True)
     for reduce in ("max", "min"):
@@ -159,8 +160,13 @@ def test_derivatives_in_fp64():
     v = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
     assert gradcheck(lambda u, v: tessera.sddmm(graph, u, v, heads=2), (u, v))
     assert gradcheck(lambda u, v: tessera.sddmm(graph, u, v, heads=4, function="add"), (u, v))
+    assert gradgradcheck(lambda u, v: tessera.sddmm(graph, u, v, heads=2), (u, v), fast_mode=True)
+    assert gradgradcheck(lambda u, v: tessera.sddmm(graph, u, v, heads=4, function="add").pow(3), (u, v), fast_mode=True)
     scores = torch.randn(30, 2, dtype=torch.float64, requires_grad=True)
     assert gradcheck(lambda s: tessera.edge_softmax(graph, s), (scores,))
+    assert gradgradcheck(lambda s: tessera.edge_softmax(graph, s), (scores,), fast_mode=True)
+    loops = torch.randn(26, 1, dtype=torch.float64, requires_grad=True)
+    assert gradgradcheck(lambda s: tessera.edge_softmax(square, s, loops="one_each"), (loops,), fast_mode=True)
 
 
 @pytest.mark.parametrize("form", ["additive", "v2", "dot"])
@@ -185,6 +191,9 @@ def test_derivatives_of_attention_in_fp64(form):
     assert gradcheck(weights, tensors)
     term = torch.randn(36, 4 if form == "v2" else 2, dtype=torch.float64, requires_grad=True)
     assert gradcheck(with_term, [term, *tensors])
-    first = torch.autograd.grad(run(*tensors).sum(), tensors[2], create_graph=True)[0]
-    with pytest.raises(NotImplementedError, match="second derivative"):
+    for function, given in ((run, tensors), (weights, tensors), (with_term, [term, *tensors])):
+        assert gradgradcheck(function, given, fast_mode=True)
+    dropped = tessera.attention(graph, *tensors, form=form, heads=2, dropout=0.5)
+    first = torch.autograd.grad(dropped.sum(), tensors[2], create_graph=True)[0]
+    with pytest.raises(NotImplementedError, match="second derivative of attention with dropout"):
         first.sum().backward()

@@ -272,11 +272,12 @@ def test_dropout_beside_terms_of_edges(device):
     assert not torch.allclose(out, again)
 
 
-def test_second_derivative_of_max_is_refused():
-    x = torch.randn(6, 3, requires_grad=True)
-    y = tessera.spmm(tessera.Graph(random_edges(8, 6, 30), 8, 6), x, reduce="max")
+def test_second_derivative_of_a_weighted_max_is_refused():
+    index, x = random_edges(8, 6, 20, repeated=False), torch.randn(6, 3, requires_grad=True)
+    weight = torch.rand(index.size(1), requires_grad=True)
+    y = tessera.spmm(tessera.Graph(index, 8, 6), x, weight, reduce="max")
     first = torch.autograd.grad((y * y).sum(), x, create_graph=True)[0]
-    with pytest.raises(NotImplementedError, match="second derivative"):
+    with pytest.raises(NotImplementedError, match="second derivative of spmm with max or min of weighted edges"):
         first.sum().backward()
 
 

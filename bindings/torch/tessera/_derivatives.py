@@ -12,7 +12,7 @@ from torch.autograd import forward_ad
 
 from ._schemas import SCHEMAS, definitions
 from ._torch_names import (add_batch_dim, any_requires_grad, forward_mode, is_batched, remove_batch_dim,
-                           transforms_at_work)
+                           tangents_count, transforms_at_work)
 
 PLAIN = (Tensor, torch.nn.Parameter)
 
@@ -49,12 +49,15 @@ def _results(output: Any) -> Any:
     return tuple(output) if isinstance(output, list) else output
 
 
-def _refuse_tangents(name: str, arguments: tuple) -> None:
+def _have_tangents(arguments: tuple) -> bool:
+    return tangents_count() and any(
+        isinstance(argument, Tensor) and forward_ad.unpack_dual(argument).tangent is not None for argument in arguments)
+
+
+def refuse_tangents(name: str) -> None:
     """A tangent must not be lost without a word."""
-    for argument in arguments:
-        if isinstance(argument, Tensor) and forward_ad.unpack_dual(argument).tangent is not None:
-            raise NotImplementedError(f"tessera has no forward-mode derivative of {name}; use backward(), "
-                                      "or plain torch and PyG's layers (tessera.restore)")
+    raise NotImplementedError(f"tessera has no forward-mode derivative of {name}; use backward(), "
+                              "or plain torch and PyG's layers (tessera.restore)")
 
 
 def applied(name: str, forward, backward) -> Callable[..., Any]:
@@ -80,8 +83,8 @@ def derive(name: str, setup, backward) -> Any:
                     {"forward": staticmethod(forward), "backward": staticmethod(backward)})
 
     def kernel(*arguments):
-        if forward_mode():
-            _refuse_tangents(name, arguments)
+        if forward_mode() and _have_tangents(arguments):
+            refuse_tangents(f"torch.ops.tessera.{name}, but where a function of the package calls it")
         if torch.is_grad_enabled() and any_requires_grad(*arguments):
             if transforms_at_work():
                 raise NotImplementedError(f"torch.ops.tessera.{name} knows no torch.func: call the function "
@@ -98,8 +101,9 @@ def derive(name: str, setup, backward) -> Any:
 _transformed: dict[str, Callable[..., Any]] = {}
 
 
-def _transformable(name: str, setup, backward) -> Callable[..., Any]:
-    """The operator as a function that torch.func takes derivatives of, and maps one by one."""
+def _transformable(name: str, setup, backward, tangent=None) -> Callable[..., Any]:
+    """The operator as a function that torch.func takes derivatives of, and maps one by one. ``tangent`` makes the tangents
+    of its results of those of its arguments and of what ``setup`` keeps."""
     run = twin(name)
 
     def forward(*arguments):
@@ -108,6 +112,8 @@ def _transformable(name: str, setup, backward) -> Callable[..., Any]:
     def setup_context(ctx, inputs, output):
         if setup is not None:
             setup(ctx, inputs, output)
+        if tangent is not None:
+            ctx.save_for_forward(*ctx.to_save)
 
     def vmap(info, in_dims, *arguments):
         size = info.batch_size
@@ -125,6 +131,8 @@ def _transformable(name: str, setup, backward) -> Callable[..., Any]:
         return tuple(torch.stack(each)[:size] for each in zip(*results)), (0,) * len(results[0])
 
     methods = {"forward": forward, "setup_context": setup_context, "backward": backward, "vmap": vmap}
+    if tangent is not None:
+        methods["jvp"] = tangent
     function = type(f"Tessera_{name}_transformed", (torch.autograd.Function,),
                     {key: staticmethod(method) for key, method in methods.items()})
     apply = function.apply
@@ -161,10 +169,10 @@ def autograd_of_gradients(name: str, setup, backward) -> None:
     _transformable(name, setup, backward)
 
 
-def autograd(name: str, setup, backward) -> Operator:
+def autograd(name: str, setup, backward, tangent=None) -> Operator:
     """Registers the derivative of an operator that is a function of the package. Of several results the first
     has one."""
-    op, transformed = derive(name, setup, backward), _transformable(name, setup, backward)
+    op, transformed = derive(name, setup, backward), _transformable(name, setup, backward, tangent)
     run = twin(name)
     tensors = num_tensors(name)
 
@@ -186,8 +194,10 @@ def autograd(name: str, setup, backward) -> Operator:
     def eager(*arguments):
         if transforms_at_work():
             return transformed(*arguments)
-        if forward_mode():
-            _refuse_tangents(name, arguments)
+        if forward_mode() and _have_tangents(arguments):
+            if tangent is None:
+                refuse_tangents(name)
+            return transformed(*arguments)
         if torch.is_grad_enabled():
             for argument in arguments[:tensors]:
                 if argument is not None and argument.requires_grad:

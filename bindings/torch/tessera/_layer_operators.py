@@ -59,6 +59,20 @@ def _halves(both: Tensor) -> tuple[Tensor, ...]:
     return both.split_with_sizes((half, half))
 
 
+def _by_steps(name: str, run: Callable[..., Tensor], tensors, grad, needed, seed, flags: int) -> tuple:
+    """The gradients of a layer by operators that have derivatives themselves."""
+    if flags & _CASTS:
+        refuse_second_derivative("layers under autocast")(None)
+    if seed is not None:
+        refuse_second_derivative(f"{name} with dropout")(None)
+    with torch.enable_grad():
+        # Views of their own: one tensor may be two of them, or be made of another.
+        own = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
+        y = run(*own)
+    found = iter(torch.autograd.grad(y, [one for one, need in zip(own, needed) if need], grad, create_graph=True))
+    return tuple(next(found) if need else None for need in needed[: len(own)]) + (None,) * (len(needed) - len(own))
+
+
 # ---- spmm_linear -----------------------------------------------------------------------------------
 
 _spmm_linear_backward = twin("spmm_linear_backward")
@@ -134,23 +148,38 @@ _gat_backward = twin("gat_backward")
 
 
 def _gat_keep(ctx, tensors, rest, output):
-    x, weight, att_src, _, bias, seed, index, offsets = tensors
+    seed, index, offsets = tensors[5:]
     ctx.rest = rest
-    ctx.shape = att_src.shape
-    first = 1 if keeps_sums(bias, rest[-1]) else 0
-    ctx.save_for_backward(x, weight, seed, output[first], index, offsets, *output[first + 1 :])
+    first = 1 if keeps_sums(tensors[4], rest[-1]) else 0
+    ctx.save_for_backward(*tensors[:5], seed, output[first], index, offsets, *output[first + 1 :])
 
 
 def _gat_gradients(ctx, grad, *_):
     needed, saved = ctx.needs_input_grad, ctx.saved_tensors
     x, weight, att_src, att_dst, bias = needed[:5]
+    if _is_grad_enabled():
+        return _by_steps("GAT", _gat_by_steps(saved[7], saved[8], ctx.rest), saved[:5], grad, needed, saved[5], ctx.rest[-1])
     needs = x + 2 * weight + 4 * att_src + 8 * att_dst + 16 * bias
-    run = torch.ops.tessera.gat_backward.default if _is_grad_enabled() else _gat_backward
-    found = iter(gradients_of(run, grad, *saved[:4], saved[6:], saved[4], saved[5], *ctx.rest, needs))
+    found = iter(gradients_of(_gat_backward, grad, saved[0], saved[1], saved[5], saved[6], saved[9:], saved[7], saved[8], *ctx.rest,
+                              needs))
+    shape = saved[2].shape
     return (next(found) if x else None, next(found) if weight else None,
-            next(found).view(ctx.shape) if att_src else None,
-            next(found).view(ctx.shape) if att_dst else None,
+            next(found).view(shape) if att_src else None,
+            next(found).view(shape) if att_dst else None,
             next(found) if bias else None) + (None,) * (len(needed) - 5)
+
+
+def _gat_by_steps(index, offsets, rest):
+    targets, sources, layout, loops, heads, slope, _, _ = rest
+
+    def run(x, weight, att_src, att_dst, bias):
+        value = x @ weight.t()
+        to, of = ((value.unflatten(1, (heads, -1)) * att.view(1, heads, -1)).sum(-1) for att in (att_dst, att_src))
+        out = torch.ops.tessera.attention.default(to[:targets], of, value, None, None, None, index, offsets, targets, sources, layout,
+                                                  loops, 0, heads, 1.0, slope, 0.0, 0)[0]
+        return out if bias is None else out + bias
+
+    return run
 
 
 # How many numbers are kept is the plan's affair, which compiled code knows nothing of.
@@ -164,11 +193,10 @@ _gatv2_backward = twin("gatv2_backward")
 
 
 def _gatv2_keep(ctx, tensors, rest, output):
-    x, source_weight, _, _, _, att, bias, seed, index, offsets = tensors
+    seed, index, offsets = tensors[7:]
     ctx.rest = rest
-    first = 1 if keeps_sums(bias, rest[-1]) else 0
-    ctx.save_for_backward(x, source_weight, att, seed, output[first], index, offsets,
-                          *output[first + 1 :])
+    first = 1 if keeps_sums(tensors[6], rest[-1]) else 0
+    ctx.save_for_backward(*tensors[:7], seed, output[first], index, offsets, *output[first + 1 :])
 
 
 def _gatv2_gradients(ctx, grad, *_):
@@ -177,15 +205,30 @@ def _gatv2_gradients(ctx, grad, *_):
     weights, biases = source_weight or target_weight, source_bias or target_bias
     needs = x + 2 * weights + 4 * biases + 8 * att + 16 * bias
     saved = ctx.saved_tensors
-    run = torch.ops.tessera.gatv2_backward.default if _is_grad_enabled() else _gatv2_backward
-    found = iter(gradients_of(run, grad, *saved[:5], saved[7:], saved[5], saved[6], *ctx.rest, needs))
+    if _is_grad_enabled():
+        return _by_steps("GATv2", _gatv2_by_steps(saved[9], saved[10], ctx.rest), saved[:7], grad, needed, saved[7], ctx.rest[-1])
+    found = iter(gradients_of(_gatv2_backward, grad, saved[0], saved[1], saved[5], saved[7], saved[8], saved[11:], saved[9], saved[10],
+                              *ctx.rest, needs))
     to_x = next(found) if x else None
     to_weights = _halves(next(found)) if weights else (None, None)
     to_biases = _halves(next(found)) if biases else (None, None)
     return (to_x, to_weights[0] if source_weight else None, to_biases[0] if source_bias else None,
             to_weights[1] if target_weight else None, to_biases[1] if target_bias else None,
-            next(found).view(saved[2].shape) if att else None,
+            next(found).view(saved[5].shape) if att else None,
             next(found) if bias else None) + (None,) * (len(needed) - 7)
+
+
+def _gatv2_by_steps(index, offsets, rest):
+    targets, sources, layout, loops, heads, slope, _, _ = rest
+
+    def run(x, source_weight, source_bias, target_weight, target_bias, att, bias):
+        source = torch.nn.functional.linear(x, source_weight, source_bias)
+        target = torch.nn.functional.linear(x, target_weight, target_bias)[:targets]
+        out = torch.ops.tessera.attention.default(target, source, source, att, None, None, index, offsets, targets, sources, layout,
+                                                  loops, 1, heads, 1.0, slope, 0.0, 0)[0]
+        return out if bias is None else out + bias
+
+    return run
 
 
 gatv2_op, gatv2 = _layer("gatv2", 7, _gatv2_keep, _gatv2_gradients)
@@ -208,7 +251,7 @@ def _gin_gradients(ctx, grad, *_):
     if own_scale:
         raise NotImplementedError("gin has no derivative of own_scale: use spmm and products")
     if _is_grad_enabled():
-        return _differentiable_gin(saved, ctx.rest, grad, needed)
+        return _by_steps("GIN", _gin_by_steps(*saved[5:8], ctx.rest), saved[:5], grad, needed, None, ctx.rest[-1])
     needs = then_weight + 2 * then_bias + 4 * x + 8 * weight + 16 * bias
     found = gradients_of(_gin_backward, grad, saved[0], saved[1], saved[3], saved[5], saved[8:], saved[6],
                          saved[7], *ctx.rest, needs)
@@ -219,22 +262,15 @@ def _gin_gradients(ctx, grad, *_):
             *to_then) + (None,) * (len(needed) - 5)
 
 
-def _differentiable_gin(saved, rest, grad, needed):
-    """The same by operators that have derivatives themselves."""
+def _gin_by_steps(own_scale, index, offsets, rest):
     *graph, reduce, sum_first, flags = rest
-    if flags & _CASTS:
-        refuse_second_derivative("layers under autocast")(None)
-    own_scale, index, offsets = saved[5:8]
-    with torch.enable_grad():
-        # Views of their own: one tensor may be two of them, or be made of another.
-        own = [None if tensor is None else tensor.view_as(tensor) for tensor in saved[:5]]
-        x, weight, bias, then_weight, then_bias = own
+
+    def run(x, weight, bias, then_weight, then_bias):
         first = spmm_linear_op(x, weight, None, None, bias, own_scale, None, index, offsets, *graph,
                                1.0, 0, reduce, sum_first, flags)[0]
-        y = torch.nn.functional.linear(torch.relu(first), then_weight, then_bias)
-    wanted = [tensor for tensor, need in zip(own, needed) if need]
-    found = iter(torch.autograd.grad(y, wanted, grad, create_graph=True))
-    return tuple(next(found) if need else None for need in needed[:5]) + (None,) * (len(needed) - 5)
+        return torch.nn.functional.linear(torch.relu(first), then_weight, then_bias)
+
+    return run
 
 
 gin_op, gin = _layer("gin", 6, _gin_keep, _gin_gradients)

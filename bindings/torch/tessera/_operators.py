@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from . import _shapes  # noqa: F401
+from . import _second_derivatives, _shapes  # noqa: F401
 from ._derivatives import autograd, autograd_of_gradients, differentiable, refuse_second_derivative
+from ._torch_names import forward_mode
 
-_spmm = differentiable("spmm")
 _messages_gradient = differentiable("messages_backward")
 spmm_gradient, _sddmm_gradient, _attention_gradient = map(
     differentiable, ("spmm_backward", "sddmm_backward", "attention_backward"))
@@ -19,7 +19,7 @@ def _spmm_setup(ctx, inputs, output):
     if winners is not None:
         ctx.mark_non_differentiable(winners)
     ctx.set_materialize_grads(False)
-    needs_weight = weight is not None and ctx.needs_input_grad[3]
+    needs_weight = weight is not None and (ctx.needs_input_grad[3] or forward_mode())
     ctx.rest = rest
     ctx.has_bias = bias is not None
     ctx.save_for_backward(index, offsets, weight, x if needs_weight else None, winners)
@@ -42,46 +42,15 @@ def _spmm_backward(ctx, grad, *_):
     return (grad_x, None, None, grad_weight, grad_bias) + (None,) * 8
 
 
-spmm = autograd("spmm", _spmm_setup, _spmm_backward)
+spmm = autograd("spmm", _spmm_setup, _spmm_backward, _second_derivatives.spmm_tangent)
 
 
 def _spmm_backward_setup(ctx, inputs, output):
-    grad, x, winners, index, offsets, weight, *rest = inputs
     ctx.set_materialize_grads(False)
-    ctx.rest = rest
-    ctx.save_for_backward(grad, x, index, offsets, weight)
+    _second_derivatives.keep_inputs(6)(ctx, inputs, output)
 
 
-def _spmm_second(ctx, *of_gradients):
-    """Sums are linear in all they take, so their second derivatives are sums again."""
-    grad, x, index, offsets, weight = ctx.saved_tensors
-    *rest, need_x, need_weight = ctx.rest
-    of_grad_x = of_gradients[0] if need_x else None
-    of_grad_weight = of_gradients[-1] if need_weight else None
-    if rest[6] >= 2:
-        refuse_second_derivative("spmm with max or min")(ctx)
-    to_grad = to_x = to_weight = None
-
-    def product(features, values):
-        return _spmm(features, index, offsets, values, None, *rest)[0]
-
-    if of_grad_x is not None:
-        to_grad = product(of_grad_x, weight)
-        if weight is not None:
-            to_weight = spmm_gradient(
-                grad, of_grad_x, None, index, offsets, weight, *rest, False, True
-            )[0].view(weight.shape)
-    if of_grad_weight is not None:
-        of_grad_weight = of_grad_weight.view(weight.shape)
-        more = product(x, of_grad_weight)
-        to_grad = more if to_grad is None else to_grad + more
-        to_x = spmm_gradient(
-            grad, None, None, index, offsets, of_grad_weight, *rest, True, False
-        )[0]
-    return (to_grad, to_x, None, None, None, to_weight) + (None,) * 10
-
-
-autograd_of_gradients("spmm_backward", _spmm_backward_setup, _spmm_second)
+autograd_of_gradients("spmm_backward", _spmm_backward_setup, _second_derivatives.spmm)
 
 
 def _sddmm_setup(ctx, inputs, output):
@@ -96,8 +65,8 @@ def _sddmm_backward(ctx, grad):
     return (grad_u, grad_v) + (None,) * 9
 
 
-sddmm = autograd("sddmm", _sddmm_setup, _sddmm_backward)
-autograd_of_gradients("sddmm_backward", None, refuse_second_derivative("sddmm"))
+sddmm = autograd("sddmm", _sddmm_setup, _sddmm_backward, _second_derivatives.sddmm_tangent)
+autograd_of_gradients("sddmm_backward", _second_derivatives.keep_inputs(5), _second_derivatives.sddmm)
 
 
 def _messages_setup(ctx, inputs, output):
@@ -128,8 +97,9 @@ def _edge_softmax_backward(ctx, grad):
     return (result,) + (None,) * 7
 
 
-edge_softmax = autograd("edge_softmax", _edge_softmax_setup, _edge_softmax_backward)
-autograd_of_gradients("edge_softmax_backward", None, refuse_second_derivative("edge_softmax"))
+edge_softmax = autograd("edge_softmax", _edge_softmax_setup, _edge_softmax_backward,
+                        _second_derivatives.edge_softmax_tangent)
+autograd_of_gradients("edge_softmax_backward", _second_derivatives.keep_inputs(4), _second_derivatives.edge_softmax)
 
 
 def _attention_setup(ctx, inputs, output):
@@ -152,8 +122,9 @@ def _attention_backward(ctx, grad, *_):
     return (to_target, to_source, to_value, to_vector, to_term) + (None,) * 13
 
 
-attention = autograd("attention", _attention_setup, _attention_backward)
-autograd_of_gradients("attention_backward", None, refuse_second_derivative("attention"))
+attention = autograd("attention", _attention_setup, _attention_backward,
+                     _second_derivatives.attention_tangent)
+autograd_of_gradients("attention_backward", _second_derivatives.keep_inputs(11), _second_derivatives.attention)
 attention_weights = autograd("attention_weights", None,
                               refuse_second_derivative("attention_weights"))
 

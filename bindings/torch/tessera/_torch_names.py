@@ -57,6 +57,9 @@ def _forward_mode_by_level() -> bool:
 forward_mode: Callable[[], bool] = (
     _forward_mode_by_level if hasattr(forward_ad, "_current_level") else _forward_mode_by_trying)
 
+#: Whether tangents count, in forward mode: not inside of formulas that make some.
+tangents_count: Callable[[], bool] = getattr(torch._C, "_is_fwd_grad_enabled", lambda: True)
+
 #: Hooks on all modules.
 global_hooks: tuple[dict, ...] = tuple(
     getattr(modules, f"_global_{name}_hooks", {})

@@ -13,7 +13,7 @@ from ._checks import (FLOATS, check_bias, check_edge_features, check_edge_term, 
                       check_vector, check_weight, rows_of)
 from ._library import kernel_number
 from ._shapes import ADDED_LOOPS
-from ._torch_names import fp32_precision
+from ._torch_names import forward_mode, fp32_precision
 from .graph import NORMS, Graph, loops_number
 
 REDUCTIONS = {"sum": 0, "add": 0, "mean": 1, "max": 2, "amax": 2, "min": 3, "amin": 3}
@@ -426,7 +426,7 @@ def attention_weights(
     graph = _checked_graph(graph, target, source, value, vector, form, heads)
     value, target, source, vector = _autocast(value, target, source, vector)
     tensors = [tensor for tensor in (target, source, vector) if tensor is not None]
-    wants_grad = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    wants_grad = forward_mode() or (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors))
     if edge_term is not None or wants_grad:
         if edge_term is not None:
             check_edge_term(edge_term, graph, loops_number(loops), vector.numel() if form == "v2" else heads)
