@@ -88,12 +88,13 @@ def test_groups_in_any_dimension(reduce, shape, dim, device):
         assert tessera.scatter(src, index, dim, reduce=reduce).size(dim) == int(index.max()) + 1
 
 
-@pytest.mark.parametrize("reduce", ["sum", "mean", "logsumexp", "std", "var"])
+@pytest.mark.parametrize("reduce", REDUCTIONS)
 def test_derivatives_are_those_of_differences(reduce):
     index, src = torch.tensor([0, 2, 2, 0, 0, 3]), torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x: tessera.scatter(x, index, 0, 4, reduce), src)
     assert torch.autograd.gradgradcheck(lambda x: tessera.scatter(x, index, 0, 4, reduce), src)
     assert torch.autograd.gradcheck(lambda x: tessera.softmax(x, index), src)
+    assert torch.autograd.gradgradcheck(lambda x: tessera.softmax(x, index), src)
     assert torch.autograd.gradcheck(lambda x: tessera.gather(x, index), src)
 
 
@@ -127,6 +128,31 @@ def test_gather_takes_rows(device):
     assert torch.equal(out, expected)
     along = torch.randn_like(out)
     near(*(torch.autograd.grad(y, src, along)[0] for y in (out, expected)))
+
+
+@pytest.mark.parametrize("reduce", REDUCTIONS)
+@pytest.mark.parametrize("shape, dim", [((9,), 0), ((9, 4), 0), ((2, 9, 3), 1)])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_gather_with_a_reduction(reduce, shape, dim, dtype, device):
+    src, ptr = drawn(device, *shape).requires_grad_(), torch.tensor([0, 3, 3, 18, 20], device=device, dtype=dtype)
+    index = torch.randint(0, 8, (20,)).to(device, dtype)  # some rows several times in a group, the last in none
+    rows = src.index_select(dim, index).movedim(dim, 0)
+    groups = torch.repeat_interleave(torch.arange(4, device=device), ptr.diff())
+    expected = by_hand(rows, groups, 4, reduce).movedim(0, dim)
+    found = tessera.gather(src, index, dim, ptr, reduce)
+    near(found, expected)
+    along = torch.randn_like(expected)
+    ours, theirs = (torch.autograd.grad(y, src, along)[0] for y in (found, expected))
+    near(ours, theirs)
+
+
+def test_derivatives_of_gather_with_a_reduction():
+    src, index = torch.randn(6, 2, dtype=torch.float64, requires_grad=True), torch.tensor([5, 0, 0, 2, 3, 1, 5])
+    for reduce in REDUCTIONS:
+        def function(x):
+            return tessera.gather(x, index, ptr=torch.tensor([0, 3, 3, 7]), reduce=reduce)
+
+        assert torch.autograd.gradcheck(function, src) and torch.autograd.gradgradcheck(function, src)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
@@ -196,7 +222,12 @@ WRONG = [(lambda: tessera.scatter(X, INDEX, reduce="mul"), ValueError, "unknown 
          (lambda: tessera.segment_reduce(X, torch.tensor([0, 3, 2, 4])), ValueError, "none smaller than"),
          (lambda: tessera.segment_reduce(X, torch.tensor([0, 3])), ValueError, "ptr goes from 0 to 3: use numbers from 0 to 4"),
          (lambda: tessera.softmax(X), ValueError, "give index or ptr"),
-         (lambda: tessera.gather(X, torch.tensor([4])), IndexError, r"index 4 is outside \[0, 4\)")]
+         (lambda: tessera.gather(X, torch.tensor([4])), IndexError, r"index 4 is outside \[0, 4\)"),
+         (lambda: tessera.gather(X, INDEX, reduce="max"), ValueError, "reduce='max' needs ptr"),
+         (lambda: tessera.gather(X, INDEX, ptr=torch.tensor([0, 5])), ValueError, "from 0 to 4, the numbers in index, none smaller"),
+         (lambda: tessera.gather(X, INDEX, ptr=torch.tensor([], dtype=torch.int64)), ValueError, "ptr is empty"),
+         (lambda: tessera.gather(X, INDEX + 1, ptr=torch.tensor([0, 4])), IndexError,
+          r"^index 4 is outside \[0, 4\): there are 4 entries of src")]
 
 
 @pytest.mark.parametrize("number", range(len(WRONG)))

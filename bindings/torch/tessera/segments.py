@@ -69,16 +69,18 @@ def _groups_by_index(index: Tensor, src: Tensor, dim: int, groups: int | None) -
 _checked: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
 
-def _check_ptr(ptr: Tensor, entries: int) -> None:
+def _check_ptr(ptr: Tensor, entries: int, what: str = "the entries of src") -> None:
     """Once for each: it has to be read."""
+    if ptr.numel() == 0:
+        raise ValueError("ptr is empty: use one number for each group, and one more")
     if torch.compiler.is_compiling() or (ptr.is_cuda and torch.cuda.is_current_stream_capturing()):
         return
     known = None if ptr.is_inference() else (ptr._version, entries)
     if known is not None and _checked.get(ptr) == known:
         return
     if int(ptr[0]) != 0 or int(ptr[-1]) != entries or bool((ptr.diff() < 0).any()):
-        raise ValueError(f"ptr goes from {int(ptr[0])} to {int(ptr[-1])}: use numbers from 0 to {entries}, the entries of src, "
-                         "none smaller than the one before")
+        raise ValueError(f"ptr goes from {int(ptr[0])} to {int(ptr[-1])}: use numbers from 0 to {entries}, {what}, none smaller than "
+                         "the one before")
     if known is not None:
         _checked[ptr] = known
 
@@ -86,8 +88,6 @@ def _check_ptr(ptr: Tensor, entries: int) -> None:
 def _groups_by_ptr(ptr: Tensor, src: Tensor, dim: int) -> Graph:
     """The same where entries of a group stand side by side."""
     _check_index("ptr", ptr, src)
-    if ptr.numel() == 0:
-        raise ValueError("ptr is empty: use one number for each group, and one more")
     entries = src.size(dim)
     _check_ptr(ptr, entries)
     return Graph._make(_numbers_to(entries, ptr), ptr, None, ptr.size(0) - 1, entries, BY_TARGET)
@@ -97,7 +97,8 @@ def _run(operator, *arguments):
     try:
         return errors.run(operator, *arguments)
     except IndexError as error:
-        raise IndexError(str(error).replace("edge_index: target index", "index").replace("target vertices", "groups")) from None
+        text = str(error).replace("edge_index: target index", "index").replace("target vertices", "groups")
+        raise IndexError(text.replace("edge_index: source index", "index").replace("source vertices", "entries of src")) from None
 
 
 def _summed(graph: Graph, x: Tensor, reduce: str) -> Tensor:
@@ -139,6 +140,8 @@ _OTHERS: dict[str, Callable[[Graph, Tensor], Tensor]] = {"logsumexp": _logsumexp
 
 def _reduced(graph: Graph, src: Tensor, dim: int, function: Callable[[Graph, Tensor], Tensor]) -> Tensor:
     """Of rows, whatever dimension the groups are in."""
+    if dim == 0 and src.dim() == 2:
+        return function(graph, src)
     moved = src.movedim(dim, 0)
     out = function(graph, moved.reshape(moved.size(0), math.prod(moved.shape[1:])))
     return out.view(out.size(0), *moved.shape[1:]).movedim(0, dim)
@@ -203,19 +206,32 @@ def softmax(src: Tensor, index: Tensor | None = None, ptr: Tensor | None = None,
     return _reduced(graph, src, dim, _softmax)
 
 
-def gather(src: Tensor, index: Tensor, dim: int = 0) -> Tensor:
+def gather(src: Tensor, index: Tensor, dim: int = 0, ptr: Tensor | None = None, reduce: str = "sum") -> Tensor:
     """The rows of ``src`` that ``index`` names, as ``src.index_select(dim, index)``; their gradients are summed in the same
-    order each time, also on a GPU.
+    order each time, also on a GPU. With ``ptr``, those that ``index[ptr[i]]`` to ``index[ptr[i + 1]]`` name become one,
+    reduced as by :func:`segment_reduce`, and nothing of the size of all of them is made for a sum, mean, maximum or minimum.
 
     Example:
         >>> import torch, tessera
-        >>> tessera.gather(torch.tensor([1.0, 2.0]), torch.tensor([1, 1, 0]))
+        >>> src, index = torch.tensor([1.0, 2.0]), torch.tensor([1, 1, 0])
+        >>> tessera.gather(src, index)
         tensor([2., 2., 1.])
+        >>> tessera.gather(src, index, ptr=torch.tensor([0, 1, 3]))
+        tensor([2., 3.])
     """
-    dim = _checked_dim(src, dim)
+    function, dim = _function_for(reduce), _checked_dim(src, dim)
     _check_index("index", index, src)
-    graph = Graph._make(index, _numbers_to(index.size(0) + 1, index), None, src.size(dim), index.size(0), BY_SOURCE)
-    return _reduced(graph, src, dim, _spread)
+    entries = index.size(0)
+    if ptr is None:
+        if reduce != "sum":
+            raise ValueError(f"reduce={reduce!r} needs ptr: where the rows that become one begin in index")
+        graph = Graph._make(index, _numbers_to(entries + 1, index), None, src.size(dim), entries, BY_SOURCE)
+        return _reduced(graph, src, dim, _spread)
+    if reduce in _OTHERS:
+        return segment_reduce(gather(src, index, dim), ptr, reduce, dim)
+    _check_index("ptr", ptr, src)
+    _check_ptr(ptr, entries, "the numbers in index")
+    return _reduced(Graph._make(index, ptr, None, ptr.size(0) - 1, src.size(dim), BY_TARGET), src, dim, function)
 
 
 __all__ = ["gather", "scatter", "segment_reduce", "softmax"]
