@@ -51,7 +51,8 @@ class CountedTraining {
     TrainOptions as_given = options;
     as_given.pattern = {};
     batches_.emplace(problem, placed(problem.split, problem), as_given, form(), options.seed,
-                     why_not_recorded(device_).empty());
+                     why_not_recorded(device_).empty(),
+                     train_loss(problem, problem.split, options));
   }
 
   nn::StepExplanation explain() {
