@@ -68,7 +68,7 @@ class Masked(Layer):
     """As many factors as features."""
 
     def message(self, x_j, weight):
-        return x_j * (torch.arange(4.0).to(x_j) if weight is None else weight.view(-1, 1).expand(-1, 4).cumsum(1))
+        return x_j * (torch.arange(4.0).to(self.scale) if weight is None else weight.view(-1, 1).expand(-1, 4).cumsum(1))
 
 
 class Updating(Layer):
@@ -113,7 +113,7 @@ class Heads(Layer):
         return x_j * torch.sigmoid(alpha_i + alpha_j).unsqueeze(-1)
 
 
-PRODUCTS = [Identity, Optional, Statements, Unsqueezed, Named, OfBothEnds, Updating, OfDegrees, Alone, Heads]
+PRODUCTS = [Identity, Optional, Statements, Unsqueezed, Named, OfBothEnds, Masked, Updating, OfDegrees, Alone, Heads]
 NEEDS_WEIGHTS = [Unsqueezed]
 
 
@@ -153,6 +153,25 @@ class Bound(Layer):
         return (y := x_j) * y.sum()
 
 
+class OwnTimes(Layer):
+    def mul(self, x_j):
+        return x_j + 1
+
+    def message(self, x_j):
+        return self.mul(x_j)
+
+
+class InPlace(Layer):
+    def message(self, x_j, weight):
+        return x_j * weight.mul_(2).view(-1, 1)
+
+
+class Augmented(Layer):
+    def message(self, x_j, weight):
+        weight *= 2
+        return x_j * weight.view(-1, 1)
+
+
 class Noting(Layer):
     def message(self, x_j):
         self.noted = x_j
@@ -189,7 +208,8 @@ class Decorated(Layer):
         return x_j
 
 
-OTHERS = [Added, Squared, Called, Divided, Asking, Renamed, Bound, Noting, Looping, Aggregating, WholeList, Decorated, Masked]
+OTHERS = [Added, Squared, Called, Divided, Asking, Renamed, Bound, OwnTimes, InPlace, Augmented, Noting, Looping, Aggregating,
+          WholeList, Decorated]
 
 
 def results(layer, x, index, weight, **named):
@@ -337,6 +357,15 @@ def test_calls_that_are_no_products(name):
     assert torch.allclose(ours(*given), theirs(*given), atol=1e-5)
     assert ours.tessera_fallback is not None
     assert ours.tessera_fallback in str(tessera.explain(ours))
+
+
+def test_hooks_on_messages_of_edges_alone():
+    theirs, index = Alone(), random_edges(20, 20, 90)
+    ours = tessera.accelerate(copy.deepcopy(theirs))
+    for layer in (theirs, ours):
+        layer.register_propagate_forward_hook(lambda layer, given, out: 2 * out)
+    x = torch.zeros(20, 1)
+    assert torch.allclose(ours(x, index), theirs(x, index)) and ours.tessera_fallback == "hooks on messages"
 
 
 def test_layers_of_pygs_without_a_twin():

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
-from ..functional import messages
+from ..functional import FLOATS, messages
 from ..graph import Graph
 from ..segments import gather, scatter
 from ._base import Accelerated, for_pyg
@@ -64,6 +64,7 @@ class _Rows:
 
 
 _NOT_CALLED = "its forward did not call propagate"
+_DOUBLE = "messages of type torch.float64 on a GPU"
 _NO_PRODUCT = "messages that are no products of features and what is made without them"
 
 
@@ -140,7 +141,8 @@ class _Call:
     def _lifted(given: Any, ends: Tensor) -> Any:
         if not isinstance(given, Tensor):
             return given
-        return gather(given, ends) if given.is_floating_point() else given.index_select(0, ends)
+        has_kernels = given.dtype in FLOATS and not (given.is_cuda and given.dtype == torch.float64)
+        return gather(given, ends) if has_kernels else given.index_select(0, ends)
 
     def arguments(self, names: list[str]) -> dict[str, Any]:
         """Of those that there are: names that were not given have defaults, or the method fails, as it does in PyG."""
@@ -211,7 +213,7 @@ class OfMessages(Accelerated):
         key = by_matrix or self._tessera_features
         call = _Call(self, edge_index, size, named)
         x = call.of_end(key) if key else None
-        obstacle = self._obstacle_of_features(x, edge_index) if key else self._obstacle_of_messages()
+        obstacle = self._obstacle_of_features(x, edge_index) if key else self._obstacle_without_features(edge_index)
         if obstacle is not None:
             return obstacle
         asked = [*self._tessera_asked[0], *self._tessera_asked[1], *([key] if key else [])]
@@ -221,6 +223,8 @@ class OfMessages(Accelerated):
         if x is not None and x.size(0) != call.graph.num_sources:
             return "sizes that do not fit"
         if by_matrix:
+            if call.weight is not None and call.weight.dtype != x.dtype:
+                return f"features of type {x.dtype} with a matrix of type {call.weight.dtype}"
             return self._of_product(call.graph, x, None if call.weight is None else call.weight.view(-1, 1)), call
         message = self._message(call, key, x)
         if message is None:
@@ -262,6 +266,11 @@ class OfMessages(Accelerated):
             return "edges on another device"
         return self._obstacle(x.flatten(1), edge_index)
 
+    def _obstacle_without_features(self, edge_index: Any) -> str | None:
+        if type(edge_index) is not Tensor or edge_index.layout != _STRIDED:
+            return "messages of edges alone, which are no edge_index"
+        return self._obstacle(edge_index.new_empty((0, 1), dtype=torch.float32), edge_index)
+
     def _obstacle_of_messages(self) -> str | None:
         if self._reduction() not in self._reductions:
             return f"the aggregation {self.aggr}"
@@ -286,9 +295,9 @@ class OfMessages(Accelerated):
 
     def _summed(self, graph: Graph, x: Tensor | None, message: Any) -> Tensor | str:
         if isinstance(message, Tensor):
-            if message.dim() < 2 or not message.is_floating_point() or message.size(0) != graph.num_edges:
+            if message.dim() < 2 or message.dtype not in FLOATS or message.size(0) != graph.num_edges:
                 return _NO_PRODUCT
-            return self._scattered(graph, message)
+            return _DOUBLE if message.is_cuda and message.dtype == torch.float64 else self._scattered(graph, message)
         if not isinstance(message, _Rows) or x is None:
             return _NO_PRODUCT
         factor = message.factor
@@ -301,7 +310,7 @@ class OfMessages(Accelerated):
         if factor.dim() > 0:
             x = x.to(torch.promote_types(x.dtype, factor.dtype))  # the type of their product
         if x.is_cuda and x.dtype == torch.float64:
-            return "messages of type torch.float64 on a GPU"
+            return _DOUBLE
         factor = factor.to(x.dtype).view(*(1,) * (x.dim() - factor.dim()), *factor.shape)
         if any(size != 1 and size != whole for size, whole in zip(factor.shape, (graph.num_edges, *x.shape[1:]))):
             return _NO_PRODUCT

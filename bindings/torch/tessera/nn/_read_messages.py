@@ -3,8 +3,9 @@
 anything that is made without them.
 
 Features may be multiplied, divided and negated, bound to names, chosen by conditions that do not look at them, and returned.
-What is multiplied with them may be any expression in which they do not occur. The source, compiled again, must have the
-bytes of the function that runs.
+What is multiplied with them may be any expression in which they do not occur and that changes nothing in place: where it
+turns out to be more than a factor, PyG's code evaluates it again. The source, compiled again, must have the bytes of the
+function that runs.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class _Reader:
                 self.holds(statement.value)
             elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
                 self._bind(statement.targets[0], statement.value)
-            elif isinstance(statement, ast.AugAssign):
+            elif isinstance(statement, ast.AugAssign) and self.holds(statement.target):
                 self._bind(statement.target, ast.BinOp(statement.target, statement.op, statement.value))
             elif isinstance(statement, ast.If):
                 self._ask(statement.test)
@@ -67,7 +68,7 @@ class _Reader:
     def holds(self, node: ast.AST) -> bool:
         """Whether an expression may be a product of the features."""
         inside = list(ast.walk(node))
-        if any(isinstance(part, (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)) for part in inside):
+        if any(map(_changes_something, inside)):
             raise _NoProduct
         if not any(isinstance(part, ast.Name) and part.id in self.features for part in inside):
             return False
@@ -100,9 +101,17 @@ class _Reader:
         """``torch.mul(a, b)`` and ``a.mul(b)``, and quotients."""
         is_torchs = isinstance(of.value, ast.Name) and self.names.get(of.value.id) is torch
         both = arguments if is_torchs else [of.value, *arguments]
-        if len(both) != 2 or of.attr not in (*_TIMES, *_OVER):
+        if len(both) != 2 or of.attr not in (*_TIMES, *_OVER) or not (is_torchs or self.holds(of.value)):
             raise _NoProduct
         return (self._times if of.attr in _TIMES else self._over)(*both)
+
+
+def _changes_something(node: ast.AST) -> bool:
+    """Whether it binds names, or by its name changes tensors in place."""
+    if isinstance(node, ast.Attribute):
+        return node.attr.endswith("_") and not node.attr.endswith("__")
+    return (isinstance(node, (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await))
+            or isinstance(node, ast.keyword) and node.arg in ("inplace", "out"))
 
 
 def _is_none_test(node: ast.AST) -> bool:
