@@ -216,6 +216,22 @@ class Reports(cli.CliTest):
                       "| pubmed | gcn | 0.500 | 0.750 |"):
             self.assertIn(words, page)
 
+    def test_captured_with_a_stand_in_for_torch(self):
+        python = self.folder / "python"
+        python.write_text(f"#!{sys.executable}\nimport json, pathlib, sys\n"
+                          "words = dict(zip(sys.argv[2:], sys.argv[3:]))\n"
+                          "step = {'part': 'steps', 'model': 'GCN', 'pyg_eager_ms': 8.0, 'pyg_captured_ms': 3.0, 'tessera_captured_ms': 1.0,\n"
+                          "        'program_ms': None, 'versions': 'torch 0'}\n"
+                          "one = {'part': 'reductions', 'entries': 9, 'groups': 2, 'features': 3, 'spread': 'even', 'reduce': 'sum',\n"
+                          "       'order': 'sorted', 'ms': {'tessera': 1.0, 'a': 4.0, 'b': 2.0}, 'order_ms': None, 'versions': 'torch 0'}\n"
+                          "found = [step] if words['--parts'] == 'steps' else [one, {**one, 'order': 'unsorted', 'order_ms': 5.0}]\n"
+                          "pathlib.Path(words['--json']).write_text(json.dumps(found))\n")
+        python.chmod(0o755)
+        _, page = self.assert_parts("captured", ["steps", "reductions"], "--quick", "--pyg", python)
+        self.assertIn("| GCN | 8.000 | 3.000 | 1.000 | – | 8.00 | 3.00 | – |", page)
+        self.assertIn("2.00 times as fast as the best other in the mean of 1 cases", page)
+        self.assertIn("| sum | 9 | 2 | 3 | even | 1.000 | 2.000 | b | 2.00 | 5.000 |", page)
+
     def test_reports_are_listed_and_explained(self):
         listed = report("--list", folder=self.folder).stdout.splitlines()
         tested = re.findall(r"(?:assert_parts|measure|run_report)\(\"(\w+)\"", pathlib.Path(__file__).read_text())
@@ -242,6 +258,7 @@ class Reports(cli.CliTest):
                 (["python", *own], "--pyg names no Python; it must have torch, PyG and tessera"),
                 (["links", *own], "--pyg names no Python; it must have torch, PyG and tessera"),
                 (["layers", *own], "--pyg names no Python; it must have torch, PyG and tessera"),
+                (["captured", *own, "--quick"], "--pyg names no Python; it must have torch, PyG and tessera"),
                 (["measure", *own, "--quick", "--pyg", self.folder / "none"], "it must have torch, PyG and tessera"),
                 (["attention_peers", *own, "--peers", self.folder / "none"], "there is no table of other kernels' times"),
                 (["candidates", *own, SMALL], "build the target bench_candidates"),
