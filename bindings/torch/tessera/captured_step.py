@@ -8,6 +8,7 @@ import copy
 import inspect
 import random
 import sys
+import warnings
 from typing import Any, Callable, Iterator, Sequence
 
 import torch
@@ -22,6 +23,12 @@ WARM_UP = 3  # calls that run the step as it is; the last of them finds what wai
 _WAITS = ("what waits for the GPU cannot be replayed: read numbers (.item(), .cpu(), float(), print) after the step, and select by "
           "numbers that were made once (mask.nonzero().view(-1)), not by a mask")
 _SCALER = "torch's GradScaler asks whether gradients are finite: use bf16, which needs none, or an optimiser with fused=True"
+
+
+def _set_sync_debug_mode(mode: int | str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that it is new
+        torch.cuda.set_sync_debug_mode(mode)
 
 
 class _Recorder:
@@ -43,13 +50,20 @@ class _Recorder:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """What waits for the GPU is an error."""
-        before = torch.cuda.get_sync_debug_mode()
-        torch.cuda.set_sync_debug_mode("error")
+        """What waits for the GPU is an error. torch does not watch ``synchronize`` itself, and one that fails a recording leaves
+        its generators in a state in which they draw no more."""
+        mode, synchronize = torch.cuda.get_sync_debug_mode(), torch.cuda.synchronize
+
+        def refused(*_: Any) -> None:
+            raise RuntimeError("called a synchronizing function")
+
+        _set_sync_debug_mode("error")
+        torch.cuda.synchronize = refused
         try:
             yield
         finally:
-            torch.cuda.set_sync_debug_mode(before)
+            torch.cuda.synchronize = synchronize
+            _set_sync_debug_mode(mode)
 
     def record(self, step: Callable[[], Any]) -> Any:
         self.graph = torch.cuda.CUDAGraph()

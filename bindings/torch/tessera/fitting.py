@@ -82,8 +82,8 @@ class _Run:
         self.counts = {part: mask.sum() for part, mask in masks.items()}
         self.patience = epochs if patience is None else patience
         self.losses = torch.zeros(epochs, device=device)
-        self.epoch, self.best_epoch = torch.zeros(2, 1, dtype=torch.int64, device=device)
-        self.best = torch.full((1,), -1.0, device=device)
+        self.epoch, self.best_epoch = torch.zeros(2, dtype=torch.int64, device=device)
+        self.best = torch.tensor(-1.0, device=device)
         self.kept = [tensor.detach().clone() for tensor in self.state(model)]
 
     @staticmethod
@@ -101,7 +101,7 @@ class _Run:
         optimiser.step()
         with torch.no_grad():
             going = self.going()
-            self.losses.index_copy_(0, self.epoch, loss.detach().float().view(1))
+            self.losses.index_copy_(0, self.epoch.view(1), loss.detach().float().view(1))
             self.epoch += going
             self.keep_best(model, going)
 
@@ -114,7 +114,7 @@ class _Run:
             self.best_epoch.copy_(self.epoch)
             return
         model.eval()
-        found = self.accuracy("val", self.call().argmax(1)).view(1)
+        found = self.accuracy("val", self.call().argmax(1))
         better = going & (found > self.best)
         for kept, tensor in zip(self.kept, self.state(model)):
             kept.copy_(torch.where(better, tensor, kept))
