@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "tessera/detail/ops/call_chain.hpp"
 #include "tessera/step/execution.hpp"
 #include "tessera/step/op.hpp"
 
@@ -46,6 +47,7 @@ class Binding {
   std::vector<Slot> slots;
   std::vector<Group> groups;
   Context context;  ///< whose graphs these are
+  ops::CallChain chain;  ///< of the run in progress
   std::int64_t arena_bytes = 0, unshared_bytes = 0;
 
  private:

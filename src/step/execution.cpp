@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "step/binding.hpp"
-#include "tessera/detail/ops/call_chain.hpp"
 #include "tessera/ops/elementwise.hpp"
 
 namespace tessera::step {
@@ -93,7 +92,8 @@ void copy_what_is_updated(const Node& node, const Pass& pass, ops::CallChain& ch
 
 void Execution::run(std::size_t first, std::size_t last, const Context& context) {
   const std::vector<Node>& nodes = binding_->program.nodes();
-  ops::CallChain chain;
+  ops::CallChain& chain = binding_->chain;
+  chain.drop();
   for (std::size_t i = first; i < last; ++i) {
     const Node& node = nodes[i];
     if (!node.is_chained) chain.run();

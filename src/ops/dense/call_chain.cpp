@@ -144,6 +144,8 @@ void CallChain::run() {
   state_->calls.clear();
 }
 
+void CallChain::drop() noexcept { state_->calls.clear(); }
+
 void run_or_join(CallChain* chain, Device device, const ChainCall& call, Stream stream,
                  const DenseWorkspace* workspace) {
   const DenseOps& ops = dense_ops(device);

@@ -17,18 +17,21 @@ inline constexpr std::int64_t most_chain_rows = 32768, most_chain_columns = 16;
 /// given. One that cannot be in a launch with those before it runs after them, and one that is
 /// never in a chain, as on the CPU, runs when it is called.
 ///
+/// Nothing is allocated once the first calls have joined.
+///
 /// What has joined is not computed before `run`, which has to come before anything else reads or
 /// writes the same memory. All that join have the same device, stream and workspace.
 class CallChain {
  public:
   CallChain();
-  /// Drops what has not run.
   ~CallChain();
   CallChain(const CallChain&) = delete;
   CallChain& operator=(const CallChain&) = delete;
 
   /// Runs what has joined, if anything has.
   void run();
+  /// Forgets what has joined and not run, as after an exception.
+  void drop() noexcept;
 
   struct State;
   State& state() noexcept { return *state_; }
