@@ -16,7 +16,9 @@ import argparse
 import json
 import platform
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 
 import torch
@@ -84,6 +86,18 @@ def measured(name, make, graphs, options):
     return record
 
 
+def in_a_process_of_its_own(name, options):
+    """The record of a case: a failure on a GPU can leave a process unable to measure anything else."""
+    given = sys.argv[1:]
+    if options.cases:
+        at = given.index("--cases")
+        given[at:at + 1 + len(options.cases)] = []
+    with tempfile.NamedTemporaryFile("r", suffix=".json") as file:
+        ended = subprocess.run([sys.executable, __file__, *given, "--cases", name, "--json", file.name])
+        written = file.read()
+    return json.loads(written)[0] if written else {"case": name, "error": f"ended with exit code {ended.returncode}"}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
@@ -108,13 +122,17 @@ def main():
     cases = GPU if options.device != "cpu" else CPU
     graphs = Graphs(options.data, torch.device(options.device), options.quick)
     records = []
-    for name in options.cases or cases:
+    names = options.cases or list(cases)
+    for name in names:
         if name not in cases:
             sys.exit(f"there is no case {name!r}; there are " + ", ".join(cases))
-        records.append(measured(name, cases[name], graphs, options))
-        last = records[-1]
-        print(name, last.get("error") or {who: round(side.get("median_ms", float("nan")), 3) for who, side in last["sides"].items()},
-              flush=True)
+        if len(names) > 1 and options.device != "cpu":
+            records.append(in_a_process_of_its_own(name, options))
+        else:
+            records.append(measured(name, cases[name], graphs, options))
+            last = records[-1]
+            print(name, last.get("error") or {who: round(side.get("median_ms", float("nan")), 3) for who, side in last["sides"].items()},
+                  flush=True)
         if options.json:
             with open(options.json, "w") as file:
                 json.dump(records, file, indent=1)

@@ -28,7 +28,7 @@ void check(MatrixView<const float> queries, MatrixView<const float> candidates,
     refuse(fmt::format("queries of {} numbers, candidates of {}", queries.cols, candidates.cols),
            "give both the same width");
   }
-  if (options.count < 1 || options.block_bytes < 1) {
+  if (options.count < 1 || options.block_bytes < 0) {
     refuse(fmt::format("{} candidates by blocks of {} bytes", options.count, options.block_bytes),
            "give positive numbers");
   }

@@ -106,7 +106,9 @@ ModelKind parse_model_kind(const std::string& text) {
 
 std::vector<CatalogueEntry> model_kinds() {
   std::vector<CatalogueEntry> entries;
-  for (const KindInfo& info : kinds) entries.push_back({info.name, info.summary});
+  for (const KindInfo& info : kinds) {
+    if (info.kind != ModelKind::lightgcn) entries.push_back({info.name, info.summary});
+  }
   return entries;
 }
 

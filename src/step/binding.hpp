@@ -46,7 +46,7 @@ class Binding {
 
   std::vector<Slot> slots;
   std::vector<Group> groups;
-  Context context;  ///< whose graphs these are
+  Context context;       ///< whose graphs these are
   ops::CallChain chain;  ///< of the run in progress
   std::int64_t arena_bytes = 0, unshared_bytes = 0;
 

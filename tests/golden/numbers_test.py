@@ -131,8 +131,8 @@ class Mistakes(Numbers):
         same = [house[:3] + [5, house[4]] for house in self.houses]
         none = [house[:3] + ["", house[4]] for house in self.houses]
         for nodes, options, label, expected in (
-                (self.changed(7, "cheap"), numbers, "price", ["other.csv:9", "'cheap' in column 'price' is no finite number"]),
-                (self.changed(7, "1e99"), numbers, "price", ["other.csv:9", "is no finite number"]),
+                (self.changed(7, "cheap"), numbers, "price", ["other.csv: line 9", "'cheap' in column 'price' is no finite number"]),
+                (self.changed(7, "1e99"), numbers, "price", ["other.csv: line 9", "is no finite number"]),
                 (self.changed(7, "0,5"), numbers, "price", ["write 0.5 for 0,5"]),
                 (same, numbers, "price", ["'price' is 5 for all items to train on"]),
                 (none, numbers, "price", ["all numbers to predict are missing"]),

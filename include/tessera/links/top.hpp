@@ -14,9 +14,9 @@ struct TopOptions {
   std::int64_t count = 10;  ///< on a GPU up to `ops::longest_top_list`
   /// Row i lists candidates that query i is not to get: those it knows already, say.
   const Graph* leave_out = nullptr;
-  /// Products of queries and candidates are made in blocks that take no more than this. On a GPU
-  /// they ought to fit its cache.
-  std::int64_t block_bytes = std::int64_t{32} << 20;
+  /// Products of queries and candidates are made in blocks that take no more than this; 0: 32 MiB
+  /// on a CPU, 512 MiB on a GPU.
+  std::int64_t block_bytes = 0;
   /// Where the embeddings lie; lists come to this process. On a GPU fp32 is never rounded to tf32.
   Place place = {};
 };

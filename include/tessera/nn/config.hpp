@@ -19,7 +19,8 @@ enum class ModelKind { gcn, sage, gin, gat, gatv2, agnn, sgc, cheb, lightgcn };
 const char* to_string(ModelKind kind) noexcept;
 /// An unknown name is an `invalid_argument` error that lists those there are.
 ModelKind parse_model_kind(const std::string& text);
-/// Every kind with a line about it.
+/// Every kind that learns from features, with a line about it: all but lightgcn, which has an
+/// embedding of each vertex instead, and learns links alone.
 std::vector<CatalogueEntry> model_kinds();
 
 /// Everything that shapes a model, except the widths of its data. Plain values: it is what a

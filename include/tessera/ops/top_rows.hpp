@@ -24,8 +24,9 @@ struct LeftOut {
 };
 
 /// How large the blocks are in which products of rows and columns are compared, so that one takes
-/// no more than so many bytes. On a CPU a few rows of it fit the cache; on a GPU, whose kernels
-/// want many columns, all of it ought to. From one row to the next are `stride` scores.
+/// no more than so many bytes; 0: 32 MiB on a CPU, where a few rows of it fit the cache, and 512
+/// MiB on a GPU, whose kernels want many rows and columns. From one row to the next are `stride`
+/// scores.
 struct TopBlock {
   std::int64_t rows = 1;
   std::int64_t cols = 1;

@@ -88,6 +88,8 @@ std::span<const VertexId> left_out_of(const LeftOut& left_out, std::int64_t row)
 
 TopBlock top_block(std::int64_t rows, std::int64_t cols, std::int64_t bytes, Device device) {
   constexpr std::int64_t size = sizeof(float), fewest_rows = 128, read_at_once = 4;
+  constexpr std::int64_t on_cpu = std::int64_t{32} << 20, on_gpu = std::int64_t{512} << 20;
+  if (bytes == 0) bytes = device.kind == DeviceKind::cpu ? on_cpu : on_gpu;
   std::int64_t widest = 4096;
   if (device.kind != DeviceKind::cpu) widest = std::max(widest, bytes / (fewest_rows * size));
   TopBlock block;

@@ -118,7 +118,6 @@ TEST_F(NodeTable, ErrorsNameTheLineAndTheFix) {
   EXPECT_THAT(error_of("id,x\na,1\nb,inf\nc,2\n"), AllOf(HasSubstr("line 3"), HasSubstr("finite")));
   EXPECT_THAT(error_of("id,split\na,train\nb,often\n"),
               AllOf(HasSubstr("line 3"), HasSubstr("often")));
-  EXPECT_THAT(error_of("id,label\na,0.5\nb,1\n"), HasSubstr("--label"));
   EXPECT_THAT(error_of("id,label\na,-7\nb,1\n"), AllOf(HasSubstr("line 2"), HasSubstr("-7")));
   EXPECT_THAT(error_of("who,x\na,1\nb,2\n"), HasSubstr("--id"));
   options_.nodes.label = "nowhere";
