@@ -84,6 +84,10 @@ Error naming_edge_time(const Arguments& app, const Error& error) {
   const std::string problem = problem_of(error);
   const bool is_of_time = problem.find("'" + app.find(time)->values().back() + "'") != problem.npos;
   if (app.is_given(features) && !is_of_time) return error;
+  if (is_of_time && problem.find("different texts") != problem.npos) {
+    return Error(error.code(), problem + ", but times are numbers", error.where(),
+                 "give numbers that grow with time: seconds, or 20240531 for a date");
+  }
   return Error(error.code(), replaced(problem, features, time),
                replaced(error.where(), features, time), replaced(error.fix(), features, time));
 }
