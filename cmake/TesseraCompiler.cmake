@@ -14,10 +14,11 @@ endif()
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Without the first it keeps nothing that was compiled with a precompiled header; the second is explained in
-  # TesseraPrecompiled.cmake.
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1
-                                  "${CCACHE_PROGRAM}")
-  set(CMAKE_CUDA_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+  # TesseraPrecompiled.cmake. The others let one checkout use what another one has compiled.
+  set(ccache env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1
+                 "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${CCACHE_PROGRAM}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${ccache})
 endif()
 
 # Compile options of our own code; never passed on to those who link to it.
