@@ -8,15 +8,18 @@
 Takes what tools/judge_costs.py takes, and expects as it does: the build may have any fits, which are taken out first. Each line
 of the table that is there is fitted anew: `start_us` and `share` with which the mean of |log(measured / expected)| is least, over
 all times of the whole GPU and of 64 of its processors. Kernels that are made of others (staged ones) are counted with the fits of
-these that the build has: fit, build and fit again.
+these that the build has: fit, build and fit again. Lines of several shares are fitted by what the build counts, all those of an op
+together; a line that no kernel of the op has the name of counts for all of them.
 """
 import collections
+import json
 import math
 import pathlib
 import re
 import statistics
 import sys
 import tempfile
+import typing
 import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -25,7 +28,9 @@ from reports import common  # noqa: E402
 
 TABLE = judge.ROOT / "src/ops/plan/cost_fits.hpp"
 LINE = re.compile(r'\{"([a-z0-9_/]+)", (-?[0-9.]+), (-?[0-9.]+)\}')
+COUNTED = re.compile(r'\{"([a-z0-9_/]+)", \{([0-9., ]+)\}\}')
 LEAST_LEFT = 0.15  # cost_fit.hpp
+LAUNCH_US = 1.1  # there, too
 STARTS = [0.5 * step for step in range(49)]
 LEAST_CASES = 20
 
@@ -105,39 +110,137 @@ def errors(gpus, fits):
     return {line: (len(times[line]), judge.close(times[line])) for line in fits}
 
 
-def written(fits, found):
-    def change(match):
-        kernel = match[1]
-        start, share = fits[kernel]
-        return f'{{"{kernel}", {start:g}, {share:g}}}'
-    lines = []
+def write(lines, found):
+    """Writes what is fitted into the table; `found`: {line: (times, share of them within 25 %)}."""
+    texts = []
     for text in TABLE.read_text(encoding="utf-8").splitlines():
-        match = LINE.search(text)
+        match = LINE.search(text) or COUNTED.search(text)
         if match:
-            number, close = found[match[1]]
-            text = LINE.sub(change, text).split("  //")[0].rstrip() + f"  // {close:.0%} of {number} within 25 %"
-        lines.append(text)
-    TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            text = text[:match.start()] + f'{{"{match[1]}", {lines[match[1]]}}}' + text[match.end():].split("  //")[0].rstrip()
+            if match[1] in found:
+                text += f"  // {found[match[1]][1]:.0%} of {found[match[1]][0]} within 25 %"
+        texts.append(text)
+    TABLE.write_text("\n".join(texts) + "\n", encoding="utf-8")
+
+
+def counted_table():
+    """{line: [share]} as it is."""
+    return {line: [float(one) for one in shares.split(",")] for line, shares in COUNTED.findall(TABLE.read_text(encoding="utf-8"))}
+
+
+def notes(folder):
+    """{(part, case): {line: (launches, [count])}} of files that this build has written."""
+    found = {}
+    for part in judge.LIMITS:
+        for text in (folder / f"expected_{part}.jsonl").read_text(encoding="utf-8").splitlines():
+            case = json.loads(text)
+            found[part, judge.key_of(case)] = {line: (launches, counts) for line, launches, *counts in case.get("counts", [])}
+    return found
+
+
+def skips(case, line):
+    """Whether a kernel had less to do than is counted: these leave out the parts of an adjacency matrix that have no edge."""
+    return case["case"].endswith("adjacency") and line in ("bit_gemm/planes", "bit_gemm/bytes")
+
+
+class Row(typing.NamedTuple):
+    """A time of a kernel, and what it is made of."""
+    gpu: str
+    case: dict
+    kernel: str
+    line: str
+    counts: dict  # {(line, index): count}
+    started_us: float
+    us: float
+
+    def expected(self, shares):
+        return self.started_us + sum(shares[key] * count for key, count in self.counts.items())
+
+
+def rows_of(gpus, lines, noted):
+    """{op: [Row]} of the kernels that have lines of several shares."""
+    rows = collections.defaultdict(list)
+    own = {kernel: line_of(kernel, lines) for cases in gpus.values() for case in cases for kernel in case["times"]}
+    for gpu, cases in gpus.items():
+        for case in cases:
+            counts = noted[judge.GPUS[gpu][0], judge.key_of(case)]
+            shared = [line for line in counts if line.startswith(case["op"] + "/") and line not in own.values()]
+            for kernel, (_, us) in case["times"].items():
+                if own[kernel] not in counts:
+                    continue
+                together = [own[kernel], *shared]
+                found = {(line, i): count for line in together for i, count in enumerate(counts[line][1]) if i < len(lines[line])}
+                started = LAUNCH_US * sum(counts[line][0] for line in together)
+                rows[case["op"]].append(Row(gpu, case, kernel, own[kernel], found, started, us))
+    return rows
+
+
+def least_shares(rows, rounds=12, turns=40):
+    """{(line, index): share}, none negative, with which the mean of |log(measured / expected)| is about least."""
+    shares = collections.defaultdict(float)
+    holders = collections.defaultdict(list)
+    for i, row in enumerate(rows):
+        for key, count in row.counts.items():
+            if count > 0:
+                holders[key].append((i, count))
+    weights = [1 / row.us for row in rows]
+    for _ in range(rounds):
+        left = [row.us - row.expected(shares) for row in rows]
+        for _ in range(turns):
+            for key, held in holders.items():
+                square = sum((weights[i] * count) ** 2 for i, count in held)
+                step = max(sum(weights[i] ** 2 * count * left[i] for i, count in held) / square, -shares[key])
+                shares[key] += step
+                for i, count in held:
+                    left[i] -= step * count
+        # Large errors count for no more than their size.
+        errors = [abs(math.log(max(row.expected(shares), row.us / 100) / row.us)) for row in rows]
+        weights = [1 / (row.us * math.sqrt(max(error, 0.03))) for error, row in zip(errors, rows)]
+    return shares
+
+
+def fit_counts(gpus, noted):
+    """({line: [share]}, {line: errors}, the same cases by shares of the other half of the graphs)."""
+    lines = counted_table()
+    found, held_out, times = dict(lines), {}, collections.defaultdict(list)
+    for rows in rows_of(gpus, lines, noted).values():
+        fitted_rows = [row for row in rows if row.gpu != "no wgmma" and not skips(row.case, row.line)]
+        shares = least_shares(fitted_rows)
+        halves = [least_shares([row for row in fitted_rows if half_of(row.case) != half]) for half in (0, 1)]
+        for row in rows:
+            us = row.expected(halves[half_of(row.case)])
+            held_out[id(row.case), row.kernel] = us
+            if row.gpu != "no wgmma" and not skips(row.case, row.line):
+                times[row.line].append((us, row.us))
+        for line in {line for row in rows for line, _ in row.counts}:
+            found[line] = [shares[line, i] for i in range(len(lines[line]))]
+    cases = {gpu: [{**case, "times": {kernel: (held_out.get((id(case), kernel), pair[0]), pair[1])
+                                      for kernel, pair in case["times"].items()}} for case in of_gpu]
+             for gpu, of_gpu in gpus.items()}
+    return found, {line: (len(pairs), judge.close(pairs)) for line, pairs in times.items()}, cases
 
 
 def fit(chosen, folder):
     record, expectations = judge.read(chosen, folder)
     before = judge.joined(record, expectations, chosen.events_us)
+    shares, found, by_counts = fit_counts(before, notes(folder))
     fits = table()
-    gpus = counts(before, fits)
+    gpus = counts(by_counts, fits)
     of_halves = [fits_of(gpus, fits, lambda case, half=half: half_of(case) != half) for half in (0, 1)]
     held_out = applied(gpus, lambda case: of_halves[half_of(case)])
     everything = fits_of(gpus, fits)
-    found = errors(held_out, fits)
+    found |= errors(held_out, fits)
     heads = ["cases", "mean loss", f"from {judge.LONG_US} us on", "worst", "chosen within 25 %", "all within 25 %"]
     for title, cases in (("as the build has it", before), ("by fits of the other half of the graphs", held_out)):
         yield title + "\n"
         yield from common.table(["op", "GPU", *heads], list(judge.summaries(cases, chosen.op)), 2)
-    yield from common.table(["kernels", "start us", "share", "times", "within 25 %"],
-                            [[line, f"{start:g}", f"{share:g}", found[line][0], f"{found[line][1]:.0%}"]
-                             for line, (start, share) in everything.items()])
+    lines = {line: f"{start:g}, {share:g}" for line, (start, share) in everything.items()}
+    lines |= {line: "{" + ", ".join(f"{one:.4g}" for one in each) + "}" for line, each in shares.items()}
+    errors_of = {line: [number, f"{close:.0%}"] for line, (number, close) in found.items()}
+    yield from common.table(["kernels", "fit", "times", "within 25 %"],
+                            [[line, text, *errors_of.get(line, ["", ""])] for line, text in lines.items()])
     if chosen.write:
-        written(everything, found)
+        write(lines, found)
 
 
 def main():

@@ -25,6 +25,7 @@
 #include "core/device_rates.hpp"
 #include "core/gpu_limits.hpp"
 #include "core/side_stream.hpp"
+#include "ops/plan/cost_fit.hpp"
 #include "ops/plan/tune.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/measure.hpp"
@@ -344,6 +345,16 @@ std::string candidates_of(const ops::Explanation& explanation) {
   return text;
 }
 
+/// What costs are shares of (tools/fit_costs.py).
+std::string text_of(const std::vector<ops::Counted>& counts) {
+  std::string text;
+  for (const ops::Counted& one : counts) {
+    text += fmt::format("{}[\"{}\", {}, {:.5g}]", text.empty() ? "" : ", ", one.kernel,
+                        one.launches, fmt::join(one.counts_us, ", "));
+  }
+  return text;
+}
+
 class Recorder {
  public:
   explicit Recorder(const std::string& path) : keys_(keys_of(path)), file_(path, std::ios::app) {
@@ -360,7 +371,13 @@ class Recorder {
                       edges, one.op, one.details);
       if (keys_.contains(key)) continue;
       try {
-        file_ << key << ", \"candidates\": [" << candidates_of(one.plan()) << "]}" << std::endl;
+        std::vector<ops::Counted> counts;
+        ops::counted_notes = expected_on ? &counts : nullptr;
+        const std::string candidates = candidates_of(one.plan());
+        ops::counted_notes = nullptr;
+        file_ << key << ", \"candidates\": [" << candidates << "]";
+        if (!counts.empty()) file_ << ", \"counts\": [" << text_of(counts) << "]";
+        file_ << "}" << std::endl;
         ++made;
       } catch (const Error& error) {
         if (error.code() == ErrorCode::internal) throw;

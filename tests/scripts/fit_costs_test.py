@@ -38,6 +38,24 @@ class FitCosts(unittest.TestCase):
             self.assertGreaterEqual(start, 0, line)
             self.assertTrue(0.5 < share < 2.5, line)
 
+    def test_planted_shares_are_found(self):
+        draw = random.Random(2)
+        rows = []
+        for kernel, shares in (("a", (0.8, 3.0)), ("b", (2.5,))):
+            for _ in range(60):
+                counts = {(f"op/{kernel}", i): draw.uniform(1, 50) for i in range(len(shares))} | {("op/all", 0): draw.uniform(1, 20)}
+                us = 2.2 + sum(share * counts[f"op/{kernel}", i] for i, share in enumerate(shares)) + 1.5 * counts["op/all", 0]
+                rows.append(fit_costs.Row("whole", {}, kernel, f"op/{kernel}", counts, 2.2, us * draw.uniform(0.98, 1.02)))
+        shares = fit_costs.least_shares(rows)
+        for key, wanted in ((("op/a", 0), 0.8), (("op/a", 1), 3.0), (("op/b", 0), 2.5), (("op/all", 0), 1.5)):
+            self.assertAlmostEqual(shares[key], wanted, delta=0.05 * wanted)
+
+    def test_lines_of_shares_can_be_read(self):
+        lines = fit_costs.counted_table()
+        self.assertIn("bit_gemm/planes", lines)
+        for line, shares in lines.items():
+            self.assertTrue(1 <= len(shares) <= 3 and all(share >= 0 for share in shares), line)
+
     def test_halves_share_no_graph(self):
         case = {"graph": "cora", "case": "64"}
         self.assertEqual(fit_costs.half_of(case), fit_costs.half_of({**case, "case": "128"}))

@@ -2,6 +2,7 @@
 #include "ops/plan/cost_fits.hpp"
 
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -21,6 +22,20 @@ TEST(CostFits, RiseWithWhatIsCountedAndLeaveSomeOfIt) {
   EXPECT_DOUBLE_EQ(fitted_us(fit, 1008), 500);
   EXPECT_DOUBLE_EQ(fitted_us(fit, 4), 0.5 * least_left * 4);
   EXPECT_DOUBLE_EQ(fitted_us({"op/kernel", 0, 1}, 3), 3);
+}
+
+TEST(CostFits, OfCountsAreSharesOfThemAndLaunches) {
+  const CountFit fit = {"op/kernel", {2, 0.5}};
+  EXPECT_DOUBLE_EQ(counted_us(fit, 0, {3, 4, 100}), 8);
+  EXPECT_DOUBLE_EQ(counted_us(fit, 2, {3, 4}), 8 + 2 * chained_launch_us);
+  std::vector<Counted> notes;
+  counted_notes = &notes;
+  counted_us(fit, 1, {7});
+  counted_notes = nullptr;
+  counted_us(fit, 1, {8});
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].kernel, fit.kernel);
+  EXPECT_EQ(notes[0].counts_us[0], 7);
 }
 
 /// The table has its lines in the order of the policies.

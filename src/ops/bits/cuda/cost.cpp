@@ -2,159 +2,125 @@
 #include "ops/bits/cuda/cost.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "ops/bits/cuda/pairs_shape.hpp"
 #include "ops/plan/cost_fits.hpp"
-#include "ops/plan/tuning.hpp"
+#include "ops/plan/counts.hpp"
 #include "ops/spmm/parts.hpp"
 
 namespace tessera::ops {
 namespace {
 
-struct BitCoefficients {
-  double launch_us;
-  double start_us;            ///< until the first products, and for storing the last
-  double count_per_us;        ///< products of bits in one processor, by pairs of planes on wgmma
-  double tall_count_per_us;   ///< the same in tall blocks
-  double pair_per_us;         ///< the same on mma.sync
-  double byte_per_us;         ///< products of bytes in one processor
-  double pair_depth_us;       ///< mma.sync: a block's time for each unit of depth ...
-  double pair_plane_us;       ///< ... and for each pair of planes besides
-  double byte_pair_depth_us;  ///< the same of bytes
-  double convert_us;          ///< planes to bytes, per million of them
-  double spread_us;           ///< the same in rows
-  double spread_pair_us;      ///< and for products of bytes
-  double gather_bytes_per_us;
-  double window_share;     ///< of what windows of 16-bit features take
-  double tall_start_us;    ///< on wgmma: until the first products ...
-  double tall_32_share;    ///< ... and the share, of up to 32 columns ...
-  double tall_64_share;    ///< ... of up to 64 ...
-  double tall_128_share;   ///< ... of up to 128 ...
-  double tall_wide_share;  ///< ... and of more, for which the pattern is expanded again
-  double finish_us;        ///< per million sums that become codes or values
-  double rows_share;       ///< of what rows of 16-bit features of as many bytes take
-  double rows_us;          ///< more than that: lanes finish 16 sums at the end ...
-  double edge_us;          ///< ... and per million edges
-  double narrow_edge_us;   ///< the same where lanes have 8 columns
-
-  void scale(DeviceRatio ratio) {
-    gather_bytes_per_us *= ratio.memory;
-    finish_us /= ratio.processors;
-  }
-};
-
-constexpr Fitted<BitCoefficients> coefficients = {
-    fitted_on_h200(
-        "2026-11-17",
-        "2048, 8192 and 16384 squared bits by 32 and 128 columns of 1, 2, 4 and 8 bits; sums over "
-        "14 graphs of 3 thousand to 1.7 million vertices at 16 to 256 columns of 8 bits"),
-    {.launch_us = 2,
-     .start_us = 3,
-     .count_per_us = 3.5e7,
-     .tall_count_per_us = 4.8e7,
-     .pair_per_us = 6e6,
-     .byte_per_us = 4.95e6,
-     .pair_depth_us = 2.4e-3,
-     .pair_plane_us = 0.95e-3,
-     .byte_pair_depth_us = 2.2e-2,
-     .convert_us = 1.5,
-     .spread_us = 0.5,
-     .spread_pair_us = 0.9,
-     .gather_bytes_per_us = 7e6,
-     .window_share = 1.04,
-     .tall_start_us = 1,
-     .tall_32_share = 0.88,
-     .tall_64_share = 0.82,
-     .tall_128_share = 0.775,
-     .tall_wide_share = 0.81,
-     .finish_us = 0.22,
-     .rows_share = 1.08,
-     .rows_us = 0.8,
-     .edge_us = 1.2,
-     .narrow_edge_us = 0.8}};
-
 struct Sizes {
   explicit Sizes(const BitOptions& options)
       : rows(static_cast<double>(options.rows)),
         cols(static_cast<double>(options.cols)),
-        depth(static_cast<double>(options.depth)) {}
+        depth(static_cast<double>(options.depth)),
+        depth_of_a(static_cast<double>(ops::depth_of_a(options))) {}
 
   double blocks(double height, double width) const {
     return std::ceil(rows / height) * std::ceil(cols / width);
   }
 
-  double rows, cols, depth;
+  double rows, cols, depth, depth_of_a;
 };
 
-/// Products that the busiest processor has, of a depth in whole steps.
-double busiest(const BitOptions& options, BitBlocks blocks, const DeviceTraits& traits,
-               double step = 1024) {
-  const double tiles = Sizes(options).blocks(blocks.rows, blocks.width);
-  const double tile = static_cast<double>(blocks.rows) * blocks.width;
-  // Where there are too few blocks for all processors two may share K.
-  const double parts = blocks.halves ? 2 : 1;
-  const double waves = std::ceil(parts * tiles / std::max(1, traits.processors)) / parts;
-  return waves * tile * std::ceil(static_cast<double>(depth_of_a(options)) / step) * step;
+/// What nothing overlaps at the end of a product: its result to memory.
+double stored_us(const BitOptions& options, const DeviceTraits& traits) {
+  const double bytes = gives_codes(options.output) ? 1 : 4;
+  return moved_us(bytes * static_cast<double>(options.rows) * static_cast<double>(options.cols),
+                  traits);
+}
+
+/// A product: what it counts, and its result.
+double product_us(const CountFit& fit, int launches, const std::array<double, 3>& counts_us,
+                  const BitOptions& options, const DeviceTraits& traits) {
+  return counted_us(fit, launches, counts_us) +
+         counted_us(cost_fits::bit_stored, 0, {stored_us(options, traits)});
 }
 
 /// Planes to bytes, where planes come.
-double spread_us(const BitProblem& problem, const BitCoefficients& fit) {
+double spread_us(const BitProblem& problem, const DeviceTraits& traits) {
   if (problem.options.b_bytes) return 0;
-  return fit.launch_us + fit.spread_us * 1e-6 * Sizes(problem.options).depth *
-                             static_cast<double>(padded_bytes(problem.options.cols));
+  const double bytes =
+      Sizes(problem.options).depth * static_cast<double>(padded_bytes(problem.options.cols));
+  return counted_us(cost_fits::bit_spread, 1, {moved_us(bytes, traits)});
 }
 
-/// The result, which nothing overlaps at the end.
-double stored_us(const BitProblem& problem, const BitCoefficients& fit) {
-  const Sizes sizes(problem.options);
-  const double bytes = gives_codes(problem.options.output) ? 1 : 4;
-  return bytes * sizes.rows * sizes.cols / fit.gather_bytes_per_us;
+/// Sums of 32 bits, of which lanes have many to store at the end.
+double sums_us(const BitProblem& problem, const DeviceTraits& traits) {
+  return gives_codes(problem.options.output) ? 0 : stored_us(problem.options, traits);
 }
 
-/// What sums become in registers.
-double finished_us(const BitProblem& problem, const BitCoefficients& fit) {
-  if (problem.options.output == BitOutput::sums32) return 0;
-  const Sizes sizes(problem.options);
-  return fit.finish_us * 1e-6 * sizes.rows * sizes.cols;
+/// Products of blocks on wgmma, of which all processors have as many turns as the busiest one.
+double turns_on_wgmma(const BitOptions& options, BitBlocks blocks, const DeviceTraits& traits) {
+  const double parts = blocks_of_tile(options, blocks, traits);
+  const double tiles = Sizes(options).blocks(blocks.rows, blocks.width);
+  return std::ceil(parts * tiles / std::max(1, traits.processors)) / parts;
+}
+
+/// Products of blocks on mma.sync, by steps of K.
+double turns_of_pairs(const Sizes& sizes, int a_planes, int b_planes, const DeviceTraits& traits) {
+  constexpr double most_blocks = 4, reserved_bytes = 1024;
+  const double bytes = pairs_shared_bytes(a_planes, b_planes) + reserved_bytes;
+  const double room = std::floor(static_cast<double>(traits.shared_bytes_per_processor) / bytes);
+  return turns_of(sizes.blocks(pairs_rows, pairs_rows), std::clamp(room, 1.0, most_blocks), traits);
+}
+
+/// Depth in whole stages.
+double staged_depth(double depth, int a_planes, int b_planes, double of_step) {
+  const double stage = pairs_shape(a_planes, b_planes).steps * of_step;
+  return std::ceil(depth / stage) * stage;
 }
 
 }  // namespace
 
+int blocks_of_tile(const BitOptions& options, BitBlocks blocks, const DeviceTraits& traits) {
+  if (!blocks.halves) return 1;
+  const double tiles = Sizes(options).blocks(blocks.rows, blocks.width);
+  const double turns = std::ceil(static_cast<double>(options.depth) / 1024) * options.b_bits;
+  const bool fits =
+      tiles * 2 <= traits.processors || (blocks.rows == 64 && tiles <= traits.processors);
+  return fits && turns >= 16 ? 2 : 1;
+}
+
 double predict_planes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients.on(traits);
-  const double pairs = problem.options.a_bits * problem.options.b_bits;
-  const double rate = blocks.rows > 64 ? fit.tall_count_per_us : fit.count_per_us;
-  return fit.launch_us + fit.start_us + pairs * busiest(problem.options, blocks, traits) / rate;
+  const BitOptions& options = problem.options;
+  const double steps = turns_on_wgmma(options, blocks, traits) * options.a_bits * options.b_bits *
+                       std::ceil(Sizes(options).depth_of_a / 1024);
+  return product_us(cost_fits::bit_gemm_planes, 1, {steps * step_us, stored_us(options, traits)},
+                    options, traits);
 }
 
 double predict_bytes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients.on(traits);
-  const Sizes sizes(problem.options);
-  const double bytes = sizes.cols * sizes.depth;
-  return 2 * fit.launch_us + fit.start_us + fit.convert_us * bytes * 1e-6 +
-         busiest(problem.options, blocks, traits) / fit.byte_per_us;
+  const BitOptions& options = problem.options;
+  const double steps = turns_on_wgmma(options, blocks, traits) * blocks.width / 64 *
+                       std::ceil(Sizes(options).depth_of_a / 512);
+  return product_us(cost_fits::bit_gemm_bytes, 2, {steps * step_us}, options, traits);
 }
 
 double predict_pairs_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients.on(traits);
-  const double pairs = problem.options.a_bits * problem.options.b_bits;
-  const auto depth = static_cast<double>(depth_of_a(problem.options));
-  // Few blocks wait for their loads, many for the matrix units.
-  return fit.launch_us + fit.start_us +
-         std::max(depth * (fit.pair_depth_us + fit.pair_plane_us * pairs),
-                  pairs * busiest(problem.options, {64, 64}, traits, 256) / fit.pair_per_us);
+  const BitOptions& options = problem.options;
+  const Sizes sizes(options);
+  const double steps = turns_of_pairs(sizes, options.a_bits, options.b_bits, traits) *
+                       staged_depth(sizes.depth_of_a, options.a_bits, options.b_bits, 256) / 256;
+  const double a_bytes = options.a_bits * sizes.rows * sizes.depth_of_a / 8;
+  const double pairs = steps * options.a_bits * options.b_bits;
+  return product_us(cost_fits::bit_gemm_pairs, 1,
+                    {steps * step_us, pairs * step_us, moved_us(a_bytes, traits)}, options, traits);
 }
 
 double predict_byte_pairs_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients.on(traits);
-  const Sizes sizes(problem.options);
+  const BitOptions& options = problem.options;
+  const Sizes sizes(options);
+  const double steps =
+      turns_of_pairs(sizes, 1, 1, traits) * staged_depth(sizes.depth_of_a, 1, 1, 32) / 32;
   const double codes = (sizes.rows + sizes.cols) * sizes.depth;
-  const double blocks = sizes.blocks(64, 64);
-  constexpr double blocks_of_processor = 4;
-  const double waves =
-      std::max(1.0, blocks / (blocks_of_processor * std::max(1, traits.processors)));
-  return 3 * fit.launch_us + fit.start_us + fit.spread_pair_us * codes * 1e-6 +
-         waves * sizes.depth * fit.byte_pair_depth_us;
+  return product_us(cost_fits::bit_gemm_byte_pairs, 3,
+                    {steps * step_us, moved_us(codes, traits), stored_us(options, traits)}, options,
+                    traits);
 }
 
 SpmmProblem as_features(const BitProblem& problem) {
@@ -166,65 +132,54 @@ SpmmProblem as_features(const BitProblem& problem) {
   return features;
 }
 
+/// Bytes take more instructions of an edge than features.
 double predict_bit_rows_us(const BitProblem& problem, const RowsPolicy& policy,
                            const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients.on(traits);
-  // Rows of few bytes come no faster than somewhat longer ones, and bytes take more instructions.
-  const double edges = 1e-6 * static_cast<double>(problem.graph.num_edges());
-  const double as_numbers =
-      spread_us(problem, fit) +
-      fit.rows_share * predicted_rows_us(as_features(problem), policy, traits);
-  if (policy.bytes == 8) {
-    return fitted_us(cost_fits::bit_aggregate_rows_narrow, as_numbers + fit.narrow_edge_us * edges);
-  }
-  return fitted_us(cost_fits::bit_aggregate_rows,
-                   as_numbers + fit.rows_us + fit.edge_us * edges + finished_us(problem, fit));
+  constexpr double edges_per_us = 1e6;
+  const double edges = static_cast<double>(problem.graph.num_edges()) / edges_per_us /
+                       ratio_to(fitted_on_h200("", ""), traits).processors;
+  return spread_us(problem, traits) +
+         counted_us(policy.bytes == 8 ? cost_fits::bit_aggregate_rows_narrow
+                                      : cost_fits::bit_aggregate_rows,
+                    1,
+                    {predicted_rows_us(as_features(problem), policy, traits), edges,
+                     sums_us(problem, traits)});
 }
 
 double predict_bit_lists_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients.on(traits);
-  return fit.launch_us + spread_us(problem, fit) + stored_us(problem, fit) +
-         finished_us(problem, fit);
+  return chained_launch_us + spread_us(problem, traits) + stored_us(problem.options, traits);
 }
 
 double predict_bit_wide_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients.on(traits);
   const double gathered = static_cast<double>(problem.graph.num_edges()) *
                           (static_cast<double>(padded_bytes(problem.options.cols)) * 2 + 4);
-  return fit.launch_us + 2 * spread_us(problem, fit) + gathered / fit.gather_bytes_per_us +
-         stored_us(problem, fit);
+  return chained_launch_us + 2 * spread_us(problem, traits) + moved_us(gathered, traits) +
+         stored_us(problem.options, traits);
 }
 
 namespace {
 
 /// As windows of 16-bit features, which take twice the bytes.
-double windows_us(const BitProblem& problem, double share, std::int64_t cols,
-                  const BitCoefficients& fit, const DeviceTraits& traits) {
+double windows_us(const BitProblem& problem, const CountFit& fit, std::int64_t cols,
+                  const DeviceTraits& traits) {
   SpmmProblem half = as_features(problem);
   half.features = cols;
-  return spread_us(problem, fit) + share * predict_tall_us(half, tall_policies[0], traits) +
-         finished_us(problem, fit);
+  return spread_us(problem, traits) +
+         counted_us(fit, 1,
+                    {predict_tall_us(half, tall_policies[0], traits), sums_us(problem, traits)});
 }
 
 }  // namespace
 
 double predict_bit_windows_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients.on(traits);
-  return fitted_us(cost_fits::bit_aggregate_windows,
-                   windows_us(problem, fit.window_share, problem.options.cols, fit, traits));
+  return windows_us(problem, cost_fits::bit_aggregate_windows, problem.options.cols, traits);
 }
 
+/// Of more than 64 columns whole blocks are computed.
 double predict_bit_tall_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitCoefficients fit = coefficients.on(traits);
   const std::int64_t cols = problem.options.cols;
-  const double share = cols <= 32    ? fit.tall_32_share
-                       : cols <= 64  ? fit.tall_64_share
-                       : cols <= 128 ? fit.tall_128_share
-                                     : fit.tall_wide_share;
-  // Of more than 64 columns whole blocks are computed.
   const std::int64_t computed = cols <= 64 ? cols : (cols + 127) / 128 * 128;
-  return fitted_us(cost_fits::bit_aggregate_tall,
-                   fit.tall_start_us + windows_us(problem, share, computed, fit, traits));
+  return windows_us(problem, cost_fits::bit_aggregate_tall, computed, traits);
 }
 
 }  // namespace tessera::ops

@@ -12,8 +12,12 @@ namespace tessera::ops {
 struct BitBlocks {
   int rows = 128;
   int width = 128;
-  bool halves = true;  ///< whether processors may share one, or have several at the same time
+  bool halves = true;  ///< whether two may share K
 };
+
+/// How many blocks share K of each tile: two where one leaves half of the processors idle, or where
+/// there is enough to multiply for both.
+int blocks_of_tile(const BitOptions& options, BitBlocks blocks, const DeviceTraits& traits);
 
 double predict_planes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits);
 double predict_bytes_us(const BitProblem& problem, BitBlocks blocks, const DeviceTraits& traits);

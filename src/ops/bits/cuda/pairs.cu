@@ -7,6 +7,7 @@
 #include "ops/bits/cuda/emit.cuh"
 #include "ops/bits/cuda/instances.cuh"
 #include "ops/bits/cuda/integer_mma.cuh"
+#include "ops/bits/cuda/pairs_shape.hpp"
 #include "ops/bits/cuda/store_sums.cuh"
 
 /// Several planes times several, on the matrix units of every GPU from Ampere on. A block of four
@@ -15,29 +16,8 @@
 /// are one plane on either side, whose steps the matrix unit multiplies.
 namespace tessera::ops {
 
-inline constexpr int pairs_rows = 64;
 inline constexpr int pairs_threads = 128;
 inline constexpr int step_words = 8;
-inline constexpr int pairs_plane_bytes = pairs_rows * 32;
-inline constexpr int pairs_most_bytes = 96 * 1024;  ///< of shared memory, for any planes
-
-/// How many steps of 256 bits stand in a stage of shared memory, and how many stages there are.
-struct PairsShape {
-  int steps = 1;
-  int stages = 1;
-};
-constexpr PairsShape pairs_shape(int a_planes, int b_planes) {
-  const int step_bytes = (a_planes + b_planes) * pairs_plane_bytes;
-  if (2 * step_bytes > pairs_most_bytes) return {1, 1};
-  const int steps = pairs_most_bytes / (2 * step_bytes);
-  return {steps < 4 ? steps : 4, 2};
-}
-constexpr int pairs_shared_bytes(int a_planes, int b_planes) {
-  const PairsShape shape = pairs_shape(a_planes, b_planes);
-  return shape.steps * shape.stages * (a_planes + b_planes) * pairs_plane_bytes;
-}
-
-static_assert(pairs_shared_bytes(16, 16) <= pairs_most_bytes);
 
 /// Copies 4 bytes to shared memory as cuda::copy_16_async does, or writes zeros there.
 __device__ inline void copy_4_async(std::uint32_t shared, const void* global, bool exists) {

@@ -32,16 +32,8 @@ const BitFunction& bytes_function_of(const BitOptions& options) {
   return bytes_functions[options.cols > 64 ? 0 : 1];
 }
 
-/// Two blocks share K where one for each tile leaves half of the processors idle, or where there
-/// is enough to multiply for both.
-int split_of(const BitFunction& function, const BitOptions& options, const DeviceTraits& traits) {
-  if (!function.splits) return 1;
-  const std::int64_t blocks = (options.rows + function.rows - 1) / function.rows *
-                              ((options.cols + function.width - 1) / function.width);
-  const std::int64_t turns = (options.depth + 1023) / 1024 * options.b_bits;
-  const bool fits = blocks * 2 <= traits.processors ||
-                    (function.rows == 64 && turns >= 16 && blocks <= traits.processors);
-  return fits && turns >= 16 ? 2 : 1;
+BitBlocks blocks_of(const BitFunction& function) {
+  return {function.rows, function.width, function.splits};
 }
 
 /// The parts of K in which a tile of rows has any bit.
@@ -88,7 +80,7 @@ class CudaGemm : public CudaBits {
       : CudaBits(problem, function.launch_finished != nullptr),
         function_(function),
         operands_(operands),
-        split_(split_of(function, options_, device_traits(options_.device))) {
+        split_(blocks_of_tile(options_, blocks_of(function), device_traits(options_.device))) {
     product_.a = shape_of(options_.a_bits, options_.rows, depth_of_a(options_));
     if (options_.a_words > 0) {
       const quant::BitTensor shape =
@@ -207,8 +199,7 @@ const BitFunction& byte_pairs_of(const BitOptions&) { return byte_pairs_function
 /// The time of a kernel whose blocks depend on the shape.
 template <auto predict, auto function_of>
 double predict_us(const BitProblem& problem, const DeviceTraits& traits) {
-  const BitFunction& function = function_of(problem.options);
-  return predict(problem, {function.rows, function.width, function.splits}, traits);
+  return predict(problem, blocks_of(function_of(problem.options)), traits);
 }
 
 }  // namespace
