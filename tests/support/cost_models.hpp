@@ -175,10 +175,10 @@ inline void add_updates(std::vector<CostModel>& models) {
   models.push_back({"update", "fused", false, [](const Workload& work, const DeviceTraits& gpu) {
                       return ops::predicted_fused_update_us(update_of(work), gpu);
                     }});
-  models.push_back(
-      {"update in stages", "rows", false, [](const Workload& work, const DeviceTraits& gpu) {
-         return rows_us(spmm_of(work), gpu) + ops::predicted_products_us(update_of(work), gpu);
-       }});
+  models.push_back({"update", "stages", false, [](const Workload& work, const DeviceTraits& gpu) {
+                      return rows_us(spmm_of(work), gpu) +
+                             ops::predicted_products_us(update_of(work), gpu);
+                    }});
   for (const ops::TallPolicy& policy : ops::window_update_policies) {
     models.push_back(
         {"update", "windows", true, [policy](const Workload& work, const DeviceTraits& gpu) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ops/plan/cost_fit.hpp"
 #include "ops/plan/tuning.hpp"
 #include "tessera/core/parallel.hpp"
 
@@ -34,7 +35,7 @@ struct ProductCoefficients {
 constexpr Fitted<ProductCoefficients> coefficients = {
     fitted_on_h200("2026-11-18",
                    "molecules, two unions and communities at 64 and 96 features, 33 graphs at 64"),
-    {.launch_us = 4,
+    {.launch_us = chained_launch_us,
      .moved_bytes_per_us = 4.2e6,
      .half_moved_bytes_per_us = 5e6,
      .streamed_per_us = 120e6,

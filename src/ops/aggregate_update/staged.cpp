@@ -142,11 +142,12 @@ std::string why_not_cuda(const AggregateUpdateProblem& problem) {
 }
 
 double predicted_us(const AggregateUpdateProblem& problem) {
-  const double counted_us =
-      fastest_us(spmm_kernels(), staged_sums(problem), stage_options(problem)) +
-      predicted_products_us(problem);
-  if (problem.options.device.kind == DeviceKind::cpu) return counted_us;
-  return fitted_us(cost_fits::aggregate_update_staged, counted_us);
+  const double sums_us = fastest_us(spmm_kernels(), staged_sums(problem), stage_options(problem));
+  const double products_us = predicted_products_us(problem);
+  if (problem.options.device.kind == DeviceKind::cpu) return sums_us + products_us;
+  const bool scaled = problem.graph.has_row_scale() || problem.graph.has_col_scale();
+  return counted_us(cost_fits::aggregate_update_staged, 1,
+                    {sums_us, products_us, scaled ? sums_us : 0});
 }
 
 /// Sums by the fastest kernel of spmm, then a product of dense matrices.

@@ -122,8 +122,7 @@ TEST(BitCosts, SendDenseGraphsToWindowsAndSparseOnesToRows) {
   BitProblem sparse = sums_of(random_graph(200'000, 800'000), 128);
   sparse.options.b_bytes = true;
   sparse.options.output = ops::BitOutput::bytes;
-  EXPECT_GT(ops::predict_bit_tall_us(sparse, h200_traits()),
-            1.05 * rows_us(sparse, h200_traits()));
+  EXPECT_GT(ops::predict_bit_tall_us(sparse, h200_traits()), 1.05 * rows_us(sparse, h200_traits()));
 }
 
 }  // namespace
