@@ -39,6 +39,7 @@
 #include "tessera/graph/normalise.hpp"
 #include "tessera/graph/partition.hpp"
 #include "tessera/graph/process.hpp"
+#include "tessera/graph/relational.hpp"
 #include "tessera/graph/stats.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tessera/io/bit_tensor.hpp"
