@@ -100,6 +100,7 @@
 #include "tessera/ops/gaussian.hpp"
 #include "tessera/ops/gemm.hpp"
 #include "tessera/ops/gradient_factors.hpp"
+#include "tessera/ops/grouped_linear.hpp"
 #include "tessera/ops/heads.hpp"
 #include "tessera/ops/kernels.hpp"
 #include "tessera/ops/linear.hpp"

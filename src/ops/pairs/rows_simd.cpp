@@ -30,6 +30,12 @@ TESSERA_INLINE SumOf<T> product(const T* a, const T* b, std::int64_t cols) {
 
 template <class T>
 void dot(const T* source, const T* target, std::int64_t heads, std::int64_t head_width, T* scores) {
+  if (head_width == 1) {
+    return for_vectors<SumOf<T>>(0, heads, [&]<int N>(std::int64_t k) TESSERA_INLINED {
+      store_lanes<N>(scores + k,
+                     Lanes<SumOf<T>, N>(load_lanes<N>(source + k) * load_lanes<N>(target + k)));
+    });
+  }
   for (std::int64_t h = 0; h < heads; ++h) {
     store_lanes<1>(scores + h,
                    product(source + h * head_width, target + h * head_width, head_width));
@@ -38,6 +44,17 @@ void dot(const T* source, const T* target, std::int64_t heads, std::int64_t head
 
 /// What the sums of a block of columns are kept in.
 constexpr std::int64_t block = 64;
+
+/// sums[j] += factors[j] * row[j].
+template <class T>
+TESSERA_INLINE void add_row_products(const T* row, const T* factors, std::int64_t cols,
+                                     SumOf<T>* sums) {
+  for_vectors<SumOf<T>>(0, cols, [&]<int N>(std::int64_t k) TESSERA_INLINED {
+    store_lanes<N>(sums + k,
+                   Lanes<SumOf<T>, N>(load_lanes<N>(sums + k) +
+                                      load_lanes<N>(factors + k) * load_lanes<N>(row + k)));
+  });
+}
 
 /// sums[j] += factor * row[j].
 template <class T>
@@ -68,6 +85,10 @@ void sum(const PairEnd* ends, std::int64_t count, int sides, const PairRows<T> (
       const T* const row = other.data + end.other * other.stride + first;
       if (heads == 1) {
         add_scaled_row(row, load_lanes<1>(slopes), width, sums);
+        continue;
+      }
+      if (heads == cols) {
+        add_row_products(row, slopes + first, width, sums);
         continue;
       }
       const std::int64_t head_width = cols / heads;
