@@ -39,6 +39,14 @@ def seeded():
     torch.manual_seed(20260115)
 
 
+@pytest.fixture(autouse=True)
+def alone():
+    """No test leaves ranks behind, not even one."""
+    yield
+    if "tessera.distributed" in sys.modules:
+        tessera.distributed.end()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def pygs_code():
     """PyG writes the code of a class from its first layer, without the part for sparse matrices where that one's aggregation

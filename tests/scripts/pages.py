@@ -129,7 +129,8 @@ class Folder:
         if build:
             (path / "build").symlink_to(build)
         # The same on every machine: no data, plans or calibration of its own.
-        plain = {name: value for name, value in os.environ.items() if not name.startswith(("TESSERA_", "XDG_"))}
+        plain = {name: value for name, value in os.environ.items()
+                 if not name.startswith(("TESSERA_", "XDG_")) or name == "TESSERA_LIBRARY_FOLDER"}
         self.environment = dict(plain, HOME=str(path), TESSERA_PROGRESS_SECONDS="86400", TESSERA_COMMIT="pages",
                                 PYTHONDONTWRITEBYTECODE="1", ASAN_OPTIONS="detect_leaks=0",
                                 PATH=f"{pathlib.Path(program).parent}{os.pathsep}{os.environ['PATH']}")

@@ -73,7 +73,7 @@ def __getattr__(name: str):
         from . import files
 
         return getattr(files, name)
-    if name in ("loader", "nn"):
+    if name in ("distributed", "loader", "nn"):
         import importlib
 
         return importlib.import_module("." + name, __name__)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators that draw neighbours, on the CPU: ``torch.ops.tessera.neighbour_candidates`` and ``draw_neighbours``. Their
-kernels are in bindings/torch/src/sampling_cpu.cpp."""
+"""The operators that draw neighbours, on the CPU: ``torch.ops.tessera.neighbour_candidates`` and ``draw_neighbours``, whose
+kernels are in bindings/torch/src/sampling_cpu.cpp; and ``vertex_parts``, which splits a graph, in parts_cpu.cpp."""
 
 from __future__ import annotations
 
@@ -15,5 +15,7 @@ _definitions.define(
 _definitions.define(
     "draw_neighbours(Tensor[] candidates, Tensor seeds, Tensor? seed_times, Tensor fan_outs, bool replace, bool disjoint, "
     "bool latest, bool induced, int seed, int step) -> Tensor[]")
+_definitions.define(f"vertex_parts(Tensor index, Tensor? offsets, {GRAPH}, int parts, int seed) -> Tensor")
 neighbour_candidates = torch.ops.tessera.neighbour_candidates.default
 draw_neighbours = torch.ops.tessera.draw_neighbours.default
+vertex_parts = torch.ops.tessera.vertex_parts.default
