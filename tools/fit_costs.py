@@ -9,7 +9,8 @@ Takes what tools/judge_costs.py takes, and expects as it does: the build may hav
 of the table that is there is fitted anew: `start_us` and `share` with which the mean of |log(measured / expected)| is least, over
 all times of the whole GPU and of 64 of its processors. Kernels that are made of others (staged ones) are counted with the fits of
 these that the build has: fit, build and fit again. Lines of several shares are fitted by what the build counts, all those of an op
-together; a line that no kernel of the op has the name of counts for all of them.
+together. A kernel has the line of its name, or those that begin with it and a slash, one for each of its passes; a line that is
+no kernel's counts for all of the op.
 """
 import collections
 import json
@@ -143,12 +144,19 @@ def skips(case, line):
     return case["case"].endswith("adjacency") and line in ("bit_gemm/planes", "bit_gemm/bytes")
 
 
+def own_lines(kernel, lines):
+    """Those of several shares that a kernel may have."""
+    name = kernel.replace("cuda/", "", 1)
+    passes = [line for line in lines if line.startswith(name + "/")]
+    return passes or [line for line in [line_of(kernel, lines)] if line]
+
+
 class Row(typing.NamedTuple):
     """A time of a kernel, and what it is made of."""
     gpu: str
     case: dict
     kernel: str
-    line: str
+    line: str  # the last of its own
     counts: dict  # {(line, index): count}
     started_us: float
     us: float
@@ -160,18 +168,20 @@ class Row(typing.NamedTuple):
 def rows_of(gpus, lines, noted):
     """{op: [Row]} of the kernels that have lines of several shares."""
     rows = collections.defaultdict(list)
-    own = {kernel: line_of(kernel, lines) for cases in gpus.values() for case in cases for kernel in case["times"]}
+    own = {kernel: own_lines(kernel, lines) for cases in gpus.values() for case in cases for kernel in case["times"]}
+    owned = {line for each in own.values() for line in each}
     for gpu, cases in gpus.items():
         for case in cases:
             counts = noted[judge.GPUS[gpu][0], judge.key_of(case)]
-            shared = [line for line in counts if line.startswith(case["op"] + "/") and line not in own.values()]
+            shared = [line for line in counts if line in lines and line.startswith(case["op"] + "/") and line not in owned]
             for kernel, (_, us) in case["times"].items():
-                if own[kernel] not in counts:
+                passes = [line for line in own[kernel] if line in counts]
+                if not passes:
                     continue
-                together = [own[kernel], *shared]
+                together = [*passes, *shared]
                 found = {(line, i): count for line in together for i, count in enumerate(counts[line][1]) if i < len(lines[line])}
                 started = LAUNCH_US * sum(counts[line][0] for line in together)
-                rows[case["op"]].append(Row(gpu, case, kernel, own[kernel], found, started, us))
+                rows[case["op"]].append(Row(gpu, case, kernel, passes[-1], found, started, us))
     return rows
 
 

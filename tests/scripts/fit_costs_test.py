@@ -50,6 +50,12 @@ class FitCosts(unittest.TestCase):
         for key, wanted in ((("op/a", 0), 0.8), (("op/a", 1), 3.0), (("op/b", 0), 2.5), (("op/all", 0), 1.5)):
             self.assertAlmostEqual(shares[key], wanted, delta=0.05 * wanted)
 
+    def test_kernels_have_lines_of_their_passes(self):
+        lines = ["attention/short/dot", "attention/short/dot_back", "op/rows", "op/rows_narrow"]
+        self.assertEqual(fit_costs.own_lines("attention/cuda/short", lines), lines[:2])
+        self.assertEqual(fit_costs.own_lines("op/cuda/rows_narrow", lines), ["op/rows_narrow"])
+        self.assertEqual(fit_costs.own_lines("op/cuda/other", lines), [])
+
     def test_lines_of_shares_can_be_read(self):
         lines = fit_costs.counted_table()
         self.assertIn("bit_gemm/planes", lines)

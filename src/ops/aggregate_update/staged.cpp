@@ -145,9 +145,7 @@ double predicted_us(const AggregateUpdateProblem& problem) {
   const double sums_us = fastest_us(spmm_kernels(), staged_sums(problem), stage_options(problem));
   const double products_us = predicted_products_us(problem);
   if (problem.options.device.kind == DeviceKind::cpu) return sums_us + products_us;
-  const bool scaled = problem.graph.has_row_scale() || problem.graph.has_col_scale();
-  return counted_us(cost_fits::aggregate_update_staged, 1,
-                    {sums_us, products_us, scaled ? sums_us : 0});
+  return counted_us(cost_fits::aggregate_update_staged, 1, {sums_us, products_us});
 }
 
 /// Sums by the fastest kernel of spmm, then a product of dense matrices.

@@ -11,6 +11,7 @@
 #include "support/cost_models.hpp"
 #include "support/odd_graphs.hpp"
 #include "tessera/graph/generate.hpp"
+#include "tessera/graph/normalise.hpp"
 
 /// What holds of predictions whatever a model counts: plans choose by them.
 namespace tessera::test {
@@ -124,6 +125,19 @@ TEST(Costs, AreNoLessThanWhatMemoryTakes) {
   }
 }
 
+/// Those of sources are loaded for every edge, or every column of a window.
+TEST(Costs, RiseWithScales) {
+  const Graph pattern = random_graph(40'000, 800'000), scaled = gcn_normalised(pattern, false);
+  for (const CostModel& model : cost_models()) {
+    const double us = model.us({pattern}, h200_traits()), more = model.us({scaled}, h200_traits());
+    EXPECT_GE(more, us) << name_of(model);
+    const bool by_rows = model.op == "spmm" && model.kernel == "rows";
+    if (by_rows || model.kernel == "tall_64" || model.op == "update") {
+      EXPECT_GT(more, 1.05 * us) << name_of(model);
+    }
+  }
+}
+
 /// Rows that share their sources suit windows, whose sources are gathered once; of rows that share
 /// none, each is best by itself.
 TEST(Costs, SendDenseGraphsToWindowsAndSparseOnesToRows) {
@@ -137,11 +151,16 @@ TEST(Costs, SendDenseGraphsToWindowsAndSparseOnesToRows) {
     return windows / rows;
   };
   const Workload dense = {communities(16'384, 128, 120), 128, Precision::fp32};
-  const Workload small = {random_graph(2'708, 5'278), 128, Precision::fp32};
   for (const char* op : {"spmm", "sddmm", "dot attention", "update"}) {
     EXPECT_LT(windows_over_rows(op, dense), 0.6) << op;
+  }
+  const Workload small = {random_graph(2'708, 5'278), 128, Precision::fp32};
+  for (const char* op : {"spmm", "sddmm", "update"}) {
     EXPECT_GT(windows_over_rows(op, small), 1.05) << op;
   }
+  // One warp has the longest window.
+  const Workload hub = {testing::hub_graph(2'708, 2'708, 3), 128, Precision::bf16};
+  EXPECT_GT(windows_over_rows("dot attention", hub), 1.05);
   const Workload sparse = {random_graph(200'000, 800'000), 128, Precision::fp32};
   for (const char* op : {"spmm", "sddmm"}) EXPECT_GT(windows_over_rows(op, sparse), 1.2) << op;
 }

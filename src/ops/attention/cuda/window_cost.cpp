@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 
 #include "ops/attention/cuda/cost.hpp"
 #include "ops/attention/cuda/short/launch.hpp"
 #include "ops/attention/cuda/tall/launch.hpp"
+#include "ops/plan/cost_fits.hpp"
+#include "ops/plan/counts.hpp"
 #include "ops/plan/tuning.hpp"
 
 namespace tessera::ops {
 namespace {
 
-/// A step takes 16 distinct columns of windows of 16 rows, or a tile of 64 of windows of 64.
+/// Windows of 64 rows: a step takes a tile of 64 distinct columns.
 struct WindowCoefficients {
   double launch_us = 13.2;
-  double window_us = 0;          ///< per window and head
-  double feature_window_us = 0;  ///< per window and feature
-  double step_us = 0;            ///< per step: bringing it
-  double head_step_us = 0;       ///< per step and head: weights and their sum
-  double feature_step_us;        ///< per step and feature: products with V, and with K for scores
-  double last_step_us;           ///< per step of a long window, which others do not hide
+  double step_us = 0;       ///< per step: bringing it
+  double head_step_us = 0;  ///< per step and head: weights and their sum
+  double feature_step_us;   ///< per step and feature: products with V, and with K for scores
+  double last_step_us;      ///< per step of a long window, which others do not hide
   double moved_bytes_per_us = 4.2e6;  ///< features, from and to memory
 
   void scale(DeviceRatio ratio) {
-    window_us /= ratio.processors;
-    feature_window_us /= ratio.processors;
     step_us /= ratio.processors;
     head_step_us /= ratio.processors;
     feature_step_us /= ratio.processors;
@@ -30,52 +29,6 @@ struct WindowCoefficients {
   }
 };
 using Coefficients = Fitted<WindowCoefficients>;
-
-// Of 16 rows.
-
-constexpr Coefficients short_dot = {
-    fitted_on_h200("2026-11-17", "64 and 128 features in bf16 on six graphs"),
-    {.launch_us = 15.5,
-     .feature_window_us = 6.9e-6,
-     .feature_step_us = 7.5e-6,
-     .last_step_us = 0.23}};
-
-/// Both sweeps.
-constexpr Coefficients short_dot_backward = {
-    fitted_on_h200("2026-11-17", "64 and 128 features in bf16 on six graphs"),
-    {.launch_us = 22,
-     .feature_window_us = 4.2e-5,
-     .feature_step_us = 1.85e-5,
-     .last_step_us = 0.53}};
-
-constexpr Coefficients short_gat = {
-    fitted_on_h200("2026-11-17", "64 and 128 features on four large graphs"),
-    {.window_us = 1.4e-4,
-     .feature_window_us = 9.5e-6,
-     .feature_step_us = 5.73e-6,
-     .last_step_us = 0.46}};
-
-/// Both sweeps: windows count for more than in the forward pass, as they have rows of their own to
-/// read, and long ones for less.
-constexpr Coefficients short_gat_backward = {
-    fitted_on_h200("2026-11-17", "64 and 128 features on four graphs"),
-    {.feature_window_us = 6.3e-5, .feature_step_us = 1.5e-5, .last_step_us = 1.15}};
-
-/// What a backward pass costs where the forward pass keeps sums for it: what keeping them takes
-/// longer, states of targets from these, and the sweep over columns.
-constexpr Coefficients short_gat_kept = {
-    fitted_on_h200("2026-11-18", "64 features on four graphs"),
-    {.feature_window_us = 5.8e-5, .feature_step_us = 1.17e-5, .last_step_us = 0.4}};
-
-constexpr Coefficients short_gatv2 = {
-    fitted_on_h200("2026-11-17", "heads of 32, 64 and 128 features in bf16 on three large graphs"),
-    {.window_us = 1e-3,
-     .feature_window_us = 1.5e-5,
-     .head_step_us = 2.6e-4,
-     .feature_step_us = 1.9e-5,
-     .last_step_us = 1.0}};
-
-// Of 64 rows.
 
 constexpr Coefficients tall_dot = {
     fitted_on_h200("2026-11-17",
@@ -101,33 +54,37 @@ constexpr Coefficients tall_factored = {
     fitted_on_h200("2026-11-17", "one head of 64 and 128 features on three graphs"),
     {.head_step_us = 2.66e-3, .feature_step_us = 3.1e-5, .last_step_us = 0.5}};
 
-/// Steps multiply so many features; so many rows of them are moved.
-double windows_us(const AttentionProblem& problem, const WindowCoefficients& fit,
-                  const SampledSteps& work, double features, double rows, double most_last_steps) {
+/// What windows of 16 rows count: products of their steps, rows of their own, and the steps of the
+/// longest of them, which is cut into pieces of so many.
+std::array<double, 3> short_counts(const AttentionProblem& problem, const DeviceTraits& traits) {
+  constexpr double height = short_window_height, most_last_steps = 64;
   const PassSizes sizes = sizes_of(problem);
-  const auto heads = static_cast<double>(problem.options.heads);
-  const double working =
-      work.windows * (heads * fit.window_us + sizes.features * fit.feature_window_us) +
-      work.steps * (fit.step_us + heads * fit.head_step_us + features * fit.feature_step_us);
-  return fit.launch_us + work.last(most_last_steps) * fit.last_step_us +
-         std::max(working, rows * sizes.row_bytes / fit.moved_bytes_per_us);
-}
-
-double short_us(const AttentionProblem& problem, const Coefficients& coefficients,
-                const DeviceTraits& traits, double most_last_steps = 64) {
-  const PassSizes sizes = sizes_of(problem);
-  return windows_us(problem, coefficients.on(traits),
-                    {problem.graph, short_window_height, tiles::step_columns}, sizes.features,
-                    2 * sizes.vertices, most_last_steps);
+  const auto [windows, steps] =
+      SampledSteps(problem.graph, short_window_height, tiles::step_columns);
+  const double longest =
+      tiles::sample_windows(problem.graph, short_window_height, tiles::Side::forward)
+          .longest_columns /
+      tiles::step_columns;
+  const double operations = 2 * 2 * height * tiles::step_columns;  // of two products, by features
+  const double bytes = 2 * height * sizes.element_bytes;
+  return {multiplied_us(operations * steps * sizes.features, traits),
+          gathered_us(bytes * windows * sizes.features, traits),
+          std::min(longest, most_last_steps) * step_us};
 }
 
 double tall_us(const AttentionProblem& problem, const Coefficients& coefficients,
                const DeviceTraits& traits) {
+  constexpr double most_last_steps = 8;
+  const WindowCoefficients fit = coefficients.on(traits);
   const PassSizes sizes = sizes_of(problem);
   const double matrices = problem.options.form == AttentionForm::gat ? 1 : 2;
-  return windows_us(problem, coefficients.on(traits),
-                    {problem.graph, tall_window_height, tiles::tile_columns},
-                    matrices * sizes.features, sizes.targets + matrices * sizes.sources, 8);
+  const SampledSteps work(problem.graph, tall_window_height, tiles::tile_columns);
+  const double working =
+      work.steps * (fit.step_us + static_cast<double>(problem.options.heads) * fit.head_step_us +
+                    matrices * sizes.features * fit.feature_step_us);
+  const double moved = (sizes.targets + matrices * sizes.sources) * sizes.row_bytes;
+  return fit.launch_us + work.last(most_last_steps) * fit.last_step_us +
+         std::max(working, moved / fit.moved_bytes_per_us);
 }
 
 const Coefficients& tall_coefficients(const AttentionOptions& options) {
@@ -143,23 +100,26 @@ const Coefficients& tall_coefficients(const AttentionOptions& options) {
 }  // namespace
 
 double predict_short_attention_us(const AttentionProblem& problem, const DeviceTraits& traits) {
+  const std::array<double, 3> counts = short_counts(problem, traits);
   switch (problem.options.form) {
-    case AttentionForm::gat: return short_us(problem, short_gat, traits);
-    case AttentionForm::gatv2: return short_us(problem, short_gatv2, traits, 32);
-    default: return short_us(problem, short_dot, traits);
+    case AttentionForm::gat: return counted_us(cost_fits::attention_short_gat, 1, counts);
+    case AttentionForm::gatv2: return counted_us(cost_fits::attention_short_gatv2, 1, counts);
+    default: return counted_us(cost_fits::attention_short_dot, 1, counts);
   }
 }
 
 double predict_short_backward_us(const AttentionProblem& problem, const DeviceTraits& traits) {
   const AttentionOptions& options = problem.options;
-  switch (options.form) {
-    case AttentionForm::dot: return short_us(problem, short_dot_backward, traits);
-    // As many forward passes: sums of masks cost as much as scores.
-    case AttentionForm::gatv2: return 3.3 * predict_short_attention_us(problem, traits);
-    default: break;
+  // As many forward passes: sums of masks cost as much as scores.
+  if (options.form == AttentionForm::gatv2)
+    return 3.3 * predict_short_attention_us(problem, traits);
+  std::array<double, 3> counts = short_counts(problem, traits);
+  if (options.form == AttentionForm::dot) {
+    return counted_us(cost_fits::attention_short_dot_back, 3, counts);
   }
-  const bool keeps = options.features == kept_head_width * options.heads;
-  return short_us(problem, keeps ? short_gat_kept : short_gat_backward, traits);
+  // Where the forward pass keeps no sums, more of them are computed again.
+  if (options.features != kept_head_width * options.heads) counts[0] *= 1.3;
+  return counted_us(cost_fits::attention_short_gat_back, 3, counts);
 }
 
 TallKind tall_kind(const AttentionOptions& options) {

@@ -44,9 +44,8 @@ double predicted_window_update_us(const AggregateUpdateProblem& problem, const T
              policy.warps ? cost_fits::aggregate_update_windows_mma
                           : cost_fits::aggregate_update_windows,
              2,
-             {sums_us,
-              multiplied_us(2 * products * summed * static_cast<double>(problem.written()), traits),
-              problem.graph.is_weighted() ? sums_us : 0});
+             {sums_us, multiplied_us(2 * products * summed * static_cast<double>(problem.written()),
+                                     traits)});
 }
 
 }  // namespace tessera::ops

@@ -6,7 +6,6 @@
 #include "ops/attention/cuda/short/launch.hpp"
 #include "ops/attention/cuda/windows.hpp"
 #include "ops/cuda/cuda_kernel.hpp"
-#include "ops/plan/cost_fits.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -78,7 +77,7 @@ double predicted_us(const AttentionProblem& problem) {
                           : has_gradient(problem.options)
                               ? predict_short_backward_us(problem, traits)
                               : predict_rows_backward_us(problem, traits);
-  return fitted_us(cost_fits::attention_short, forward + backward);
+  return forward + backward;
 }
 
 }  // namespace

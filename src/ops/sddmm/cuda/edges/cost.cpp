@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ops/plan/cost_fits.hpp"
+#include "ops/plan/counts.hpp"
 #include "ops/plan/gathers.hpp"
 #include "ops/plan/tuning.hpp"
 
@@ -13,35 +14,16 @@ namespace tessera::ops {
 namespace {
 
 struct EdgesCoefficients {
-  double launch_us;
-  double memory_bytes_per_us;
-  /// What a warp waits for one batch of loads, and how much longer each further warp makes it for
-  /// 32-bit features. A kept row is asked for only when it is needed, after all others.
-  double latency_us, kept_latency_us;
-  double round_us, kept_round_us;
-  double half_round;  ///< of a round with 16-bit features
-  /// How much longer where every edge has another target: for rows of both ends, and for rows in
-  /// several chunks.
-  double both_ends, chunks_of_both;
-  /// The share of the blocks held at once by a GPU that waits for nothing but its own loads,
-  /// and how much of a last wave that is not full counts.
-  double first_wave, last_wave;
   double instructions_per_us;  ///< of one scheduler; a processor has four
   /// Instructions per feature, per kept vector, per edge and per tile.
   double per_feature, per_kept_vector, per_edge, per_tile;
   GatherRates gathers;  ///< of rows of V
-  double moved_share;   ///< of the time that U, V and the results take from and to memory
-  double power;         ///< the slowest of all counts, and a little of the others
   double sums_per_us;
   /// Streams of rows: what gathering takes, instructions of an edge and of each feature of a lane.
-  double stream_start_us;  ///< more than others need to begin
   GatherRates stream_gathers;
   double stream_edge, stream_feature;
-  double stream_power;
-  double full_stream, half_stream;  ///< how many times what comes of both
 
   void scale(DeviceRatio ratio) {
-    memory_bytes_per_us *= ratio.memory;
     gathers.scale(ratio);
     sums_per_us *= ratio.memory;
     stream_gathers.scale(ratio);
@@ -52,18 +34,7 @@ constexpr Fitted<EdgesCoefficients> coefficients = {
     fitted_on_h200("2026-11-17",
                    "58 graphs of 34 to 1.8 M vertices at 32 and 128 features; what caches give, to "
                    "24 of 12,000 to 980,000 vertices at 32 to 256"),
-    {.launch_us = 7.1,
-     .memory_bytes_per_us = 4.1e6,
-     .latency_us = 0.558,
-     .kept_latency_us = 0.553,
-     .round_us = 0.672,
-     .kept_round_us = 0.554,
-     .half_round = 0.949,
-     .both_ends = 1.47,
-     .chunks_of_both = 1.43,
-     .first_wave = 0.998,
-     .last_wave = 0.732,
-     .instructions_per_us = 1830,
+    {.instructions_per_us = 1830,
      .per_feature = 1.398,
      .per_kept_vector = 5.549,
      .per_edge = 8.669,
@@ -74,10 +45,7 @@ constexpr Fitted<EdgesCoefficients> coefficients = {
                  .near_bytes = 147e3,
                  .cached_bytes = 44.6e6,
                  .window_bytes = std::numeric_limits<double>::infinity()},
-     .moved_share = 0.956,
-     .power = 1.973,
      .sums_per_us = 4e5,
-     .stream_start_us = 1.5,
      .stream_gathers = {.near_bytes_per_us = 13.3e6,
                         .cached_bytes_per_us = 8.74e6,
                         .missed_bytes_per_us = 7e6,
@@ -85,18 +53,7 @@ constexpr Fitted<EdgesCoefficients> coefficients = {
                         .cached_bytes = 44.6e6,
                         .window_bytes = std::numeric_limits<double>::infinity()},
      .stream_edge = 14.14,
-     .stream_feature = 1.266,
-     .stream_power = 1.663,
-     .full_stream = 0.949,
-     .half_stream = 1.134}};
-
-/// Blocks that a processor holds at once, by the registers that nvcc 13.0 gives the kernels for
-/// sm_90 (plain ones: one head, no scales).
-constexpr PolicyFactors<vector_policies.size()> resident_blocks = {
-    {8, 6, 4, 4, 6, 3, 4, 3, 3, 2, 4, 4}, {5, 5, 3, 4, 5, 3, 4, 2, 2, 2, 3, 4}};
-
-/// For policies with single features, from what a lane holds.
-constexpr double scalar_resident_blocks = 4;
+     .stream_feature = 1.266}};
 
 double num_tiles(const SddmmProblem& problem, const EdgesPolicy& policy) {
   return std::ceil(static_cast<double>(problem.graph.num_edges()) / policy.tile());
@@ -115,39 +72,6 @@ Shape shape_of(const SddmmProblem& problem, const EdgesPolicy& policy, std::int6
   return {floats_per_vector, std::max(1.0, std::ceil(vectors / (policy.lanes * policy.vectors)))};
 }
 
-/// Blocks come in waves, of as many as the GPU holds at once: where the last one has few, the
-/// others wait for it all the same.
-double waves_of(const SddmmProblem& problem, const EdgesPolicy& policy,
-                const EdgesCoefficients& fit, const DeviceTraits& traits) {
-  const bool half = element_bytes(problem) == 2;
-  const bool scalar =
-      std::find(vector_policies.begin(), vector_policies.end(), policy) == vector_policies.end();
-  const double resident =
-      scalar ? scalar_resident_blocks : resident_blocks.of(vector_policies, policy, half);
-  const double tiles_of_warp = tiles_per_warp(problem.graph.num_edges(), policy.tile(), traits);
-  const double blocks = std::ceil(num_tiles(problem, policy) / (edges_block_warps * tiles_of_warp));
-  const double waves = blocks / (traits.processors * resident);
-  return (waves + fit.last_wave * (std::ceil(waves) - waves)) * tiles_of_warp;
-}
-
-/// How long the warps wait for their loads, if nothing else takes time.
-double waiting_us(const SddmmProblem& problem, const EdgesPolicy& policy, const Shape& shape,
-                  const EdgesCoefficients& fit, const DeviceTraits& traits) {
-  const bool half = element_bytes(problem) == 2;
-  const double latency_us = policy.keeps ? fit.kept_latency_us : fit.latency_us;
-  const double round_us =
-      (policy.keeps ? fit.kept_round_us : fit.round_us) * (half ? fit.half_round : 1);
-  const double rounds =
-      shape.chunks * static_cast<double>(problem.heads) * policy.edges / policy.batch;
-  const double others = std::max(0.0, waves_of(problem, policy, fit, traits) - fit.first_wave);
-  const double targets_per_edge =
-      std::min(1.0, static_cast<double>(problem.graph.num_rows()) /
-                        static_cast<double>(std::max<EdgeOffset>(1, problem.graph.num_edges())));
-  const double longer = 1 + targets_per_edge * ((policy.keeps ? 0 : fit.both_ends) +
-                                                (shape.chunks > 1 ? fit.chunks_of_both : 0));
-  return longer * rounds * (latency_us + round_us * others);
-}
-
 /// How long issuing the instructions takes, if nothing else does.
 double issuing_us(const SddmmProblem& problem, const EdgesPolicy& policy, const Shape& shape,
                   const EdgesCoefficients& fit, double processors) {
@@ -160,17 +84,18 @@ double issuing_us(const SddmmProblem& problem, const EdgesPolicy& policy, const 
 }
 
 /// Policies for single features have none of their own.
-CostFit fit_of(const EdgesPolicy& policy) {
+CountFit fit_of(const EdgesPolicy& policy) {
   static_assert(cost_fits::sddmm_vectors.size() == vector_policies.size());
   const auto found = std::find(vector_policies.begin(), vector_policies.end(), policy);
-  if (found == vector_policies.end()) return {"sddmm/scalars", 6, 1};
+  if (found == vector_policies.end()) return {"sddmm/scalars", {2, 0.3, 0.5}};
   return cost_fits::sddmm_vectors[static_cast<std::size_t>(found - vector_policies.begin())];
 }
 
 /// From and to memory: U, V and the results, a number per edge and head.
-double moved_us(const PassSizes& sizes, double heads, const EdgesCoefficients& fit) {
-  const double moved = sizes.vertices * sizes.row_bytes + sizes.edges * heads * sizes.element_bytes;
-  return fit.moved_share * moved / fit.memory_bytes_per_us;
+double moved_once_us(const SddmmProblem& problem, const DeviceTraits& traits) {
+  const PassSizes sizes = sizes_of(problem);
+  const double results = sizes.edges * static_cast<double>(problem.heads) * sizes.element_bytes;
+  return moved_us(sizes.vertices * sizes.row_bytes + results, traits);
 }
 
 double gathering_us(const SddmmProblem& problem, const GatherRates& gathers) {
@@ -188,17 +113,14 @@ int tiles_per_warp(EdgeOffset num_edges, int tile, const DeviceTraits& traits) {
   return static_cast<int>(std::clamp(tiles / (resident_warps * rounds), 1.0, 16.0));
 }
 
+/// What warps wait for is hidden by others, but for a part of each of these.
 double predict_edges_us(const SddmmProblem& problem, const EdgesPolicy& policy,
                         std::int64_t vector_bytes, const DeviceTraits& traits) {
   const EdgesCoefficients fit = coefficients.on(traits);
   const Shape shape = shape_of(problem, policy, vector_bytes);
-  const PassSizes sizes = sizes_of(problem);
-  const double us = side_by_side({waiting_us(problem, policy, shape, fit, traits),
-                                  issuing_us(problem, policy, shape, fit, traits.processors),
-                                  gathering_us(problem, fit.gathers),
-                                  moved_us(sizes, static_cast<double>(problem.heads), fit)},
-                                 fit.power);
-  return fitted_us(fit_of(policy), fit.launch_us + us);
+  return counted_us(fit_of(policy), 1,
+                    {issuing_us(problem, policy, shape, fit, traits.processors),
+                     gathering_us(problem, fit.gathers), moved_once_us(problem, traits)});
 }
 
 int stream_steps(const Graph& graph, const DeviceTraits& traits) {
@@ -220,17 +142,15 @@ double predict_stream_us(const SddmmProblem& problem, const DeviceTraits& traits
   const double issuing = sizes.edges * stream_lanes / 32 *
                          (fit.stream_edge + fit.stream_feature * lane_features) /
                          (traits.processors * 4 * fit.instructions_per_us);
-  const double us =
-      side_by_side({gathering_us(problem, fit.stream_gathers), issuing, moved_us(sizes, 1, fit)},
-                   fit.stream_power);
-  const double share = sizes.half() ? fit.half_stream : fit.full_stream;
-  return fitted_us(cost_fits::sddmm_stream, fit.launch_us + fit.stream_start_us + share * us);
+  return counted_us(
+      cost_fits::sddmm_stream, 1,
+      {issuing, gathering_us(problem, fit.stream_gathers), moved_once_us(problem, traits)});
 }
 
 double predict_edge_sums_us(const SddmmProblem& problem, const DeviceTraits& traits) {
   const EdgesCoefficients fit = coefficients.on(traits);
-  return fit.launch_us + static_cast<double>(problem.graph.num_edges()) *
-                             static_cast<double>(problem.heads) / fit.sums_per_us;
+  return chained_launch_us + static_cast<double>(problem.graph.num_edges()) *
+                                 static_cast<double>(problem.heads) / fit.sums_per_us;
 }
 
 }  // namespace tessera::ops

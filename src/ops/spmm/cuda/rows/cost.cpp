@@ -8,6 +8,7 @@
 #include "ops/plan/tuning.hpp"
 #include "ops/rows/launch.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
+#include "ops/spmm/cuda/weights.hpp"
 
 namespace tessera::ops {
 namespace {
@@ -32,9 +33,8 @@ struct RowsCoefficients {
   /// More for each further part of rows that fill no whole lines of the cache: it begins inside of
   /// a line, which is then asked for twice.
   double cut_bytes;
-  double value_us;       ///< for an edge that has a value
-  double near_value_us;  ///< the same where X is no larger than `near_bytes`
-  double near_bytes;
+  double value_us;  ///< for an edge that has a value, in each part of the rows
+  double scale_us;  ///< the same for the scale of its source
   GatherRates gathers;
   /// The longest of waiting, gathering and moving decides, and a little of the others.
   double power;
@@ -52,7 +52,7 @@ struct RowsCoefficients {
     residual_bytes_per_us *= ratio.memory;
     gathers.scale(ratio);
     value_us /= ratio.processors;
-    near_value_us /= ratio.processors;
+    scale_us /= ratio.processors;
   }
 };
 
@@ -80,9 +80,8 @@ constexpr Fitted<RowsCoefficients> coefficients = {
      .residual_bytes_per_us = 4.2e6,
      .residual_further = 0.4,
      .cut_bytes = 48,
-     .value_us = 1.25e-5,
-     .near_value_us = 5e-6,
-     .near_bytes = 2e6,
+     .value_us = 6.5e-6,
+     .scale_us = 5e-6,
      .gathers = {.near_bytes_per_us = 40.5e6,
                  .cached_bytes_per_us = 10.5e6,
                  .missed_bytes_per_us = 4.54e6,
@@ -264,9 +263,9 @@ RowsTimes times_of(const SpmmProblem& problem, const RowLengths& rows, const Row
   const double waiting = parts * waiting_us(work, problem, policy, fit, traits.processors);
   const double gathering = num_edges * gathering_us(problem, policy, fit);
   const bool valued = problem.graph.has_values() || problem.edge_values_expected;
-  const double value_us =
-      sizes.sources * row_bytes <= fit.near_bytes ? fit.near_value_us : fit.value_us;
-  const double values = valued ? value_us * num_edges : 0;
+  const double weights =
+      parts * num_edges *
+      ((valued ? fit.value_us : 0) + (has_column_scales(problem) ? fit.scale_us : 0));
   const double last_us =
       cut.waited_steps() * (fit.last_step_us + fit.last_vector_us * (policy.vectors - 1));
   const double factor = fit.factors.of(rows_policies, policy, sizes.half());
@@ -279,7 +278,7 @@ RowsTimes times_of(const SpmmProblem& problem, const RowLengths& rows, const Row
           : 0;
   times.work_us =
       factor * side_by_side({waiting, gathering, moved / fit.moved_bytes_per_us}, fit.power) +
-      indices_us + values + residual_us;
+      indices_us + weights + residual_us;
   if (begin_anywhere(problem, policy) && !takes_elements(problem, policy)) {
     times.copying_us =
         predicted_copy_us(static_cast<double>(bytes_of_units(problem)), fit.copied_bytes_per_us);

@@ -10,6 +10,7 @@
 #include "ops/plan/gathers.hpp"
 #include "ops/plan/tuning.hpp"
 #include "ops/spmm/cuda/kernels.hpp"
+#include "ops/spmm/cuda/weights.hpp"
 #include "ops/spmm/row_order.hpp"
 #include "ops/windows/panels.hpp"
 #include "ops/windows/rest_rows.hpp"
@@ -73,7 +74,8 @@ struct TallCoefficients {
   /// What its longest row keeps a block of the rest busy for, by edges.
   double rest_edge_us;
   double rest_edge_us_per_byte;
-  double value_us;  ///< more for each value of a tile
+  double value_us;             ///< more for each value of a tile
+  double half_scaled, scaled;  ///< times as long with scales of sources
   /// What features that a kernel has room for cost where there are none, of others.
   double unused_features;
   /// A residual is read when a window ends, while others have tiles: the longer counts, and some of
@@ -134,6 +136,8 @@ constexpr Fitted<TallCoefficients> coefficients = {
      .rest_edge_us = 0.007,
      .rest_edge_us_per_byte = 6e-5,
      .value_us = 2.1e-4,
+     .half_scaled = 1.8,
+     .scaled = 1.1,
      .unused_features = 0.6,
      .residual_bytes_per_us = 1e6,
      .half_residual_power = 1.2,
@@ -151,6 +155,14 @@ double factor_of(const TallCoefficients& fit, const TallPolicy& policy) {
     if (std::string_view(tall_policies[i].name) == policy.name) return fit.factors[i];
   }
   return 1;
+}
+
+/// With scales of sources, which 16-bit features are multiplied by before they are summed.
+double factor_of(const TallCoefficients& fit, const TallPolicy& policy,
+                 const SpmmProblem& problem) {
+  const bool widened = bytes_per_element(problem.precision) == 2 && !policy.quads;
+  const double scaled = widened ? fit.half_scaled : fit.scaled;
+  return factor_of(fit, policy) * (has_column_scales(problem) ? scaled : 1);
 }
 
 /// How a launch is divided, and what its parts take.
@@ -286,7 +298,8 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy, con
   const TallCoefficients fit = coefficients.on(traits);
   const TallShape shape(problem, policy, fit);
   const double work_us = work_us_of(shape, policy, work, shape.tile_us, traits.processors, fit);
-  return start_us_of(shape, fit) + factor_of(fit, policy) * with_residual(problem, work_us, fit);
+  return start_us_of(shape, fit) +
+         factor_of(fit, policy, problem) * with_residual(problem, work_us, fit);
 }
 
 double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
@@ -317,7 +330,7 @@ double predict_tall_us(const SpmmProblem& problem, const TallPolicy& policy,
     work_us += fit.pack_launch_us + sizes.edges / fit.packed_values_per_us;
   }
   work_us = with_residual(problem, work_us, fit);
-  const double windows_us = start_us_of(shape, fit) + factor_of(fit, policy) * work_us;
+  const double windows_us = start_us_of(shape, fit) + factor_of(fit, policy, problem) * work_us;
   if (policy.min_uses == 1) return windows_us;
   // CUDA cores come first, and their sums are written and read once, of rows with such edges.
   const auto degrees =
