@@ -12,6 +12,7 @@
 #include "tessera/core/parallel.hpp"
 
 #include "graph/device_build.hpp"
+#include "graph/loops.hpp"
 #include "graph/requirements.hpp"
 #include "graph/row_writer.hpp"
 
@@ -65,15 +66,21 @@ Graph with_self_loops(const Graph& graph, float weight) {
   if (graph.device().kind != DeviceKind::cpu) {
     return detail::with_self_loops_on_device(graph, weight);
   }
-  RowWriter writer(
-      graph,
-      offsets_from_counts(
-          graph.num_rows(),
-          [&](VertexId row) { return graph.degree(row) + (has_self_loop(graph, row) ? 0 : 1); }),
-      graph.has_values() || weight != 1);
+  return detail::with_first_loops(graph, weight);
+}
+
+Graph detail::with_first_loops(const Graph& graph, float weight) {
+  const auto is_looped = [&](VertexId row) {
+    return row >= graph.num_cols() || has_self_loop(graph, row);
+  };
+  RowWriter writer(graph,
+                   offsets_from_counts(
+                       graph.num_rows(),
+                       [&](VertexId row) { return graph.degree(row) + (is_looped(row) ? 0 : 1); }),
+                   graph.has_values() || weight != 1);
   fill_rows(graph.num_rows(), [&](VertexId row) {
     EdgeOffset next = writer.row_begin(row);
-    bool looped = has_self_loop(graph, row);
+    bool looped = is_looped(row);
     for (EdgeOffset k = graph.row_offsets()[row]; k < graph.row_offsets()[row + 1]; ++k) {
       const VertexId col = graph.col_indices()[k];
       if (!looped && col > row) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "nn/describe_gat.hpp"
+#include "nn/rectangular.hpp"
 #include "tessera/nn/gat.hpp"
 
 namespace tessera::nn {
@@ -25,9 +26,8 @@ step::Value AttentionEnd::build(const StepInputs& in, ops::AttentionForm form,
   attention.derivation = options.add_self_loops ? pattern_with_self_loops : pattern;
   step::Value y = step::attend(in.program, attention, values);
   if (!options.concat) y = step::head_mean(in.program, y, options.heads);
-  if (residual && !in.targets().absent()) {
-    const step::Value own = step::linear(in.program, in.targets(), in.parameter(*residual));
-    y = step::add(in.program, y, own);
+  if (residual && !(in.own_targets && in.own_targets->absent())) {
+    y = step::add(in.program, y, product_of_targets(in, in.parameter(*residual)));
   }
   return in.finish(y, epilogue);
 }

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "nn/describe_gat.hpp"
+#include "nn/rectangular.hpp"
 
 namespace tessera::nn {
 
@@ -36,16 +37,19 @@ step::Value Gat::build(const StepInputs& in) {
   step::AttentionValues values;
   values.value = step::linear(program, in.sources, in.parameter(weight_));
   const step::Value of_source = in.parameter(att_source_), of_target = in.parameter(att_target_);
-  if (in.targets() == in.sources && !target_weight_) {
+  const bool has_own = in.own_targets && *in.own_targets != in.sources;
+  const bool is_shared = !has_own && !target_weight_;
+  const step::Value shared = is_shared ? part_of_targets(in, values.value) : step::Value();
+  if (shared == values.value) {
     std::tie(values.source, values.target) =
         step::head_dots(program, values.value, of_source, of_target, heads);
   } else {
     values.source = step::head_dot(program, values.value, of_source, heads);
-    if (in.targets().absent()) {
+    if (has_own && in.own_targets->absent()) {
       values.target = step::zeros(program, 0, heads);
     } else {
       Parameter& weight = target_weight_ ? *target_weight_ : weight_;
-      const step::Value own = step::linear(program, in.targets(), in.parameter(weight));
+      const step::Value own = is_shared ? shared : product_of_targets(in, in.parameter(weight));
       values.target = step::head_dot(program, own, of_target, heads);
     }
   }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "nn/describe_gat.hpp"
+#include "nn/rectangular.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/nn/gat.hpp"
 
@@ -40,19 +41,21 @@ Gatv2::Gatv2(const GatOptions& options, Placement placement)
 }
 
 step::Value Gatv2::build(const StepInputs& in) {
-  if (in.targets().absent()) {
+  if (in.own_targets && in.own_targets->absent()) {
     throw Error(ErrorCode::invalid_argument, "the targets have no features", "GATv2",
                 "give it features of both sides");
   }
-  const auto projected = [&](step::Value x, Side& side) {
-    const step::Value y = step::linear(in.program, x, in.parameter(side.weight));
+  const auto with_bias = [&](step::Value y, Side& side) {
     return side.bias ? step::add_bias(in.program, y, in.parameter(*side.bias)) : y;
   };
   step::AttentionValues values;
-  values.source = values.value = projected(in.sources, source_);
-  const bool is_one_value = in.targets() == in.sources && !target_;
-  values.target =
-      is_one_value ? values.source : projected(in.targets(), target_ ? *target_ : source_);
+  values.source = values.value =
+      with_bias(step::linear(in.program, in.sources, in.parameter(source_.weight)), source_);
+  const bool has_own = in.own_targets && *in.own_targets != in.sources;
+  Side& side = target_ ? *target_ : source_;
+  values.target = has_own || target_
+                      ? with_bias(product_of_targets(in, in.parameter(side.weight)), side)
+                      : part_of_targets(in, values.source);
   values.vector = in.parameter(att_);
   return end_.build(in, ops::AttentionForm::gatv2, options_, values);
 }

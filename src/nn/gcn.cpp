@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "nn/rectangular.hpp"
+
 namespace tessera::nn {
 
 Gcn::Gcn(const GcnOptions& options, Placement placement)
@@ -20,15 +22,16 @@ Gcn::Gcn(const GcnOptions& options, Placement placement)
   register_rounder("inner", inner_rounder_);
 }
 
-Derivation Gcn::adjacency() const {
-  if (!options_.normalise) return as_given;
-  return options_.add_self_loops ? gcn_adjacency : gcn_adjacency_without_loops;
+Derivation Gcn::adjacency(const StepInputs& in) const {
+  if (!options_.normalise || options_.precomputed) return as_given;
+  return unless_scaled(in, options_.add_self_loops ? gcn_adjacency : gcn_adjacency_without_loops);
 }
 
 // The order of product and sum is a rewrite's choice, but for few bits: these are rounded in
 // between.
 step::Value Gcn::build(const StepInputs& in) {
-  const step::Rounding summed{ops::RoundingRange::columns, adjacency()};
+  const Derivation product = adjacency(in);
+  const step::Rounding summed{ops::RoundingRange::columns, product};
   const bool is_sparse = in.program.info(in.sources).is_sparse;
   const bool sums_first = options_.bits > 0 && !is_sparse && options_.out >= options_.in;
   const bool rounds_input =
@@ -39,11 +42,11 @@ step::Value Gcn::build(const StepInputs& in) {
   if (options_.precomputed) {
     y = step::linear(in.program, rounds_input ? in.round(y, input_rounder_) : y, weight);
   } else if (sums_first) {
-    y = step::aggregate(in.program, in.round(y, input_rounder_, summed), {adjacency()});
+    y = step::aggregate(in.program, in.round(y, input_rounder_, summed), {product});
     y = step::linear(in.program, in.round(y, inner_rounder_), weight);
   } else {
     y = step::linear(in.program, rounds_input ? in.round(y, input_rounder_) : y, weight);
-    y = step::aggregate(in.program, in.round(y, inner_rounder_, summed), {adjacency()});
+    y = step::aggregate(in.program, in.round(y, inner_rounder_, summed), {product});
   }
   return in.finish(y, epilogue_);
 }

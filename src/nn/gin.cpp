@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "nn/rectangular.hpp"
+
 namespace tessera::nn {
 namespace {
 
@@ -50,8 +52,9 @@ Gin::Gin(const GinOptions& options, Placement placement)
 }
 
 step::Value Gin::sum(const StepInputs& in, step::Value sources, step::Value targets) {
-  if (targets.absent()) return step::aggregate(in.program, sources, {pattern});
-  return step::aggregate_with_own(in.program, sources, targets, in.parameter(eps_), {pattern});
+  const step::Aggregation aggregation{unless_scaled(in, pattern)};
+  if (targets.absent()) return step::aggregate(in.program, sources, aggregation);
+  return step::aggregate_with_own(in.program, sources, targets, in.parameter(eps_), aggregation);
 }
 
 // The order of product and sum is a rewrite's choice, but for few bits: these are rounded in
@@ -59,7 +62,8 @@ step::Value Gin::sum(const StepInputs& in, step::Value sources, step::Value targ
 step::Value Gin::transformed(const StepInputs& in) {
   const step::Rounding by_columns{ops::RoundingRange::columns};
   const auto is_sparse = [&](step::Value x) { return !x.absent() && in.program.info(x).is_sparse; };
-  const step::Value targets = in.targets();
+  const bool is_product_shared = is_sparse(in.sources) && !in.own_targets;
+  const step::Value targets = is_product_shared ? in.sources : in.targets();
   const bool sums_first = options_.bits > 0 && !is_sparse(in.sources) && !is_sparse(targets) &&
                           hidden_width(options_) >= options_.in;
   const step::Value weight =
@@ -71,8 +75,8 @@ step::Value Gin::transformed(const StepInputs& in) {
     return in.round(step::linear(in.program, x, weight), inner_rounder_, by_columns);
   };
   const step::Value of_sources = before_sum(in.sources, source_rounder_);
-  const step::Value of_targets =
-      targets == in.sources ? of_sources : before_sum(targets, target_rounder_);
+  const step::Value of_targets = targets == in.sources ? part_of_targets(in, of_sources)
+                                                       : before_sum(targets, target_rounder_);
   const step::Value y = sum(in, of_sources, of_targets);
   return sums_first ? step::linear(in.program, in.round(y, inner_rounder_), weight) : y;
 }

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "nn/rectangular.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::nn {
@@ -22,8 +23,10 @@ step::Value Sgc::build(const StepInputs& in) {
   const Derivation adjacency =
       options_.add_self_loops ? gcn_adjacency : gcn_adjacency_without_loops;
   step::Value y = step::linear(in.program, in.sources, in.parameter(weight_));
-  for (std::int64_t k = 0; k < options_.hops && !options_.precomputed; ++k) {
-    y = step::aggregate(in.program, y, {adjacency});
+  for (std::int64_t k = 0; k < num_graphs(); ++k) {
+    const auto graph = static_cast<int>(k);
+    y = step::aggregate(in.program, y,
+                        {unless_scaled(in, adjacency, graph), ops::Reduction::sum, graph});
   }
   return in.finish(y, epilogue_);
 }

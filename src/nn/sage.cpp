@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "nn/rectangular.hpp"
 #include "tessera/core/error.hpp"
 
 namespace tessera::nn {
@@ -59,7 +60,8 @@ Sage::Sage(const SageOptions& options, Placement placement)
 // The order of product and sum is a rewrite's choice; a maximum does not commute with the product.
 step::Value Sage::build(const StepInputs& in) {
   step::Program& program = in.program;
-  if (options_.aggregation == SageAggregation::gcn && in.targets() != in.sources) {
+  const bool has_own = in.own_targets && *in.own_targets != in.sources;
+  if (options_.aggregation == SageAggregation::gcn && has_own) {
     throw Error(ErrorCode::unsupported, "the gcn aggregation has no bipartite form", "SAGE",
                 "use mean or max");
   }
@@ -69,8 +71,8 @@ step::Value Sage::build(const StepInputs& in) {
       options_.aggregation == SageAggregation::max
           ? step::linear(program, step::aggregate(program, in.sources, aggregation), weight)
           : step::aggregate(program, step::linear(program, in.sources, weight), aggregation);
-  if (root_ && !in.targets().absent()) {
-    y = step::add(program, y, step::linear(program, in.targets(), in.parameter(*root_)));
+  if (root_ && !(has_own && in.own_targets->absent())) {
+    y = step::add(program, y, product_of_targets(in, in.parameter(*root_)));
   }
   if (!options_.normalise) return in.finish(y, epilogue_);
   if (epilogue_.bias) y = step::add_bias(program, y, in.parameter(*epilogue_.bias));

@@ -68,7 +68,8 @@ Residual::Residual(std::unique_ptr<Layer> inner, Placement placement)
 }
 
 step::Value Residual::build(const StepInputs& in) {
-  return step::add(in.program, inner_->append(StepInputs(in, in.sources, *inner_)), in.sources);
+  const step::Value targets = in.targets();
+  return step::add(in.program, inner_->append(StepInputs(in, in.sources, *inner_)), targets);
 }
 
 std::string Residual::describe() const { return "Residual(" + inner_->describe() + ")"; }

@@ -25,7 +25,7 @@ bool has_many_rows(std::int64_t rows) { return ops::pays_as_factors(rows, 1); }
 /// What programs depend on of a graph.
 struct GraphClass {
   bool is_square = true, has_many_rows = false;
-  bool has_values = false, has_many_edges = false;
+  bool has_values = false, has_scales = false, has_many_edges = false;
 
   friend bool operator==(const GraphClass&, const GraphClass&) = default;
 };
@@ -38,6 +38,7 @@ GraphClass class_of(Topology& topology) {
   if (topology.sums_edges()) return found;
   const Graph& graph = topology.graph();
   found.has_values = graph.has_values();
+  found.has_scales = graph.has_row_scale() || graph.has_col_scale();
   found.has_many_edges = graph.num_edges() >= many * graph.num_rows();
   return found;
 }

@@ -10,32 +10,15 @@
 #include <fmt/format.h>
 
 #include "graph/access.hpp"
+#include "graph/loops.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/parallel.hpp"
-#include "tessera/graph/build.hpp"
 #include "tessera/graph/normalise.hpp"
 #include "tessera/graph/transform.hpp"
 #include "tessera/step/topology.hpp"
 
 namespace tessera::step {
 namespace {
-
-Graph rectangular_with_self_loops(const Graph& graph) {
-  std::vector<VertexId> rows;
-  std::vector<VertexId> cols;
-  for (VertexId row = 0; row < graph.num_rows(); ++row) {
-    for (const VertexId col : graph.neighbours(row)) {
-      rows.push_back(row);
-      cols.push_back(col);
-    }
-  }
-  for (VertexId i = 0; i < std::min(graph.num_rows(), graph.num_cols()); ++i) {
-    rows.push_back(i);
-    cols.push_back(i);
-  }
-  return from_coo(graph.num_rows(), graph.num_cols(), rows, cols, {},
-                  {.duplicates = Duplicates::first});
-}
 
 double column_sum(const Graph& graph, VertexId col) {
   const Csc& csc = graph.csc();
@@ -73,7 +56,7 @@ Graph pattern(const Graph& graph) { return graph.with_values({}).with_scales({},
 
 Graph pattern_with_self_loops(const Graph& graph) {
   if (graph.is_square()) return with_self_loops(pattern(graph));
-  return rectangular_with_self_loops(graph);
+  return tessera::detail::with_first_loops(pattern(graph));
 }
 
 Graph gcn_adjacency(const Graph& graph) { return gcn_normalised(graph, true); }

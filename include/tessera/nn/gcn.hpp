@@ -35,7 +35,7 @@ class Gcn final : public Layer {
 
  private:
   step::Value build(const StepInputs& in) override;
-  Derivation adjacency() const;
+  Derivation adjacency(const StepInputs& in) const;
 
   GcnOptions options_;
   Parameter weight_;

@@ -31,6 +31,9 @@ class Model final : public Layer {
   /// Layer `first` of its stack and those behind it (`BitSteps::first_float_layer`).
   const Tensor& forward_from(std::int64_t first, const Input& input, const Context& context);
 
+  /// What it is made of, to be run one after the other.
+  Sequential& stack() noexcept { return stack_; }
+
   /// From the next pass on, what goes into the last layer is kept. Throws `unsupported` for a model
   /// of one layer.
   void keep_embeddings(bool keeps = true);

@@ -27,7 +27,8 @@ class Sgc final : public Layer {
  public:
   explicit Sgc(const SgcOptions& options, Placement placement = {});
 
-  std::int64_t num_graphs() const override { return options_.precomputed ? 0 : 1; }
+  /// One for each of its sums.
+  std::int64_t num_graphs() const override { return options_.precomputed ? 0 : options_.hops; }
   std::int64_t input_width() const override { return options_.in; }
   std::int64_t output_width() const override { return options_.out; }
   std::string describe() const override;

@@ -39,7 +39,7 @@ class Sequential : public Layer {
   bool keeps_last_input_ = false;
 };
 
-/// y = f(x) + x.
+/// y = f(x) + x, on a graph whose targets are the first of its sources the rows of these.
 class Residual final : public Layer {
  public:
   Residual(std::unique_ptr<Layer> inner, Placement placement = {});

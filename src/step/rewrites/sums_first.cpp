@@ -26,9 +26,10 @@ std::optional<std::size_t> product_for(const Program& program, Value value, cons
   return static_cast<std::size_t>(node - program.nodes().data());
 }
 
-/// Sums over neighbours go over the narrower side. Those of an input without a gradient are made
-/// once, on the way forward, where those of products are made on both ways; of sums with own rows
-/// that counts.
+/// Sums over neighbours go over the narrower side, where there are fewer targets than sources also
+/// over one that is wider in less than this proportion: the product then is of fewer rows. Those of
+/// an input without a gradient are made once, on the way forward, where those of products are made
+/// on both ways; of sums with own rows that counts.
 bool pays(const Program& program, const std::vector<bool>& wanted, const Node& sums,
           const Node& product) {
   const Shape& weight = program.info(product.in[Linear::weight]).shape;
@@ -38,7 +39,11 @@ bool pays(const Program& program, const std::vector<bool>& wanted, const Node& s
   const Value scale = sums.in[Aggregate::scale];
   const bool is_summed_once =
       !scale.absent() && !is_wanted(product.in[Linear::x]) && !is_wanted(scale);
-  return weight.rows * (is_summed_once ? 2 : 1) >= weight.cols;
+  const std::int64_t sources = program.info(product.out[0]).shape.rows;
+  const std::int64_t targets = program.info(sums.out[0]).shape.rows;
+  const bool is_known = sources > 0 && targets > 0;
+  return weight.rows * (is_summed_once ? 2 : 1) * (is_known ? sources : 1) >=
+         weight.cols * (is_known ? targets : 1);
 }
 
 }  // namespace
