@@ -16,6 +16,7 @@ constexpr std::pair<const char*, const char*> other_names[] = {
     {"rate_decay", "--decay-factor"},
     {"checkpoint.every", "--checkpoint-every"},
     {"batching", "--batch"},
+    {"fan_outs", "--fanout"},
     {"partition", "--parts"},
     {"precomputed", "--precompute"},
     {"rewrites", "--without-rewrites"},

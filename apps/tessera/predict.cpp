@@ -47,6 +47,7 @@ struct PredictArguments {
   std::string quantised;
   std::int32_t parts = 0;
   std::int64_t parts_per_batch = 20;
+  std::int64_t rows_at_a_time = 0;
   std::string partition_file;
   std::string method = "auto";
   std::string device = "cpu", precision = "fp32";
@@ -293,6 +294,7 @@ ExitCode run_predict(Session& session, const Arguments& app, PredictArguments ar
         std::min<std::int64_t>(arguments.parts_per_batch, options.partition->parts);
   }
   options.parts_per_batch = arguments.parts_per_batch;
+  options.rows_at_a_time = arguments.rows_at_a_time;
   session.stage("predicting");
   const Device device = options.placement.device();
   reset_memory_peak(device);
@@ -347,6 +349,10 @@ Action setup(Arguments& app) {
                  "with bits: write the model with its bits, ranges and what they cost as a "
                  "checkpoint")
       ->type_name("FILE");
+  app.add_option("--rows-at-a-time", arguments->rows_at_a_time,
+                 "predict layer by layer, over N vertices at a time, which takes less memory")
+      ->type_name("N")
+      ->check(between(std::int64_t{1}, std::int64_t{std::numeric_limits<std::int32_t>::max()}));
   const std::string batches = "Batches of parts, of a model with bits (Cluster-GCN)";
   app.add_option("--parts", arguments->parts,
                  "cut the graph into K parts, without the edges between them, and compute a few "

@@ -129,6 +129,10 @@ void add_training_options(Arguments& app, TrainArguments& a) {
                  "share of what the loss wants of a label that goes to all classes alike")
       ->type_name("SHARE")
       ->group(group);
+  app.add_option("--rows-at-a-time", a.rows_at_a_time,
+                 "evaluate layer by layer, over N vertices at a time, which takes less memory")
+      ->type_name("N")
+      ->group(group);
   app.add_option("--evaluate-every", a.evaluate_every, "evaluate every N epochs (default 1)")
       ->type_name("N")
       ->group(group);
@@ -143,10 +147,13 @@ void add_training_options(Arguments& app, TrainArguments& a) {
       ->check(offers({"either", "metric", "loss"}))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--batch", a.batch,
-                 "what a step trains on: full (the whole graph), clusters (parts of it) or graphs")
+  app.add_option(
+         "--batch", a.batch,
+         "what a step trains on: full (the whole graph), clusters (parts of it), neighbours "
+         "(some vertices, with neighbours drawn for each layer), walks (what walks from some "
+         "vertices meet) or graphs")
       ->type_name("KIND")
-      ->check(offers({"full", "clusters", "graphs"}))
+      ->check(offers({"full", "clusters", "neighbours", "walks", "graphs"}))
       ->group(group);
   app.add_option("--parts", a.parts, "clusters: number of parts to make (default 16)")
       ->type_name("K")
@@ -177,6 +184,21 @@ void add_training_options(Arguments& app, TrainArguments& a) {
       ->check(offers({"off", "auto", "best", "1:2:4", "16:2:16"}))
       ->capture_default_str()
       ->group(group);
+  app.add_option("--batch-size", a.batch_size,
+                 "neighbours: number of vertices that a step is trained on; walks: that it walks "
+                 "from (default 1024)")
+      ->type_name("N")
+      ->group(group);
+  app.add_option(
+         "--fanout", a.fan_outs,
+         "neighbours: how many each vertex draws, the last layer first, such as 15,10,5, or "
+         "one number for all layers; -1 is all (default 10)")
+      ->type_name("N,...")
+      ->group(group);
+  app.add_option("--walk-length", a.walk_length, "walks: number of steps of a walk (default 2)")
+      ->type_name("N")
+      ->group(group);
+  app.add_flag("--replace", a.replace, "neighbours: draw with replacement")->group(group);
   app.add_option("--graphs-per-batch", a.graphs_per_batch, "graphs: number of graphs in a step")
       ->type_name("N")
       ->group(group);
@@ -317,6 +339,19 @@ train::SplitShares parse_split(const std::string& text) {
   return {shares[0], shares[1], shares[2]};
 }
 
+std::vector<std::int64_t> parse_fan_outs(const std::string& text) {
+  std::vector<std::int64_t> fan_outs;
+  std::istringstream parts(text + ",");
+  for (std::string part; std::getline(parts, part, ',');) {
+    const auto [end, problem] =
+        std::from_chars(part.data(), part.data() + part.size(), fan_outs.emplace_back());
+    if (problem == std::errc() && end == part.data() + part.size()) continue;
+    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is no fan-out", part), "--fanout",
+                "give a number for each layer, the last one first, such as 15,10,5");
+  }
+  return fan_outs;
+}
+
 constexpr const char* all_splits = "all";
 
 /// Absent: one after the other.
@@ -404,6 +439,11 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
   override_with(a.parts, options.parts);
   override_with(a.parts_per_batch, options.parts_per_batch);
   override_with(a.graphs_per_batch, options.graphs_per_batch);
+  override_with(a.batch_size, options.batch_size);
+  override_with(a.walk_length, options.walk_length);
+  override_with(a.rows_at_a_time, options.rows_at_a_time);
+  if (a.fan_outs) options.fan_outs = parse_fan_outs(*a.fan_outs);
+  options.replace = a.replace;
   options.process_every_step = a.process_every_step;
   options.pattern = train::parse_pattern_choice(a.pattern);
   options.partition_method = a.method;

@@ -31,7 +31,10 @@ struct TrainArguments {
   std::optional<std::int64_t> decay_every, warm_up;
   std::optional<double> decay_factor, clip_gradients, average_weights, label_smoothing;
   std::string class_weights = "none", stop_by = "either";
-  std::optional<std::int64_t> parts, parts_per_batch, graphs_per_batch;
+  std::optional<std::int64_t> parts, parts_per_batch, graphs_per_batch, batch_size;
+  std::optional<std::int64_t> walk_length, rows_at_a_time;
+  std::optional<std::string> fan_outs;
+  bool replace = false;
   bool process_every_step = false;
   std::string partition_file, method = "auto", pattern = "off";
 

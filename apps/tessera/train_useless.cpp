@@ -31,6 +31,10 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
   const bool agnn = config.kind == ModelKind::agnn;
   const bool lightgcn = config.kind == ModelKind::lightgcn;
   const bool clusters = options.batching == train::Batching::clusters;
+  const bool walks = options.batching == train::Batching::walks;
+  const bool draws = options.batching == train::Batching::neighbours;
+  const std::string without_draws = "without batches of neighbours";
+  const std::string by_draws = "use --batch neighbours";
   const bool given_parts = !a.partition_file.empty();
   // A single layer puts out logits: nothing comes after it but the loss.
   const bool single = config.layers == 1 && !config.readout && !agnn && !lightgcn;
@@ -86,6 +90,11 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
        {"--batch", given_parts && a.batch && *a.batch != "clusters", "with --partition",
         by_clusters},
        {"--pattern", attends || agnn, model, "use --model gcn, sage, gin, sgc or cheb"},
+       {"--batch-size", !draws && !walks, "without batches of neighbours or walks",
+        "use --batch neighbours or walks"},
+       {"--walk-length", !walks, "without batches of walks", "use --batch walks"},
+       {"--fanout", !draws, without_draws, by_draws},
+       {"--replace", !draws, without_draws, by_draws},
        {"--graphs-per-batch", options.batching != train::Batching::graphs,
         "without batches of graphs", "use --batch graphs"},
        {"--split", a.folds > 0, "with --folds", ""},

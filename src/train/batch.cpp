@@ -8,23 +8,19 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/core/parallel.hpp"
 #include "tessera/detail/ops/plan_only.hpp"
-#include "tessera/graph/build.hpp"
-#include "tessera/graph/coo.hpp"
 #include "tessera/graph/transform.hpp"
 
-#include "core/arena_memory.hpp"
 #include "core/crew.hpp"
 #include "core/meanwhile.hpp"
-#include "graph/select.hpp"
+#include "train/chosen_rows.hpp"
 #include "train/features.hpp"
 #include "train/pattern_order.hpp"
 #include "train/random_use.hpp"
 
 namespace tessera::train {
 namespace {
-
-std::size_t index_of(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 Partition clusters_of(const Problem& problem, const TrainOptions& options) {
   if (options.partition) {
@@ -37,6 +33,10 @@ Partition clusters_of(const Problem& problem, const TrainOptions& options) {
   how.seed = options.seed;
   how.progress = options.progress;
   return partition(problem.graph, how);
+}
+
+bool draws_on_cpu(const TrainOptions& options) {
+  return draws_samples(options) && options.placement.device().kind == DeviceKind::cpu;
 }
 
 /// The vertices of each training graph.
@@ -61,33 +61,32 @@ std::vector<bool> chosen_items(std::span<const std::int64_t> items, std::int64_t
   return chosen;
 }
 
-/// A copy in the place.
-template <class T>
-SharedArray<T> copy_in(std::span<const T> values, const Place& place) {
-  Buffer<T> copy(std::ssize(values), place);
-  copy_bytes(copy.data(), values.data(), values.size_bytes(), place.device, place.stream);
-  return copy;
-}
-
-MultiLabels rows_of(const MultiLabels& targets, std::span<const VertexId> vertices) {
-  if (targets == nullptr) return nullptr;
-  return std::get<DenseFeatures>(take_rows(targets, vertices));
-}
-
 }  // namespace
+
+bool draws_samples(const TrainOptions& options) {
+  return options.batching == Batching::neighbours || options.batching == Batching::walks;
+}
 
 std::int64_t batches_ahead(const TrainOptions& options, std::int64_t per_epoch) {
   // Kernels that several threads time on one GPU at once would take each other's time for their
   // own.
-  const std::int64_t most = options.plans.tune == ops::Tune::measured ? 1 : most_batches_ahead;
+  const bool one = options.plans.tune == ops::Tune::measured || draws_on_cpu(options);
+  const std::int64_t most = one ? 1 : most_batches_ahead;
   return std::min({most, per_epoch, per_epoch * options.epochs - 1});
+}
+
+bool makes_ahead(const TrainOptions& options) {
+  return draws_on_cpu(options) ? num_threads() > 1
+                               : why_not_recorded(options.placement.device()).empty();
 }
 
 bool makes_batches_anew(const TrainOptions& options) {
   switch (options.batching) {
     case Batching::full: return options.process_every_step;
     case Batching::clusters: return options.parts_per_batch > 1;
-    case Batching::graphs: return true;
+    case Batching::graphs:
+    case Batching::neighbours:
+    case Batching::walks: return true;
   }
   return false;
 }
@@ -109,6 +108,8 @@ FeatureForm feature_form(const Problem& problem, const TrainOptions& options,
                          const nn::Layer& model) {
   FeatureForm form{options.placement, !model.accepts_sparse() || takes_whole_rows(problem, options),
                    options.plans};
+  form.drawn = drawn_edges_of(model);
+  form.num_graphs = model.num_graphs();
   // A graph that every step sees is used once in an epoch, others about as often.
   form.plans.epochs = options.epochs;
   return form;
@@ -116,7 +117,10 @@ FeatureForm feature_form(const Problem& problem, const TrainOptions& options,
 
 step::Context Batch::context(bool training, std::uint64_t seed, std::int64_t step) {
   step::Context context;
-  context.graph = &graph;
+  if (layers.empty()) context.graph = &graph;
+  layer_list.clear();
+  for (step::Topology& layer : layers) layer_list.push_back(&layer);
+  context.graphs = layer_list;
   context.pooling = pooling ? &*pooling : nullptr;
   context.training = training;
   context.seed = seed;
@@ -148,15 +152,6 @@ Features features_in(const Features& features, const Place& place) {
   return sparse == nullptr ? features : Features(in_place(*sparse, place));
 }
 
-/// `values[vertices[0]], values[vertices[1]], …`
-template <class T>
-std::vector<T> taken(std::span<const T> values, std::span<const VertexId> vertices) {
-  std::vector<T> result;
-  result.reserve(vertices.size());
-  for (const VertexId vertex : vertices) result.push_back(values[index_of(vertex)]);
-  return result;
-}
-
 /// A problem whose vertices stand in the order that full batches take them in.
 Problem in_order(const Problem& problem) {
   const std::span<const VertexId> vertices = problem.order.new_to_old();
@@ -172,6 +167,24 @@ Problem in_order(const Problem& problem) {
     ordered.numbers.matrix = rows_of(problem.numbers.matrix, vertices);
   }
   return ordered;
+}
+
+/// A fan-out that stands for all is one for each layer.
+sample::NeighbourOptions draw_options(const TrainOptions& options, const FeatureForm& form,
+                                      std::uint64_t seed) {
+  sample::NeighbourOptions draws;
+  draws.fan_outs = options.fan_outs;
+  if (draws.fan_outs.size() == 1)
+    draws.fan_outs.resize(index_of(form.num_graphs), options.fan_outs[0]);
+  if (std::ssize(draws.fan_outs) != form.num_graphs) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} fan_outs for a model that sums over neighbours {} times",
+                            draws.fan_outs.size(), form.num_graphs),
+                "fan_outs", "give one for each time, or one for all");
+  }
+  draws.replace = options.replace;
+  draws.seed = seed;
+  return draws;
 }
 
 /// Batches are cut out where everything lies. Where there are none, plans take what they need.
@@ -212,7 +225,17 @@ BatchSource::BatchSource(const Problem& problem, const Split& split, const Train
       epochs_(options.epochs) {
   if (options.batching == Batching::full && !options.process_every_step) return;
   if (options.batching == Batching::full) {
-    take_edges(split);
+    in_training_ = chosen_items(split.train, problem.num_items);
+    take_edges();
+  } else if (options.batching == Batching::neighbours) {
+    draws_.emplace(problem.graph, draw_options(options, form, seed), form.drawn);
+    seeds_.assign(split.train.begin(), split.train.end());
+    groups_per_batch_ = options.batch_size;
+  } else if (options.batching == Batching::walks) {
+    walk_length_ = options.walk_length;
+    in_training_ = chosen_items(split.train, problem.num_items);
+    seeds_.assign(split.train.begin(), split.train.end());
+    groups_per_batch_ = options.batch_size;
   } else if (options.batching == Batching::graphs) {
     groups_ = members_of_graphs(problem, split.train);
     group_items_ = split.train;
@@ -223,11 +246,12 @@ BatchSource::BatchSource(const Problem& problem, const Split& split, const Train
     groups_per_batch_ = options.parts_per_batch;
     if (!makes_batches_anew(options)) kept_.resize(groups_.size());
   }
+  num_groups_ = std::ssize(seeds_) + std::ssize(groups_);
   if (problem.products_per_epoch > 0) pattern_ = options.pattern;
   products_ = expected_products(options, problem.product_width,
                                 problem.products_per_epoch * (keeps() ? options.epochs : 1));
-  groups_per_batch_ = std::clamp<std::int64_t>(groups_per_batch_, 1, std::ssize(groups_) + 1);
-  order_.resize(groups_.size());
+  groups_per_batch_ = std::clamp<std::int64_t>(groups_per_batch_, 1, num_groups_ + 1);
+  order_.resize(index_of(num_groups_));
   if (works_ahead && !keeps()) ahead_ = batches_ahead(options, batches_per_epoch());
   // Beside those ahead, one is in use, and one that was before it is about to go.
   const std::int64_t streams = ahead_ > 0 ? ahead_ + 2 : 1;
@@ -252,61 +276,11 @@ BatchSource::~BatchSource() {
 
 std::int64_t BatchSource::batches_per_epoch() const {
   if (is_full()) return 1;
-  return (std::ssize(groups_) + groups_per_batch_ - 1) / groups_per_batch_;
-}
-
-void BatchSource::take_edges(const Split& split) {
-  const Graph& graph = problem_.graph;
-  groups_.emplace_back(static_cast<std::size_t>(graph.num_rows()));
-  std::iota(groups_.front().begin(), groups_.front().end(), VertexId{0});
-  in_training_ = chosen_items(split.train, problem_.num_items);
-  Buffer<VertexId> rows(graph.num_edges());
-  for (VertexId row = 0; row < graph.num_rows(); ++row) {
-    std::fill(rows.begin() + graph.row_offsets()[row], rows.begin() + graph.row_offsets()[row + 1],
-              row);
-  }
-  const Place place = form_.place();
-  edges_ = {copy_in(std::span<const VertexId>(rows), place),
-            copy_in(graph.col_indices().span(), place), copy_in(graph.values().span(), place)};
-}
-
-/// What a batch that is seen once is planned on: where sums may depend on timing, its edges as they
-/// are.
-step::Topology BatchSource::topology_of(std::span<const VertexId> vertices,
-                                        const Place& place) const {
-  const Graph& whole = problem_.graph;
-  const bool as_edges = edges_ && form_.plans.allow_nondeterministic && !whole.has_row_scale() &&
-                        !whole.has_col_scale();
-  if (!as_edges) return step::Topology(graph_of(vertices, place), place, form_.plans);
-  BorrowOptions options;
-  options.device = place.device;
-  options.memory = place.memory;
-  options.stream = place.stream;
-  options.row_order = RowOrder::promised;  // indices were looked at when the graph was made
-  ops::PlanOptions plans = form_.plans;
-  plans.epochs = 1;
-  const BorrowedCoo edges = {edges_->rows.span(), edges_->cols.span(), edges_->values.span()};
-  return step::Topology(borrow_coo(whole.num_rows(), whole.num_cols(), edges, options), place,
-                        plans);
-}
-
-/// The graph of a batch, made in a place.
-Graph BatchSource::graph_of(std::span<const VertexId> vertices, const Place& place) const {
-  const Graph& graph = full_.graph.graph();
-  if (!edges_) return detail::induced_in(graph, vertices, place);
-  BuildOptions options;
-  options.device = place.device;
-  options.memory = place.memory;
-  options.stream = place.stream;
-  options.nonfinite = Nonfinite::allow;  // they were looked at when the graph was made
-  options.duplicates = graph.has_repeated_edges() ? Duplicates::keep : Duplicates::reject;
-  return from_coo(graph.num_rows(), graph.num_cols(), edges_->rows.span(), edges_->cols.span(),
-                  edges_->values.span(), options)
-      .with_scales(problem_.graph.row_scale(), problem_.graph.col_scale());
+  return (num_groups_ + groups_per_batch_ - 1) / groups_per_batch_;
 }
 
 std::vector<std::int64_t> BatchSource::order_of(std::int64_t epoch) const {
-  std::vector<std::int64_t> order(groups_.size());
+  std::vector<std::int64_t> order(index_of(num_groups_));
   std::iota(order.begin(), order.end(), std::int64_t{0});
   shuffle(order, Random(seed_, shuffle_batches, static_cast<std::uint32_t>(epoch)));
   return order;
@@ -319,6 +293,11 @@ std::vector<std::int64_t> BatchSource::groups_of(const std::vector<std::int64_t>
   return {order.begin() + begin, order.begin() + end};
 }
 
+BatchSource::Contents BatchSource::contents_of(std::int64_t epoch, std::int64_t i) const {
+  return {epoch * batches_per_epoch() + i,
+          groups_of(epoch == epoch_ ? order_ : order_of(epoch), i)};
+}
+
 void BatchSource::start_epoch(std::int64_t epoch) {
   epoch_ = epoch;
   if (!is_full()) order_ = order_of(epoch);
@@ -326,13 +305,14 @@ void BatchSource::start_epoch(std::int64_t epoch) {
 
 Batch& BatchSource::batch(std::int64_t i, Stream stream) {
   if (is_full()) return full_;
-  const std::vector<std::int64_t> groups = groups_of(order_, i);
-  std::unique_ptr<Batch>& slot = keeps() ? kept_[index_of(groups.front())] : current_;
+  const Contents contents = contents_of(epoch_, i);
+  const std::int64_t first = contents.groups.front();
+  std::unique_ptr<Batch>& slot = keeps() ? kept_[index_of(first)] : current_;
   std::unique_ptr<Batch> former;
   if (!keeps() || slot == nullptr) {
     if (ahead_ == 0) slot = nullptr;  // two at a time could be too many
-    former = std::exchange(slot, take(groups));
-    slot->number = keeps() ? groups.front() : i;
+    former = std::exchange(slot, take(contents));
+    slot->number = keeps() ? first : i;
     slot->made->wait(stream);
   }
   make_ahead(i + 1, std::move(former));
@@ -342,7 +322,8 @@ Batch& BatchSource::batch(std::int64_t i, Stream stream) {
 BatchSource::BatchNumber BatchSource::largest() const {
   BatchNumber largest;
   std::size_t most = 0;
-  for (std::int64_t epoch = 0; !is_full() && epoch < epochs_; ++epoch) {
+  // Of drawn batches nobody knows before they are drawn; the first is as large as most.
+  for (std::int64_t epoch = 0; !groups_.empty() && epoch < epochs_; ++epoch) {
     const std::vector<std::int64_t> order = order_of(epoch);
     for (std::int64_t i = 0; i < batches_per_epoch(); ++i) {
       std::size_t vertices = 0;
@@ -361,14 +342,14 @@ void BatchSource::wait() const {
   for (const Coming& coming : coming_) coming.batch.wait();
 }
 
-std::unique_ptr<Batch> BatchSource::take(const std::vector<std::int64_t>& groups) {
+std::unique_ptr<Batch> BatchSource::take(const Contents& contents) {
   while (!coming_.empty()) {
     Coming next = std::move(coming_.front());
     coming_.pop_front();
     std::unique_ptr<Batch> made = next.batch.get();
-    if (next.groups == groups) return made;
+    if (next.contents == contents) return made;
   }
-  return make_batch(groups, *making_.front());
+  return make_batch(contents, *making_.front());
 }
 
 /// How many batches from the i-th of this epoch on are to be made or begun.
@@ -387,20 +368,18 @@ void BatchSource::make_ahead(std::int64_t i, std::unique_ptr<Batch> former) {
   const std::int64_t wanted_ahead = this->wanted_ahead(i);
   while (std::ssize(coming_) < wanted_ahead) {
     const std::int64_t next = i + std::ssize(coming_);
-    const std::int64_t epoch = epoch_ + next / per_epoch;
-    std::vector<std::int64_t> groups =
-        groups_of(epoch == epoch_ ? order_ : order_of(epoch), next % per_epoch);
+    Contents contents = contents_of(epoch_ + next / per_epoch, next % per_epoch);
     const Stream stream = *making_[num_begun_++ % making_.size()];
-    auto batch = meanwhile([this, groups, stream, wanted = wanted_, goes = std::move(former),
+    auto batch = meanwhile([this, contents, stream, wanted = wanted_, goes = std::move(former),
                             plans_only = ops::plans_only()]() mutable {
       const ops::PlanOnly as_here(plans_only);
       const LoopsAlone alone(ahead_ > 1);
       goes.reset();
-      std::unique_ptr<Batch> made = make_batch(groups, stream);
+      std::unique_ptr<Batch> made = make_batch(contents, stream);
       if (wanted != nullptr) plan(*made, *wanted);
       return made;
     });
-    coming_.push_back({std::move(groups), std::move(batch)});
+    coming_.push_back({std::move(contents), std::move(batch)});
   }
 }
 
@@ -408,91 +387,12 @@ void BatchSource::learn_plans(Batch& batch) {
   if (wanted_ != nullptr || ahead_ == 0) return;
   auto wanted = std::make_shared<Wanted>();
   wanted->graph = batch.graph.requests();
+  for (const step::Topology& layer : batch.layers) wanted->layers.push_back(layer.requests());
   if (batch.pooling) wanted->pooling = batch.pooling->requests();
   if (step::Topology* const features = batch.features.sparse()) {
     wanted->features = features->requests();
   }
   wanted_ = std::move(wanted);
-}
-
-std::unique_ptr<Batch> BatchSource::make_batch(std::span<const std::int64_t> groups,
-                                               Stream stream) const {
-  std::vector<VertexId> vertices;
-  std::vector<std::int32_t> graph_ids;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const std::vector<VertexId>& group = groups_[index_of(groups[g])];
-    vertices.insert(vertices.end(), group.begin(), group.end());
-    graph_ids.resize(vertices.size(), static_cast<std::int32_t>(g));
-  }
-  const Permutation order = order_within(vertices);
-  if (order.size() > 0) {
-    const std::span<const VertexId> new_to_old = order.new_to_old();
-    vertices = taken(std::span<const VertexId>(vertices), new_to_old);
-    graph_ids = taken(std::span<const std::int32_t>(graph_ids), new_to_old);
-  }
-  Place place = form_.place();
-  place.stream = stream;
-  // Batches that nobody keeps come and go with every step, with some hundred small arrays each.
-  std::unique_ptr<MemoryResource> memory;
-  if (ahead_ > 0) {
-    memory = std::make_unique<ArenaMemory>(place);
-    place.memory = memory.get();
-  }
-  auto batch = std::make_unique<Batch>(Batch{std::move(memory),
-                                             topology_of(vertices, place),
-                                             {},
-                                             full_.features.of_vertices(vertices, place.stream),
-                                             {},
-                                             {},
-                                             {},
-                                             {}});
-  if (problem_.graph_task) {
-    batch->pooling.emplace(in_place(step::pooling_graph(graph_ids, std::ssize(groups)), place),
-                           place, form_.plans);
-    for (const std::int64_t group : groups) {
-      batch->train_items.push_back(std::ssize(batch->labels));
-      batch->labels.push_back(problem_.labels[index_of(group_items_[index_of(group)])]);
-    }
-    batch->numbers = numbers_of_graphs(groups);
-  } else {
-    add_vertices(vertices, *batch);
-  }
-  batch->train_targets = batch->targets_of(batch->train_items, problem_.outputs, place, loss_);
-  batch->made = std::make_unique<const MadeMark>(place);
-  batch->uses = std::make_unique<StreamUses>(place);
-  return batch;
-}
-
-/// The order in which a batch takes these vertices; empty: this one.
-Permutation BatchSource::order_within(std::span<const VertexId> vertices) const {
-  if (pattern_.kind == PatternChoice::Kind::off) return {};
-  return find_pattern_order(induced_subgraph(problem_.graph, vertices), pattern_, products_, seed_)
-      .order;
-}
-
-void BatchSource::add_vertices(std::span<const VertexId> vertices, Batch& batch) const {
-  for (std::size_t i = 0; i < vertices.size(); ++i) {
-    if (!problem_.labels.empty()) batch.labels.push_back(problem_.labels[index_of(vertices[i])]);
-    if (in_training_[index_of(vertices[i])]) {
-      batch.train_items.push_back(static_cast<std::int64_t>(i));
-    }
-  }
-  batch.targets = rows_of(problem_.targets, vertices);
-  batch.numbers = rows_of(problem_.numbers.matrix, vertices);
-}
-
-DenseFeatures BatchSource::numbers_of_graphs(std::span<const std::int64_t> groups) const {
-  std::vector<VertexId> rows;
-  for (const std::int64_t group : groups) {
-    rows.push_back(static_cast<VertexId>(group_items_[index_of(group)]));
-  }
-  return rows_of(problem_.numbers.matrix, rows);
-}
-
-void BatchSource::plan(Batch& batch, const Wanted& wanted) {
-  batch.graph.plan(wanted.graph);
-  if (batch.pooling) batch.pooling->plan(wanted.pooling);
-  if (step::Topology* const features = batch.features.sparse()) features->plan(wanted.features);
 }
 
 }  // namespace tessera::train

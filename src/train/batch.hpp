@@ -20,6 +20,7 @@
 #include "tessera/step/topology.hpp"
 #include "tessera/train/problem.hpp"
 #include "train/class_weights.hpp"
+#include "train/neighbour_draws.hpp"
 #include "train/pattern_order.hpp"
 
 namespace tessera::train {
@@ -31,6 +32,11 @@ inline constexpr int most_batches_ahead = 4;
 /// which together are as large as everything, and none that no step will see.
 std::int64_t batches_ahead(const TrainOptions& options, std::int64_t per_epoch);
 
+/// Whether batches are samples of a graph, of which nobody knows the size before they are drawn.
+bool draws_samples(const TrainOptions& options);
+/// Whether threads make them. On a CPU samples alone, which wait for memory and leave its cores to
+/// the step.
+bool makes_ahead(const TrainOptions& options);
 /// Whether steps see batches that nobody keeps.
 bool makes_batches_anew(const TrainOptions& options);
 /// Whether sparse features may and should be stored as rows of numbers, where batches are made
@@ -50,8 +56,9 @@ struct Batch {
   DenseFeatures numbers;                               ///< or these
   std::vector<std::int64_t> train_items;               ///< numbers within the batch
   std::optional<ops::LossTargets> train_targets = {};  ///< of these, once they are needed
-  bool planned = false;     ///< whether the model was prepared for a step on it
-  std::int64_t number = 0;  ///< among all of an epoch: where its loss goes
+  std::vector<step::Topology> layers = {};  ///< in place of the graph: one for each layer
+  bool planned = false;                     ///< whether the model was prepared for a step on it
+  std::int64_t number = 0;                  ///< among all of an epoch: where its loss goes
   Recording recorded_step = {};
 
   /// What the loss over some items of the batch wants, in the place of its features.
@@ -66,6 +73,7 @@ struct Batch {
 
   /// Where the stream stood that it was made on, and those that use it. Null: it was made on the
   /// only stream there is. The second is the last member: see there.
+  std::vector<step::Topology*> layer_list = {};  ///< of the layers, for contexts
   std::unique_ptr<const MadeMark> made = {};
   std::unique_ptr<StreamUses> uses = {};
 };
@@ -77,6 +85,9 @@ struct FeatureForm {
   ops::PlanOptions plans = {};
   /// Of graphs, plans and targets, where that is not the memory of features.
   MemoryResource* plan_memory = nullptr;
+  /// Of a batch of neighbours.
+  DrawnEdges drawn = DrawnEdges::plain;
+  std::int64_t num_graphs = 1;
 
   Place place() const;
 };
@@ -101,7 +112,7 @@ class BatchSource {
 
   std::int64_t batches_per_epoch() const;
   /// True if every step sees the same batch, which nobody makes again.
-  bool is_full() const { return groups_.empty(); }
+  bool is_full() const { return num_groups_ == 0; }
   /// True if batches stay as they are and are handed out again.
   bool keeps() const { return !kept_.empty(); }
   /// Those that were made so far; `keeps()`.
@@ -128,10 +139,18 @@ class BatchSource {
   /// What the layers of a model want planned of each batch.
   struct Wanted {
     step::PlanRequests graph, pooling, features;
+    std::vector<step::PlanRequests> layers;
+  };
+  /// What a batch is made of.
+  struct Contents {
+    std::int64_t step = 0;  ///< how many batches of all epochs come before it
+    std::vector<std::int64_t> groups;
+
+    friend bool operator==(const Contents&, const Contents&) = default;
   };
   /// A batch that is being made.
   struct Coming {
-    std::vector<std::int64_t> groups;
+    Contents contents;
     std::future<std::unique_ptr<Batch>> batch;
   };
 
@@ -141,17 +160,24 @@ class BatchSource {
     SharedArray<float> values;
   };
 
-  void take_edges(const Split& split);
+  void take_edges();
   Graph graph_of(std::span<const VertexId> vertices, const Place& place) const;
   step::Topology topology_of(std::span<const VertexId> vertices, const Place& place) const;
   std::vector<std::int64_t> order_of(std::int64_t epoch) const;
   std::vector<std::int64_t> groups_of(const std::vector<std::int64_t>& order, std::int64_t i) const;
-  std::unique_ptr<Batch> make_batch(std::span<const std::int64_t> groups, Stream stream) const;
+  Contents contents_of(std::int64_t epoch, std::int64_t i) const;
+  std::unique_ptr<Batch> make_batch(const Contents& contents, Stream stream) const;
+  std::unique_ptr<Batch> cut_batch(std::vector<VertexId> vertices,
+                                   std::vector<std::int32_t> graph_ids,
+                                   std::span<const std::int64_t> groups, Stream stream) const;
+  std::vector<VertexId> seeds_of(const Contents& contents) const;
+  std::unique_ptr<Batch> drawn_batch(const Contents& contents, Stream stream) const;
+  std::unique_ptr<MemoryResource> memory_of_batch(Place& place) const;
   Permutation order_within(std::span<const VertexId> vertices) const;
   void add_vertices(std::span<const VertexId> vertices, Batch& batch) const;
   DenseFeatures numbers_of_graphs(std::span<const std::int64_t> groups) const;
   static void plan(Batch& batch, const Wanted& wanted);
-  std::unique_ptr<Batch> take(const std::vector<std::int64_t>& groups);
+  std::unique_ptr<Batch> take(const Contents& contents);
   void make_ahead(std::int64_t i, std::unique_ptr<Batch> former);
   std::int64_t wanted_ahead(std::int64_t i) const;
 
@@ -167,8 +193,12 @@ class BatchSource {
   Batch full_;
   std::optional<Edges> edges_;                 ///< where they are processed in every step
   std::vector<std::vector<VertexId>> groups_;  ///< vertices of each cluster or training graph
-  std::vector<std::int64_t> group_items_;      ///< the graph that a group is; empty for clusters
-  std::vector<bool> in_training_;              ///< of each vertex; clusters
+  std::optional<NeighbourDraws> draws_;
+  std::int64_t walk_length_ = 0;  ///< of walks; 0: there are none
+  std::vector<VertexId> seeds_;   ///< each is a group, where neighbours are drawn, or walks
+  std::int64_t num_groups_ = 0;
+  std::vector<std::int64_t> group_items_;  ///< the graph that a group is; empty for clusters
+  std::vector<bool> in_training_;          ///< of each vertex; clusters
   std::int64_t groups_per_batch_ = 1;
   std::int64_t epoch_ = 0;
   std::vector<std::int64_t> order_;

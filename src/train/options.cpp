@@ -2,6 +2,7 @@
 #include "tessera/train/options.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -18,8 +19,11 @@ constexpr std::array<Named<Task>, 5> task_names = {{{Task::automatic, "auto"},
                                                     {Task::graph, "graph"},
                                                     {Task::links, "links"},
                                                     {Task::numbers, "numbers"}}};
-constexpr std::array<Named<Batching>, 3> batching_names = {
-    {{Batching::full, "full"}, {Batching::clusters, "clusters"}, {Batching::graphs, "graphs"}}};
+constexpr std::array<Named<Batching>, 5> batching_names = {{{Batching::full, "full"},
+                                                            {Batching::clusters, "clusters"},
+                                                            {Batching::graphs, "graphs"},
+                                                            {Batching::neighbours, "neighbours"},
+                                                            {Batching::walks, "walks"}}};
 constexpr std::array<Named<Normalise>, 4> normalise_names = {{{Normalise::automatic, "auto"},
                                                               {Normalise::off, "off"},
                                                               {Normalise::rows, "rows"},
@@ -37,6 +41,14 @@ void require_at_least(const char* name, std::int64_t value, std::int64_t least) 
 void require_not_negative(const char* name, double value) {
   require(value >= 0 && std::isfinite(value), fmt::format("{} is {}", name, value),
           "give a finite number of at least 0");
+}
+
+void validate_fan_outs(const TrainOptions& options) {
+  require(!options.fan_outs.empty(), "no fan_outs", "give one for each layer, or one for all");
+  for (const std::int64_t fan_out : options.fan_outs) {
+    require(fan_out >= -1 && fan_out <= std::numeric_limits<VertexId>::max(),
+            fmt::format("fan_outs has {}", fan_out), "give numbers from 0 on, or -1 for all");
+  }
 }
 
 bool is_pubmed(const std::string& dataset) { return dataset.find("pubmed") != std::string::npos; }
@@ -106,6 +118,10 @@ void validate(const TrainOptions& options) {
   require_at_least("parts", options.parts, 1);
   require_at_least("parts_per_batch", options.parts_per_batch, 1);
   require_at_least("graphs_per_batch", options.graphs_per_batch, 1);
+  require_at_least("batch_size", options.batch_size, 1);
+  require_at_least("walk_length", options.walk_length, 1);
+  require_at_least("rows_at_a_time", options.rows_at_a_time, 0);
+  validate_fan_outs(options);
   require_at_least("checkpoint.every", options.checkpoint.every, 1);
   require_not_negative("learning_rate", options.optimiser.learning_rate);
   require_not_negative("weight_decay", options.optimiser.weight_decay);

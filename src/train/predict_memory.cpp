@@ -51,12 +51,14 @@ class CountedTraining {
     TrainOptions as_given = options;
     as_given.pattern = {};
     batches_.emplace(problem, placed(problem.split, problem), as_given, form(), options.seed,
-                     why_not_recorded(device_).empty(),
-                     train_loss(problem, problem.split, options));
+                     makes_ahead(options), train_loss(problem, problem.split, options));
   }
 
   nn::StepExplanation explain() {
-    model_.prepare_to_learn(batches_->full().features.input(), context(batches_->full(), true));
+    batches_->start_epoch(0);
+    Batch& batch =
+        draws_samples(options_) ? batches_->batch(0, options_.placement.stream) : batches_->full();
+    model_.prepare_to_learn(batch.features.input(), context(batch, true));
     return model_.explain();
   }
 

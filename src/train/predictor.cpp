@@ -19,6 +19,7 @@
 #include "tessera/train/problem.hpp"
 
 #include "nn/step_runner.hpp"
+#include "train/blockwise_pass.hpp"
 #include "train/features.hpp"
 #include "train/integer_model.hpp"
 #include "train/neighbourhood.hpp"
@@ -89,6 +90,13 @@ struct Predictor::State : PredictorBase {
     context.pooling = pooling ? &*pooling : nullptr;
     context.stream = placement.stream;
     context.workspace = &workspace;
+    if (options.rows_at_a_time == 0) return;
+    require_blocks(model.config(), pooling_graph.has_value());
+    if (options.embeddings) {
+      reject("what goes into the last layer is not kept of some rows at a time", "rows_at_a_time",
+             "leave it out, or ask for no embeddings");
+    }
+    blocks.emplace(model, whole_graph, options.rows_at_a_time, options.plans);
   }
 
   bool normalises(Normalise kind) const {
@@ -144,7 +152,9 @@ struct Predictor::State : PredictorBase {
     return passes ? passes->forward(x, x, false, own_context) : model.forward(x, own_context);
   }
 
-  void run(const step::Input& x, MatrixView<float> logits) { deliver(pass(x, context), logits); }
+  void run(const step::Input& x, MatrixView<float> logits) {
+    deliver(blocks ? blocks->run(x, placement.stream, &workspace) : pass(x, context), logits);
+  }
 
   void deliver(const step::Tensor& result, MatrixView<float> logits) {
     const bool narrow = storage_of(result.precision()) != ElementType::fp32;
@@ -255,6 +265,7 @@ struct Predictor::State : PredictorBase {
   step::Tensor next;   ///< hops alternate between the two
   step::Tensor input;  ///< in the model's precision
   step::Tensor downloaded;
+  std::optional<BlockwisePass> blocks;  ///< of passes over all vertices
   /// The same model with rounded numbers on the CPU, where this one is to run in integers.
   std::unique_ptr<State> rounded;
   std::optional<IntegerModel> integers;

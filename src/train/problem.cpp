@@ -13,12 +13,14 @@
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/powers.hpp"
 
+#include "train/blockwise_pass.hpp"
 #include "train/class_weights.hpp"
 #include "train/data_fingerprint.hpp"
 #include "train/features.hpp"
 #include "train/host.hpp"
 #include "train/items.hpp"
 #include "train/link_problem.hpp"
+#include "train/neighbour_options.hpp"
 #include "train/number_targets.hpp"
 #include "train/pattern_order.hpp"
 #include "train/standardise.hpp"
@@ -361,6 +363,9 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
     reject("lightgcn predicts links, not classes", "model", "use another model, or Task::links");
   }
   reject_useless_pattern(config, options);
+  if (!link_task && options.batching == Batching::neighbours) {
+    require_neighbour_options(config, options, is_graph_task(dataset, options.task));
+  }
   Problem problem = start(dataset, config, is_graph_task(dataset, options.task));
   if (link_task) {
     take_links(dataset, options, problem);
@@ -382,16 +387,19 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
                   problem);
   if (options.batching == Batching::graphs && !problem.graph_task) {
     reject("batches of graphs, but vertices are to be classified", "batching",
-           "use full or clusters");
+           "use full, clusters, neighbours or walks");
   }
   if (options.process_every_step && problem.graph_task) {
     reject("one graph is processed in every step, but graphs are to be classified",
            "process_every_step", "train with batches of graphs, which are made anew in every step");
   }
-  if (options.batching == Batching::clusters && problem.graph_task) {
-    reject("batches of clusters, but graphs are to be classified", "batching",
-           "use full or graphs");
+  if ((options.batching == Batching::clusters || options.batching == Batching::walks) &&
+      problem.graph_task) {
+    reject(
+        fmt::format("batches of {}, but graphs are to be classified", to_string(options.batching)),
+        "batching", "use full or graphs");
   }
+  if (options.rows_at_a_time > 0) require_blocks(config, problem.graph_task);
   return problem;
 }
 

@@ -15,6 +15,7 @@ enum RandomUse : std::uint32_t {
   draw_split = 0x7F000000u,
   draw_folds,
   shuffle_batches,
+  draw_walks,
 };
 
 /// Fisher and Yates, the same on any machine.

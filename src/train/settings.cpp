@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tessera/core/error.hpp"
 
@@ -157,6 +158,15 @@ std::vector<Setting> settings_of(const TrainOptions& options) {
   add("training.parts_per_batch", options.parts_per_batch);
   add("training.partition", partition_text(options));
   add("training.graphs_per_batch", options.graphs_per_batch);
+  if (options.batching == Batching::walks) {
+    add("training.batch_size", options.batch_size);
+    add("training.walk_length", options.walk_length);
+  }
+  if (options.batching == Batching::neighbours) {
+    add("training.batch_size", options.batch_size);
+    add("training.fan_outs", fmt::format("{}", fmt::join(options.fan_outs, ",")));
+    add("training.replace", options.replace);
+  }
   add("training.pattern", to_string(options.pattern));
   add("training.seed", options.seed);
   add("training.runs", options.runs);

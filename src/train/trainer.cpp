@@ -22,6 +22,7 @@
 #include "core/parts_clock.hpp"
 #include "core/stream_uses.hpp"
 #include "train/batch.hpp"
+#include "train/blockwise_pass.hpp"
 #include "train/epoch_recordings.hpp"
 #include "train/finite_loss.hpp"
 #include "train/host.hpp"
@@ -96,14 +97,18 @@ struct Trainer::State {
                   {given_options.clip_gradients, given_options.average_weights}),
         rehearsal(model, given_options.placement, given.shape().vertices),
         batches(given, split, given_options, feature_form(given, given_options, model), given_seed,
-                why_not_recorded(place.device).empty(),
-                train_loss(given, given_split, given_options)),
+                makes_ahead(given_options), train_loss(given, given_split, given_options)),
         numbers(place),
         losses(batches.is_full() ? 0 : batches.batches_per_epoch(), place) {
     model.leave_out_rewrites(options.rewrites_off);
     model.set_recompute(options.recompute);
     first_step.upload = before_batches.seconds();
-    may_record = options.record_steps && (batches.is_full() || batches.keeps()) &&
+    auto* const known = dynamic_cast<nn::Model*>(&model);
+    if (options.rows_at_a_time > 0 && known != nullptr) {
+      blocks.emplace(*known, batches.full().graph.graph(), options.rows_at_a_time,
+                     batches.full().graph.plan_options());
+    }
+    may_record = !blocks && options.record_steps && (batches.is_full() || batches.keeps()) &&
                  why_not_recorded(place.device).empty();
   }
   /// Epochs that nobody wants any more must not lose what they work on.
@@ -124,7 +129,8 @@ struct Trainer::State {
     context.stream = stream;
     context.workspace = &workspace;
     optimiser.put_means_in(stream);
-    evaluated = &model.forward(batch.features.input(), context);
+    evaluated = blocks ? &blocks->run(batch.features.input(), stream, &workspace)
+                       : &model.forward(batch.features.input(), context);
     optimiser.take_means_out(stream);
     ops::evaluate(*evaluated, *evaluation_targets, counts, stream, &workspace);
   }
@@ -415,6 +421,7 @@ struct Trainer::State {
   std::deque<StartedEpoch> under_way;
   std::optional<ops::EvaluationTargets> evaluation_targets;
   EpochRecordings recordings;
+  std::optional<BlockwisePass> blocks;  ///< of evaluations
   const step::Tensor* evaluated = nullptr;
   bool may_record = false;
   std::string recording_note;

@@ -53,6 +53,38 @@ class Train(cli.CliTest):
         given = self.json("train", *KARATE, *SHORT, "--partition", parts)
         self.assertEqual(given["config"]["training"]["batching"], "clusters")
 
+    def test_batches_of_neighbours_and_of_walks(self):
+        drawn = ["--batch", "neighbours", "--fanout", "3,2", "--batch-size", "5"]
+        runs = [self.json("train", *KARATE, *SHORT, *drawn, "--model", "sage", "--threads", threads)
+                for threads in "12"]
+        self.assertEqual(runs[0]["curve"], runs[1]["curve"])
+        training = runs[0]["config"]["training"]
+        self.assertEqual([training[key] for key in ("batching", "fan_outs", "batch_size", "replace")],
+                         ["neighbours", "3,2", 5, False])
+        self.json("train", *KARATE, *SHORT, "--batch", "neighbours", "--fanout", "-1", "--replace")
+        walks = self.json("train", *KARATE, *SHORT, "--batch", "walks", "--walk-length", "3")
+        self.assertEqual(walks["config"]["training"]["walk_length"], 3)
+        self.assertGreater(self.json("train", *KARATE, *drawn, "--dry-run")["predicted_memory_bytes"]["total"], 0)
+        self.assertIn("first_rows", self.succeed("train", *KARATE, *drawn, "--model", "sage", "--explain", "step").out)
+        for words, option in [("'x' is no fan-out", ["--batch", "neighbours", "--fanout", "3,x"]),
+                              ("--fanout: 3 fan_outs for a model that sums over neighbours 2 times",
+                               ["--batch", "neighbours", "--fanout", "3,2,1"]),
+                              ("--fanout: does nothing without batches of neighbours", ["--fanout", "3"]),
+                              ("--walk-length: does nothing", ["--walk-length", "3"]),
+                              ("cheb", ["--batch", "neighbours", "--model", "cheb"]),
+                              ("--batch-size", ["--batch", "neighbours", "--batch-size", "0"])]:
+            self.assertIn(words, self.fail_with(cli.USAGE, "train", *KARATE, *option).err)
+
+    def test_evaluation_and_prediction_of_some_rows_at_a_time(self):
+        checkpoint = self.folder / "model.tsr"
+        some, whole = self.folder / "some.csv", self.folder / "whole.csv"
+        plain = self.json("train", *KARATE, *SHORT)
+        by_rows = self.json("train", *KARATE, *SHORT, "--rows-at-a-time", "7", "-c", checkpoint)
+        self.assertAlmostEqual(plain["curve"][-1]["validation_loss"], by_rows["curve"][-1]["validation_loss"], places=4)
+        self.succeed("predict", "embedded:karate", "-c", checkpoint, "-o", whole)
+        self.succeed("predict", "embedded:karate", "-c", checkpoint, "-o", some, "--rows-at-a-time", "7")
+        self.assertEqual(len(some.read_text().splitlines()), len(whole.read_text().splitlines()))
+
     def test_vertices_are_reordered_inside(self):
         plain = self.json("train", *KARATE, *SHORT, "--dropout", "0")
         ordered = self.json("train", *KARATE, *SHORT, "--dropout", "0", "--pattern", "1:2:4")

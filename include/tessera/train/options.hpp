@@ -34,9 +34,11 @@ enum class Task { automatic, node, graph, links, numbers };
 
 /// What one step of training sees.
 enum class Batching {
-  full,      ///< everything at once
-  clusters,  ///< some parts of a partition and the edges among them (Chiang et al. 2019)
-  graphs,    ///< some graphs of a union
+  full,        ///< everything at once
+  clusters,    ///< some parts of a partition and the edges among them (Chiang et al. 2019)
+  graphs,      ///< some graphs of a union
+  neighbours,  ///< some vertices, and for each layer neighbours drawn for it (Hamilton et al. 2017)
+  walks,       ///< what walks from some vertices meet, and the edges among it (Zeng et al. 2020)
 };
 
 /// How the learning rate goes on after warming up.
@@ -122,6 +124,16 @@ struct TrainOptions {
   std::string partition_method = "auto";
   std::optional<Partition> partition;  ///< clusters: use these instead
   std::int64_t graphs_per_batch = 128;
+  /// Neighbours: how many vertices a step is trained on; walks: how many it walks from.
+  std::int64_t batch_size = 1024;
+  std::int64_t walk_length = 2;  ///< walks: how many steps a walk has
+  /// Neighbours: how many a vertex draws, the last layer of the model first, or one number for all
+  /// layers; -1 all, 0 none.
+  std::vector<std::int64_t> fan_outs = {10};
+  bool replace = false;  ///< neighbours: drawn with replacement
+  /// Vertices: evaluation goes layer by layer, over so many of them at a time, in little memory; 0:
+  /// over all. The results are the same within rounding.
+  std::int64_t rows_at_a_time = 0;
   /// Full batches of one graph: whether every step takes the graph for a new one (inductive use),
   /// so that edges are processed (graph/process.hpp) and planned for again, or it is processed once
   /// and kept (transductive use). The results are the same.

@@ -83,6 +83,9 @@ struct PredictOptions {
   /// (Cluster-GCN). Without ranges of a checkpoint those of the cut graph are found.
   std::shared_ptr<const Partition> partition = {};
   std::int64_t parts_per_batch = 20;
+  /// Of vertices with all bits, for passes over all: layer by layer, over so many at a time, in
+  /// little memory; 0: over all. The results are the same within rounding.
+  std::int64_t rows_at_a_time = 0;
 };
 
 /// What the weights of a model take in bytes: those of layers with bits in so many, ranges
