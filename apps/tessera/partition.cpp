@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "options.hpp"
 #include "output.hpp"
 #include "partition_file.hpp"
+#include "partition_report.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/io/index_file.hpp"
@@ -27,6 +29,8 @@ struct PartitionArguments {
   double imbalance = 0.05;
   std::string existing;
   std::string output;
+  bool report = false;
+  ClusterModel model;
 };
 
 void require_sense(const PartitionArguments& arguments) {
@@ -56,7 +60,8 @@ std::string method_note(const PartitionArguments& arguments, const Partition& re
 }
 
 std::string to_text(const PartitionArguments& arguments, const Dataset& dataset,
-                    const Partition& result, const PartitionQuality& quality, double seconds) {
+                    const Partition& result, const PartitionQuality& quality, double seconds,
+                    const std::optional<PartitionReport>& report) {
   Table table("ll");
   table.add({"method", method_note(arguments, result)});
   table.add({"parts", fmt::format("{}, from {} to {} vertices", grouped(result.parts),
@@ -66,11 +71,12 @@ std::string to_text(const PartitionArguments& arguments, const Dataset& dataset,
              fmt::format("{} ({})", grouped(quality.cut_edges), human_share(quality.cut_share))});
   table.add({"took", human_seconds(seconds)});
   if (!arguments.output.empty()) table.add({"written", arguments.output});
-  return headline(dataset) + "\n" + table.text();
+  return headline(dataset) + "\n" + table.text() + (report ? to_text(*report) : "");
 }
 
 Json to_json(const PartitionArguments& arguments, const Dataset& dataset, const Partition& result,
-             const PartitionQuality& quality, double seconds) {
+             const PartitionQuality& quality, double seconds,
+             const std::optional<PartitionReport>& report) {
   Json json{{"verb", "partition"}, {"source", arguments.data.source}};
   json.update(brief_json(dataset));
   json["method_requested"] = arguments.existing.empty() ? arguments.method : "file";
@@ -82,6 +88,7 @@ Json to_json(const PartitionArguments& arguments, const Dataset& dataset, const 
   json["largest"] = quality.largest;
   json["imbalance"] = quality.imbalance;
   json["partition_seconds"] = seconds;
+  if (report) json["report"] = to_json(*report);
   if (!arguments.output.empty()) json["output"] = arguments.output;
   return json;
 }
@@ -95,14 +102,43 @@ ExitCode run_partition(Session& session, const PartitionArguments& arguments) {
   const double seconds = watch.seconds();
   session.stage("assessing");
   const PartitionQuality quality = assess(data.dataset.graph, result);
+  std::optional<PartitionReport> report;
+  if (arguments.report) report = report_on(data.dataset.graph, result, arguments.model);
   if (!arguments.output.empty()) {
     session.stage("writing");
     const std::vector<std::int64_t> numbers(result.assignment.begin(), result.assignment.end());
     io::write_index_file(arguments.output, numbers);
   }
-  session.deliver(to_text(arguments, data.dataset, result, quality, seconds),
-                  to_json(arguments, data.dataset, result, quality, seconds));
+  session.deliver(to_text(arguments, data.dataset, result, quality, seconds, report),
+                  to_json(arguments, data.dataset, result, quality, seconds, report));
   return ExitCode::ok;
+}
+
+void add_report_options(Arguments& app, PartitionArguments& arguments) {
+  ClusterModel& model = arguments.model;
+  app.add_flag("--report", arguments.report,
+               "say what training takes with each part on a GPU of its own: bytes, memory, time");
+  app.add_option("--width", model.width, "for --report: features of every layer")
+      ->type_name("N")
+      ->check(between(std::int64_t{1}, std::int64_t{16384}))
+      ->capture_default_str();
+  app.add_option("--layers", model.layers, "for --report: layers of the model")
+      ->type_name("N")
+      ->check(between(std::int64_t{1}, std::int64_t{256}))
+      ->capture_default_str();
+  app.add_option("--link", model.link, "for --report: GB/s that a GPU sends to others")
+      ->type_name("GB/S")
+      ->check(between(1e-6, 1e9))
+      ->capture_default_str();
+  app.add_option("--memory-bandwidth", model.memory,
+                 "for --report: GB/s that a GPU reads and writes")
+      ->type_name("GB/S")
+      ->check(between(1e-6, 1e9))
+      ->capture_default_str();
+  app.add_option("--tflops", model.operations, "for --report: TFLOP/s of dense products")
+      ->type_name("N")
+      ->check(between(1e-6, 1e9))
+      ->capture_default_str();
 }
 
 Action setup(Arguments& app) {
@@ -129,9 +165,16 @@ Action setup(Arguments& app) {
       ->type_name("FILE");
   app.add_option("-o,--output", arguments->output, "file for the parts, one line per vertex")
       ->type_name("FILE");
+  add_report_options(app, *arguments);
   return {[&app, arguments](Session& session) {
             const bool given = !arguments->existing.empty();
-            reject_useless(app, {{"--method", given, "with --partition", ""},
+            const bool plain = !arguments->report;
+            reject_useless(app, {{"--width", plain, "without --report", ""},
+                                 {"--layers", plain, "without --report", ""},
+                                 {"--link", plain, "without --report", ""},
+                                 {"--memory-bandwidth", plain, "without --report", ""},
+                                 {"--tflops", plain, "without --report", ""},
+                                 {"--method", given, "with --partition", ""},
                                  {"--imbalance", given, "with --partition", ""},
                                  {"--imbalance", arguments->method == "contiguous",
                                   "for contiguous parts", "use --method multilevel"}});
@@ -150,7 +193,8 @@ const Verb partition_verb{"partition", "split the vertices into balanced parts w
                           "[options] SOURCE --parts K [-o FILE]",
                           "tessera partition embedded:citation --parts 4\n"
                           "tessera partition --data graph.npz --parts 16 -o parts.txt\n"
-                          "tessera partition --data graph.npz --partition parts.txt",
+                          "tessera partition --data graph.npz --partition parts.txt\n"
+                          "tessera partition embedded:citation --parts 4 --report --width 64",
                           setup};
 
 }  // namespace tessera::app

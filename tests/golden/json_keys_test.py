@@ -66,6 +66,7 @@ class Keys(cli.CliTest):
         yield "reorder", ["reorder", KARATE, "--method", "layout"]
         yield "prune", ["prune", KARATE, "-o", at("pruned.tsr")]
         yield "partition", ["partition", KARATE, "--parts", "3", "-o", at("parts.txt")]
+        yield "partition", ["partition", KARATE, "--parts", "3", "--report"]
         yield "tiles", ["tiles", KARATE]
         yield "train", ["train", KARATE, *SHORT, "-c", at("second.tsr"), "--plot", at("run.png"),
                         "--save-data", at("saved.tsr"), "--report", at("trained.json")]

@@ -15,8 +15,8 @@ Tensor vertex_parts(Tensor index, std::optional<Tensor> offsets, std::int64_t ta
                     std::int64_t parts, std::int64_t seed) {
   const auto structure = structure_of({index, offsets, targets, sources, layout, loops});
   const Partition found = partition(
-      structure->graph(Norm::none, 1), {.parts = static_cast<std::int32_t>(parts),
-                                        .seed = static_cast<std::uint64_t>(seed)});
+      structure->graph(Norm::none, 1),
+      {.parts = static_cast<std::int32_t>(parts), .seed = static_cast<std::uint64_t>(seed)});
   Tensor result = empty_beside(index, std::ssize(found.assignment), ScalarType::Long);
   std::copy(found.assignment.begin(), found.assignment.end(),
             static_cast<std::int64_t*>(result.mutable_data_ptr()));
