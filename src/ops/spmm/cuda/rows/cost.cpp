@@ -50,7 +50,13 @@ struct RowsCoefficients {
     copied_bytes_per_us *= ratio.memory;
     unaligned_bytes_per_us *= ratio.memory;
     residual_bytes_per_us *= ratio.memory;
+    // All processors together take what the second-level cache gives; each alone could take more.
+    constexpr double alone = 1.6;
+    const double cached_bytes_per_us = gathers.cached_bytes_per_us;
     gathers.scale(ratio);
+    if (ratio.processors < 1) {
+      gathers.cached_bytes_per_us = cached_bytes_per_us * std::min(1.0, alone * ratio.processors);
+    }
     value_us /= ratio.processors;
     scale_us /= ratio.processors;
   }
