@@ -8,10 +8,11 @@
 namespace tessera::fuzz {
 
 std::vector<std::string> seeds() {
-  return {"=== train.tsv\nann\tknows\tbob\nbob\tknows\tcarl\r\ncarl\tlikes\tann\n"
-          "=== valid.tsv\nann\tlikes\tdora\n=== test.tsv\nbob\tlikes\tann\nann\tknows\tbob\n",
-          "=== train.tsv\n\n/m/1\t/a/b./c\t/m/2\n/m/1\t/a/b./c\t/m/2",
-          "=== train.tsv\n\xEF\xBB\xBFx y\tr\tz\n=== test.tsv\nx y\tr\tx y"};
+  return {
+      "=== train.tsv\nann\tknows\tbob\nbob\tknows\tcarl\r\ncarl\tlikes\tann\n"
+      "=== valid.tsv\nann\tlikes\tdora\n=== test.tsv\nbob\tlikes\tann\nann\tknows\tbob\n",
+      "=== train.tsv\n\n/m/1\t/a/b./c\t/m/2\n/m/1\t/a/b./c\t/m/2",
+      "=== train.tsv\n\xEF\xBB\xBFx y\tr\tz\n=== test.tsv\nx y\tr\tx y"};
 }
 
 std::string mutated(const std::string& input, std::uint64_t number) {

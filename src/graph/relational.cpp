@@ -166,8 +166,8 @@ RelationalGraph from_triples(const Triples& triples, const VertexKind& vertices,
       sources.push_back(triples.heads[k]);
       targets.push_back(triples.tails[k]);
     }
-    graphs.push_back(from_coo(vertices.count, vertices.count, targets, sources, {},
-                              {.duplicates = duplicates}));
+    graphs.push_back(
+        from_coo(vertices.count, vertices.count, targets, sources, {}, {.duplicates = duplicates}));
     kept.push_back({relations[static_cast<std::size_t>(r)], 0, 0});
   }
   return {{vertices}, std::move(kept), std::move(graphs)};

@@ -171,8 +171,8 @@ class TripleReader {
     const auto later = std::count_if(triples.relations.begin(), triples.relations.end(),
                                      [&](std::int32_t r) { return r >= relations_in_train_; });
     if (later > 0) {
-      notes.push_back(
-          fmt::format("{}: {} triples of relations that train does not have", part, grouped(later)));
+      notes.push_back(fmt::format("{}: {} triples of relations that train does not have", part,
+                                  grouped(later)));
     }
   }
 
@@ -230,7 +230,8 @@ bool holds_triples(const std::string& path) {
 KnowledgeGraph read_triples(const std::string& path) {
   std::error_code ignored;
   const bool is_folder = std::filesystem::is_directory(path, ignored);
-  KnowledgeGraph graph = read_triples(is_folder ? triple_files_in(path) : TripleFiles{path, "", ""});
+  KnowledgeGraph graph =
+      read_triples(is_folder ? triple_files_in(path) : TripleFiles{path, "", ""});
   const std::filesystem::path whole(path);
   graph.name = is_folder ? (whole.has_filename() ? whole : whole.parent_path()).filename().string()
                          : stem_of(path);

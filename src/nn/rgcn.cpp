@@ -20,8 +20,7 @@ const RgcnOptions& checked(const RgcnOptions& options) {
     reject(fmt::format("{} x {} features", options.in, options.out), "give at least one of each");
   }
   if (options.relations < 0) reject("a negative number of relations", "count them from 0");
-  if (options.blocks < 1 || options.in % options.blocks != 0 ||
-      options.out % options.blocks != 0) {
+  if (options.blocks < 1 || options.in % options.blocks != 0 || options.out % options.blocks != 0) {
     reject(fmt::format("{} x {} features do not divide into {} blocks", options.in, options.out,
                        options.blocks),
            "give a number that divides both");
@@ -55,8 +54,8 @@ Rgcn::Rgcn(const RgcnOptions& options, Placement placement)
     register_parameter(*comp_);
   }
   if (options.root) {
-    root_.emplace("root.weight", options.out, options.in,
-                  Initial::glorot(options.in, options.out), placement);
+    root_.emplace("root.weight", options.out, options.in, Initial::glorot(options.in, options.out),
+                  placement);
     register_parameter(*root_);
   }
   if (epilogue_.bias) register_parameter(*epilogue_.bias);
@@ -80,10 +79,9 @@ step::Value Rgcn::build(const StepInputs& in) {
 }
 
 std::string Rgcn::describe() const {
-  const std::string weights = options_.bases > 0 ? fmt::format(", {} bases", options_.bases)
-                              : options_.blocks > 1
-                                  ? fmt::format(", {} blocks", options_.blocks)
-                                  : std::string();
+  const std::string weights = options_.bases > 0    ? fmt::format(", {} bases", options_.bases)
+                              : options_.blocks > 1 ? fmt::format(", {} blocks", options_.blocks)
+                                                    : std::string();
   return fmt::format("RGCN({}, {}, {} relations{}{})", options_.in, options_.out,
                      options_.relations, weights, nn::describe(options_.output));
 }

@@ -17,7 +17,8 @@ const TripleModelOptions& checked(const TripleModelOptions& options) {
     reject(fmt::format("{} entities and {} relations", options.entities, options.relations),
            "give at least one of each");
   }
-  if (options.width < 1) reject(fmt::format("embeddings of {} numbers", options.width), "give more");
+  if (options.width < 1)
+    reject(fmt::format("embeddings of {} numbers", options.width), "give more");
   if (options.layers < 0) reject("a negative number of layers", "give 0 for DistMult alone");
   if (!(options.dropout >= 0 && options.dropout < 1)) {
     reject(fmt::format("a dropout of {}", options.dropout), "give at least 0 and less than 1");
@@ -86,8 +87,7 @@ DistMult::DistMult(std::int64_t relations, std::int64_t width, double penalty, P
 
 step::Value DistMult::build(const StepInputs& in) {
   const step::Value x = step::penalised(in.program, in.sources, penalty_);
-  const step::Value relations =
-      step::penalised(in.program, in.parameter(relations_), penalty_);
+  const step::Value relations = step::penalised(in.program, in.parameter(relations_), penalty_);
   // Heads of one number each are the products that the relation weighs.
   const step::Value products = step::pair_dot(in.program, x, relations_.value.cols());
   return step::grouped_linear(in.program, products, relations, {});

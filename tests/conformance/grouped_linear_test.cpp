@@ -32,8 +32,8 @@ class GroupedLinear : public test::DenseTest {};
 struct GroupedShapes {
   std::int64_t rows, groups, blocks, height, width;
 };
-constexpr GroupedShapes shapes[] = {{0, 3, 1, 4, 4},    {1, 1, 1, 1, 1},    {15, 4, 3, 5, 5},
-                                    {16, 500, 2, 3, 2}, {17, 2, 1, 33, 1},  {33, 3, 1, 7, 31},
+constexpr GroupedShapes shapes[] = {{0, 3, 1, 4, 4},    {1, 1, 1, 1, 1},     {15, 4, 3, 5, 5},
+                                    {16, 500, 2, 3, 2}, {17, 2, 1, 33, 1},   {33, 3, 1, 7, 31},
                                     {40, 5, 10, 1, 9},  {200, 3, 1, 70, 65}, {900, 2, 30, 5, 5},
                                     {31, 4, 6, 12, 1}};
 
@@ -58,16 +58,17 @@ Graph random_groups(std::int64_t rows, std::int64_t groups, std::uint64_t seed) 
 template <class T>
 void check(const GroupedShapes& shape, std::int64_t margin, Device device) {
   const auto [rows, count, blocks, height, width] = shape;
-  SCOPED_TRACE(::testing::Message() << rows << " rows, " << count << " groups, " << blocks
-                                    << " blocks of " << height << " x " << width << ", margin "
-                                    << margin << ", seed 5");
+  SCOPED_TRACE(::testing::Message()
+               << rows << " rows, " << count << " groups, " << blocks << " blocks of " << height
+               << " x " << width << ", margin " << margin << ", seed 5");
   const Graph groups = random_groups(rows, count, 5);
   const auto x = normal_matrix<T>(rows, blocks * height, 1);
   const auto weights = normal_matrix<T>(count, blocks * height * width, 2);
   const auto grad_y = normal_matrix<T>(rows, blocks * width, 3);
   DeviceMatrix<T> from(x, device, margin), by(weights, device, margin);
   DeviceMatrix<T> slopes(grad_y, device, margin), y(rows, blocks * width, device, margin);
-  DeviceMatrix<T> grad_x(rows, blocks * height, device, margin), alone(rows, blocks * height, device, margin);
+  DeviceMatrix<T> grad_x(rows, blocks * height, device, margin),
+      alone(rows, blocks * height, device, margin);
   DeviceMatrix<T> grad_weights(count, blocks * height * width, device, margin);
   grouped_linear(from, groups, by, blocks, y, device);
   grouped_linear_backward(from, groups, by, blocks, slopes, grad_x, grad_weights, device);

@@ -94,8 +94,8 @@ void add_outer(const GroupedShape& shape, const T* x, const T* grad_y, std::int6
   for (std::int64_t i = begin; i < end; ++i, sums += width) {
     const S factor = load_lanes<1>(x + i);
     for_vectors<S>(width, [&]<int N>(std::int64_t k) TESSERA_INLINED {
-      store_lanes<N>(sums + k, Lanes<S, N>(load_lanes<N>(sums + k) +
-                                           factor * load_lanes<N>(slopes + k)));
+      store_lanes<N>(sums + k,
+                     Lanes<S, N>(load_lanes<N>(sums + k) + factor * load_lanes<N>(slopes + k)));
     });
     if (--left > 0) continue;
     left = height;
@@ -109,8 +109,8 @@ constexpr GroupedFunctions<T> functions_of = {product<T>, turned<T>, add_outer<T
 }  // namespace
 
 const ByStorage<GroupedFunctions>& grouped_table() {
-  static constexpr ByStorage<GroupedFunctions> table = {
-      functions_of<double>, functions_of<float>, functions_of<Bfloat16>};
+  static constexpr ByStorage<GroupedFunctions> table = {functions_of<double>, functions_of<float>,
+                                                        functions_of<Bfloat16>};
   return table;
 }
 

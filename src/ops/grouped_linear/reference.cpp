@@ -6,8 +6,8 @@
 namespace tessera::ops::reference {
 namespace {
 
-/// Calls `term(row, group, column of x, column of y, place in the group's weight)` for every product
-/// of numbers.
+/// Calls `term(row, group, column of x, column of y, place in the group's weight)` for every
+/// product of numbers.
 template <class Term>
 void for_each_term(const Graph& groups, std::int64_t in, std::int64_t out, std::int64_t blocks,
                    Term&& term) {

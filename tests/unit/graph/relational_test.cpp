@@ -41,12 +41,12 @@ Triples random_triples(std::int64_t count, VertexId vertices, std::int32_t relat
   const Random random(seed);
   Triples triples;
   for (std::uint64_t k = 0; k < static_cast<std::uint64_t>(count); ++k) {
-    triples.heads.push_back(static_cast<VertexId>(
-        random.below(3 * k, static_cast<std::uint64_t>(vertices))));
-    triples.relations.push_back(static_cast<std::int32_t>(
-        random.below(3 * k + 1, static_cast<std::uint64_t>(relations))));
-    triples.tails.push_back(static_cast<VertexId>(
-        random.below(3 * k + 2, static_cast<std::uint64_t>(vertices))));
+    triples.heads.push_back(
+        static_cast<VertexId>(random.below(3 * k, static_cast<std::uint64_t>(vertices))));
+    triples.relations.push_back(
+        static_cast<std::int32_t>(random.below(3 * k + 1, static_cast<std::uint64_t>(relations))));
+    triples.tails.push_back(
+        static_cast<VertexId>(random.below(3 * k + 2, static_cast<std::uint64_t>(vertices))));
   }
   return triples;
 }
@@ -91,13 +91,13 @@ TEST(Relational, SegmentsHoldEveryTripleAsOftenAsItIsListed) {
 
 TEST(Relational, KindsStandBehindOneAnother) {
   // Three users, two items, no shop.
-  const RelationalGraph graph({{"user", 3}, {"item", 2}, {"shop", 0}},
-                              {{"buys", 0, 1}, {"knows", 0, 0}, {"sells", 2, 1}, {"buys", 0, 2}},
-                              {from_coo(2, 3, std::vector<VertexId>{1, 0, 1},
-                                        std::vector<VertexId>{2, 0, 0}),
-                               from_coo(3, 3, std::vector<VertexId>{}, std::vector<VertexId>{}),
-                               from_coo(2, 0, std::vector<VertexId>{}, std::vector<VertexId>{}),
-                               from_coo(0, 3, std::vector<VertexId>{}, std::vector<VertexId>{})});
+  const RelationalGraph graph(
+      {{"user", 3}, {"item", 2}, {"shop", 0}},
+      {{"buys", 0, 1}, {"knows", 0, 0}, {"sells", 2, 1}, {"buys", 0, 2}},
+      {from_coo(2, 3, std::vector<VertexId>{1, 0, 1}, std::vector<VertexId>{2, 0, 0}),
+       from_coo(3, 3, std::vector<VertexId>{}, std::vector<VertexId>{}),
+       from_coo(2, 0, std::vector<VertexId>{}, std::vector<VertexId>{}),
+       from_coo(0, 3, std::vector<VertexId>{}, std::vector<VertexId>{})});
   EXPECT_EQ(graph.num_vertices(), 5);
   EXPECT_EQ(graph.first_vertex(1), 3);
   EXPECT_EQ(graph.num_edges(), 3);
@@ -112,8 +112,7 @@ TEST(Relational, KindsStandBehindOneAnother) {
 
 TEST(Relational, InversesTurnEveryEdgeRound) {
   const Triples triples = random_triples(60, 9, 2, 8);
-  const RelationalGraph graph =
-      from_triples(triples, {"entity", 9}, names(2), Duplicates::first);
+  const RelationalGraph graph = from_triples(triples, {"entity", 9}, names(2), Duplicates::first);
   const RelationalGraph both = with_inverses(graph);
   ASSERT_EQ(both.num_relations(), 4);
   EXPECT_EQ(both.relations()[3].name, "rev_r1");
@@ -142,24 +141,30 @@ TEST(Relational, WhatDoesNotFitIsAnError) {
     RelationalGraph(std::move(kinds), std::move(relations), std::move(graphs));
   };
   using testing::expect_error;
-  expect_error(ErrorCode::bad_data, {"the kind 'a' is there twice"},
-               [&] { build({{"a", 0}, {"a", 0}}, {}); });
-  expect_error(ErrorCode::bad_data, {"names kind 1 of 1"},
-               [&] { build({{"a", 0}}, {{"r", 0, 1}}); });
-  expect_error(ErrorCode::bad_data, {"is there twice"},
-               [&] { build({{"a", 0}}, {{"r", 0, 0}, {"r", 0, 0}}); });
-  expect_error(ErrorCode::bad_data, {"has 0 targets x 0 sources, its kinds 2 x 2"},
-               [&] { build({{"a", 2}}, {{"r", 0, 0}}); });
+  expect_error(ErrorCode::bad_data, {"the kind 'a' is there twice"}, [&] {
+    build({{"a", 0}, {"a", 0}}, {});
+  });
+  expect_error(ErrorCode::bad_data, {"names kind 1 of 1"}, [&] {
+    build({{"a", 0}}, {{"r", 0, 1}});
+  });
+  expect_error(ErrorCode::bad_data, {"is there twice"}, [&] {
+    build({{"a", 0}}, {{"r", 0, 0}, {"r", 0, 0}});
+  });
+  expect_error(ErrorCode::bad_data, {"has 0 targets x 0 sources, its kinds 2 x 2"}, [&] {
+    build({{"a", 2}}, {{"r", 0, 0}});
+  });
   expect_error(ErrorCode::bad_data, {"together"}, [&] {
     build({{"a", 2000000000}, {"b", 2000000000}}, {});
   });
   const Triples outside{{0, 5}, {0, 0}, {1, 1}};
   expect_error(ErrorCode::bad_data, {"triple 1 has head 5, but there are 2"},
                [&] { segments_of(outside, 2, 1); });
-  expect_error(ErrorCode::bad_data, {"triple 0 has relation 0, but there are 0"},
-               [&] { from_triples(outside, {"entity", 9}, {}); });
-  expect_error(ErrorCode::invalid_argument, {"1 heads, 0 relations and 1 tails"},
-               [&] { segments_of({{0}, {}, {0}}, 2, 1); });
+  expect_error(ErrorCode::bad_data, {"triple 0 has relation 0, but there are 0"}, [&] {
+    from_triples(outside, {"entity", 9}, {});
+  });
+  expect_error(ErrorCode::invalid_argument, {"1 heads, 0 relations and 1 tails"}, [&] {
+    segments_of({{0}, {}, {0}}, 2, 1);
+  });
   const Triples twice{{0, 0}, {0, 0}, {1, 1}};
   expect_error(ErrorCode::bad_data, {}, [&] { from_triples(twice, {"entity", 2}, {"r"}); });
   EXPECT_EQ(from_triples(twice, {"entity", 2}, {"r"}, Duplicates::first).num_edges(), 1);

@@ -23,7 +23,9 @@ std::vector<std::string> texts(const Names& names) {
 
 TEST(TripleFiles, NamesAreNumberedInTheOrderOfTheirComing) {
   const TemporaryFolder folder;
-  write_file(folder / "train.txt", "\xEF\xBB\xBF" "bob\tknows\tann b\r\n\nann b\tlikes\tbob\n");
+  write_file(folder / "train.txt",
+             "\xEF\xBB\xBF"
+             "bob\tknows\tann b\r\n\nann b\tlikes\tbob\n");
   write_file(folder / "valid.tsv.gz", test::gzipped("carl\tknows\tbob"));
   write_file(folder / "test", "bob\tknows\tann b\nann b\thates\tbob\n");
   const KnowledgeGraph graph = io::read_triples(folder.path() + "/");
@@ -47,8 +49,8 @@ TEST(TripleFiles, AFileAloneIsTrain) {
   EXPECT_EQ(graph.name, "facts");
   EXPECT_EQ(graph.train.size(), 2);
   EXPECT_EQ(graph.validation.size() + graph.test.size(), 0);
-  EXPECT_EQ(graph.notes, (std::vector<std::string>{
-                             "train: 1 triples that are listed again are kept once"}));
+  EXPECT_EQ(graph.notes,
+            (std::vector<std::string>{"train: 1 triples that are listed again are kept once"}));
 }
 
 TEST(TripleFiles, AFolderHasOneFileOfEachPart) {

@@ -45,8 +45,11 @@ struct Form {
   std::int64_t in, out, blocks, bases;
   bool root;
 };
-constexpr Form forms[] = {{4, 6, 1, 0, true}, {4, 6, 2, 0, true}, {3, 5, 1, 2, true},
-                          {4, 4, 4, 0, false}, {1, 1, 1, 1, false}};
+constexpr Form forms[] = {{4, 6, 1, 0, true},
+                          {4, 6, 2, 0, true},
+                          {3, 5, 1, 2, true},
+                          {4, 4, 4, 0, false},
+                          {1, 1, 1, 1, false}};
 
 nn::RgcnOptions options_of(const Form& form) {
   return {.in = form.in,
@@ -168,12 +171,10 @@ TEST(Rgcn, WhatCannotBeIsAnError) {
   using testing::expect_error;
   const auto make = [](const nn::RgcnOptions& options) { nn::Rgcn layer(options); };
   const auto invalid = ErrorCode::invalid_argument;
-  expect_error(invalid, {"do not divide into 3 blocks"}, [&] {
-    make({.in = 6, .out = 4, .relations = 1, .blocks = 3});
-  });
-  expect_error(invalid, {"either bases or blocks"}, [&] {
-    make({.in = 4, .out = 4, .relations = 1, .blocks = 2, .bases = 2});
-  });
+  expect_error(invalid, {"do not divide into 3 blocks"},
+               [&] { make({.in = 6, .out = 4, .relations = 1, .blocks = 3}); });
+  expect_error(invalid, {"either bases or blocks"},
+               [&] { make({.in = 4, .out = 4, .relations = 1, .blocks = 2, .bases = 2}); });
   expect_error(invalid, {"0 x 4 features"}, [&] { make({.in = 0, .out = 4}); });
 }
 

@@ -46,8 +46,7 @@ __global__ void turned_products(const Grouped<T> all, const cuda::Rows<const T> 
   if (row >= all.rows) return;
   const std::int64_t col = k - row * all.in;
   const T* const slopes = grad_y.data + row * grad_y.stride + col / all.height * all.width;
-  const T* const weight =
-      all.weights.data + all.groups[row] * all.weights.stride + col * all.width;
+  const T* const weight = all.weights.data + all.groups[row] * all.weights.stride + col * all.width;
   float sum = 0;
   for (std::int64_t j = 0; j < all.width; ++j) {
     sum += cuda::widen(slopes[j]) * cuda::widen(weight[j]);
@@ -66,8 +65,8 @@ __device__ std::int64_t offset_at(const cuda::Offsets& offsets, std::int64_t gro
   return offsets.narrow != nullptr ? offsets.narrow[group] : offsets.wide[group];
 }
 
-/// A warp finds one number of a group's weight: each lane adds up every 32nd row, and their sums are
-/// added in one order.
+/// A warp finds one number of a group's weight: each lane adds up every 32nd row, and their sums
+/// are added in one order.
 constexpr int threads_per_sum = 32, sums_per_block = 8;
 
 template <class T>
@@ -83,8 +82,7 @@ __global__ void outer_products(const Grouped<T> all, const GroupRows members,
   const std::int64_t slope = col / all.height * all.width + (place - col * all.width);
   const std::int64_t end = offset_at(members.offsets, group + 1);
   float sum = 0;
-  for (std::int64_t i = offset_at(members.offsets, group) + lane; i < end;
-       i += threads_per_sum) {
+  for (std::int64_t i = offset_at(members.offsets, group) + lane; i < end; i += threads_per_sum) {
     const std::int64_t row = members.rows[i];
     sum += cuda::widen(x.data[row * x.stride + col]) *
            cuda::widen(grad_y.data[row * grad_y.stride + slope]);
@@ -107,8 +105,13 @@ Place place_of(const GroupedCall& call, Device device, Stream stream) {
 template <class T>
 Grouped<T> grouped_of(const GroupedCall& call, const cuda::DeviceRows& rows) {
   const auto [in, height, width] = call.shape;
-  return {rows.indices.data(), rows_of<T>(call.weights), call.x.rows, in, in / height * width,
-          height,              width};
+  return {rows.indices.data(),
+          rows_of<T>(call.weights),
+          call.x.rows,
+          in,
+          in / height * width,
+          height,
+          width};
 }
 
 }  // namespace
