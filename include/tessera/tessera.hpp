@@ -167,4 +167,5 @@
 #include "tessera/train/report.hpp"
 #include "tessera/train/split.hpp"
 #include "tessera/train/trainer.hpp"
+#include "tessera/train/triples.hpp"
 #include "tessera/train/true_classes.hpp"
