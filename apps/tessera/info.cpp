@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "describe.hpp"
 #include "describe_checkpoint.hpp"
+#include "describe_triples.hpp"
 #include "numbers.hpp"
 #include "options.hpp"
 #include "picture/graph_picture.hpp"
@@ -15,6 +17,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/printable.hpp"
 #include "tessera/graph/stats.hpp"
+#include "tessera/io/triples.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "verb.hpp"
 
@@ -223,14 +226,14 @@ void draw(Session& session, const Dataset& dataset, const std::string& path) {
                  path);
 }
 
-/// A trained model has no tables, no edges to change and no picture.
-void reject_options_of_data(const Arguments& app) {
+/// A trained model, or what has triples, has no tables, no edges to change and no picture.
+void reject_options_of_data(const Arguments& app, const char* where) {
   for (const auto& option : app.options()) {
     const bool is_common =
         option->group() == "Common options" || option.get() == app.find("--data");
     if (is_common || !option->is_given()) continue;
-    throw Error(ErrorCode::invalid_argument, "does nothing for a trained model",
-                option->names().back(), "leave it out, or name the data");
+    throw Error(ErrorCode::invalid_argument, std::string("does nothing ") + where,
+                option->names().back(), "leave it out, or name other data");
   }
 }
 
@@ -246,9 +249,14 @@ Action setup(Arguments& app) {
     picture::require_picture_ending(arguments->picture, "--picture");
     const std::string& source = arguments->data.source;
     if (arguments->data.format.empty() && train::holds_checkpoint(source)) {
-      reject_options_of_data(app);
+      reject_options_of_data(app, "for a trained model");
       const train::Checkpoint checkpoint = train::load_checkpoint(source);
       session.deliver(checkpoint_text(checkpoint, source), checkpoint_json(checkpoint, source));
+      return ExitCode::ok;
+    }
+    if (arguments->data.format.empty() && io::holds_triples(source)) {
+      reject_options_of_data(app, "for a folder of triples");
+      describe_triples(session, source);
       return ExitCode::ok;
     }
     const LoadedData data = load(session, arguments->data);

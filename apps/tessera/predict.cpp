@@ -20,6 +20,7 @@
 #include "predict_files.hpp"
 #include "predict_links.hpp"
 #include "predict_numbers.hpp"
+#include "predict_triples.hpp"
 #include "start_device.hpp"
 #include "table.hpp"
 #include "tessera/core/error.hpp"
@@ -27,6 +28,7 @@
 #include "tessera/core/printable.hpp"
 #include "tessera/graph/partition.hpp"
 #include "tessera/train/bit_batches.hpp"
+#include "tessera/train/triples.hpp"
 #include "tessera/train/true_classes.hpp"
 #include "train_options.hpp"
 #include "useless.hpp"
@@ -243,6 +245,10 @@ std::shared_ptr<const Partition> partition_of(Session& session, const PredictArg
 }
 
 ExitCode run_predict(Session& session, const Arguments& app, PredictArguments arguments) {
+  if (train::holds_triple_knowledge(arguments.checkpoint)) {
+    return predict_triples(session, app, arguments.data.source, arguments.checkpoint,
+                           arguments.links, arguments.files.output);
+  }
   require_sense(arguments);
   open_plans(arguments.planning);
   const auto started = started_meanwhile(parse_device(arguments.device));
@@ -416,7 +422,8 @@ const Verb predict_verb{"predict", "predict with a trained model",
                         "tessera predict embedded:citation --checkpoint model.tsr -o classes.csv\n"
                         "tessera predict embedded:citation -c model.tsr --report report.txt\n"
                         "tessera predict edges.csv --nodes users.csv -c model.tsr -o classes.csv\n"
-                        "tessera predict follows.csv -c follows.tsr --top 10 -o lists.csv",
+                        "tessera predict follows.csv -c follows.tsr --top 10 -o lists.csv\n"
+                        "tessera predict facts/ -c facts.tsr --for questions.tsv -o answers.tsv",
                         setup};
 
 }  // namespace tessera::app

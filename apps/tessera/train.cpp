@@ -21,6 +21,7 @@
 #include "tessera/train/predict.hpp"
 #include "train_options.hpp"
 #include "train_report.hpp"
+#include "train_triples.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -152,6 +153,7 @@ void reject_for_links(const TrainArguments& arguments) {
 }
 
 ExitCode run_train(Session& session, const Arguments& app, TrainArguments arguments) {
+  reject_triple_options(app);
   require_sense(arguments);
   if (train::parse_task(arguments.task) == train::Task::links) reject_for_links(arguments);
   read_for_task(arguments);
@@ -200,8 +202,13 @@ ExitCode run_train(Session& session, const Arguments& app, TrainArguments argume
 
 Action setup(Arguments& app) {
   auto arguments = std::make_shared<TrainArguments>();
+  auto triples = std::make_shared<TripleArguments>();
   add_train_options(app, *arguments);
-  return {[&app, arguments](Session& session) { return run_train(session, app, *arguments); },
+  add_triple_options(app, *triples);
+  return {[&app, arguments, triples](Session& session) {
+            return arguments->task == "triples" ? train_triples(session, app, *arguments, *triples)
+                                                : run_train(session, app, *arguments);
+          },
           [arguments] { return files_of(*arguments); }};
 }
 
@@ -215,7 +222,8 @@ const Verb train_verb{"train", "train a model and report its accuracy",
                       "tessera train --data graph.npz --checkpoint run.tsr --resume\n"
                       "tessera train edges.csv --nodes users.csv --label churn -c model.tsr\n"
                       "tessera train follows.csv --task links --checkpoint follows.tsr\n"
-                      "tessera train edges.csv --nodes houses.csv --task numbers --label price",
+                      "tessera train edges.csv --nodes houses.csv --task numbers --label price\n"
+                      "tessera train facts/ --task triples --model rgcn",
                       setup};
 
 }  // namespace tessera::app

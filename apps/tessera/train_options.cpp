@@ -22,10 +22,13 @@ namespace {
 
 void add_model_options(Arguments& app, TrainArguments& a) {
   const std::string group = model_group;
-  app.add_option("-m,--model", a.model,
-                 "gcn, sage, gin, gat, gatv2, agnn, sgc or cheb; for links lightgcn, too")
+  app.add_option(
+         "-m,--model", a.model,
+         "gcn, sage, gin, gat, gatv2, agnn, sgc or cheb; for links lightgcn, too; for triples "
+         "rgcn (the default there) or distmult")
       ->type_name("NAME")
-      ->check(offers({"gcn", "sage", "gin", "gat", "gatv2", "agnn", "sgc", "cheb", "lightgcn"}))
+      ->check(offers({"gcn", "sage", "gin", "gat", "gatv2", "agnn", "sgc", "cheb", "lightgcn",
+                      "rgcn", "distmult"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--layers", a.layers, "number of layers; for agnn, of propagations")
@@ -208,10 +211,11 @@ void add_task_options(Arguments& app, TrainArguments& a) {
   const std::string group = "Data and evaluation";
   app.add_option("--task", a.task,
                  "what to learn: classes of vertices (node) or graphs (graph), which pairs of "
-                 "vertices are edges (links), numbers of vertices or graphs (numbers), or auto: "
-                 "graphs where they have labels, else node; numbers where there are no classes")
+                 "vertices are edges (links), numbers of vertices or graphs (numbers), which facts "
+                 "(head, relation, tail) are true (triples), or auto: graphs where they have "
+                 "labels, else node; numbers where there are no classes")
       ->type_name("NAME")
-      ->check(offers({"auto", "node", "graph", "links", "numbers"}))
+      ->check(offers({"auto", "node", "graph", "links", "numbers", "triples"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--huber-delta", a.huber_delta,
