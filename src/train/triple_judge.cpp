@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "tessera/core/parallel.hpp"
 #include "tessera/links/ranking.hpp"

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <map>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 

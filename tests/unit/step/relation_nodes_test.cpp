@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "support/gradient_check.hpp"
