@@ -16,6 +16,7 @@
 #include "tessera/links/split.hpp"
 
 #include "core/listing.hpp"
+#include "io/table_values.hpp"
 #include "train/link_sampler.hpp"
 
 namespace tessera::train {
@@ -40,9 +41,11 @@ std::vector<double> times_of(const Dataset& dataset, const std::string& name) {
     known.push_back(in_quotes(column.name));
     if (column.name != name) continue;
     if (column.has_categories()) {
+      const auto& texts = column.categories;
+      const auto odd = std::find_if_not(texts.begin(), texts.end(), io::parse_value);
       throw Error(ErrorCode::bad_data,
                   fmt::format("the column {} holds texts, such as {}", in_quotes(name),
-                              in_quotes(column.categories.front())),
+                              in_quotes(odd == texts.end() ? texts.front() : *odd)),
                   what, "give numbers that grow with time: seconds, or 20240531 for a date");
     }
     std::vector<double> times;

@@ -176,6 +176,9 @@ class Mistakes(Links):
         data = self.table("days.csv", ["source", "target", "when"], rows)
         self.rejected("texts", "train", data, "--task", "links", "--edge-time", "when", code=cli.BAD_DATA)
         self.rejected("--edge-time: ", "train", data, "--task", "links", "--edge-time", "when", code=cli.BAD_DATA)
+        mixed = self.table("mixed.csv", ["source", "target", "when"], [[i, (i + 1) % 30, "soon" if i == 7 else i % 5] for i in range(30)])
+        self.rejected("the column 'when' holds texts, such as 'soon'", "train", mixed, "--task", "links", "--edge-time", "when",
+                      code=cli.BAD_DATA)
         many = self.table("many.csv", ["source", "target", "when"], [[i, (i + 1) % 300, f"day {i}"] for i in range(300)])
         self.rejected("but times are numbers; give numbers that grow with time", "train", many, "--task", "links",
                       "--edge-time", "when", code=cli.BAD_DATA)
