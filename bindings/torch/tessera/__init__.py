@@ -19,6 +19,7 @@ from .captured_step import CapturedStep, capture
 from .errors import CannotBeCaptured
 from .functional import attention, attention_weights, edge_softmax, messages, sddmm, spmm
 from .graph import Graph
+from .grouped import grouped_linear, grouped_matmul
 from .segments import gather, scatter, segment_reduce, softmax
 
 __version__ = "0.1.0"
@@ -40,6 +41,8 @@ __all__ = [
     "explain",
     "fit",
     "gather",
+    "grouped_linear",
+    "grouped_matmul",
     "has_cuda",
     "kernels",
     "links",

@@ -149,6 +149,16 @@ def check_ends(graph: Graph) -> None:
     known_ends(index, graph.num_sources, graph.num_targets)
 
 
+def check_inside(name: str, numbers: Tensor, end: int, what: str) -> bool:
+    """Refuses numbers that there is nothing for."""
+    if numbers.numel() > 0:
+        least, largest = (int(found) for found in torch.aminmax(numbers))
+        if least < 0 or largest >= end:
+            use = f"use 0 to {end - 1}" if end > 0 else "there are none"
+            raise IndexError(f"{name} has {least if least < 0 else largest} for {end} {what}: {use}")
+    return True
+
+
 def check_weight(weight: Tensor, graph: Graph, loops: int) -> None:
     expected = _edges_of("edge_weight", weight, graph, loops)
     if expected is not None and (weight.dim() not in (1, 2) or weight.size(0) != expected):

@@ -47,6 +47,9 @@ SCHEMAS = {
     "int flags) -> Tensor",
     "messages_backward": "(Tensor grad, Tensor x, Tensor edge_features, Tensor index, Tensor? offsets, "
     f"{GRAPH}, int message, int flags, bool need_x, bool need_edges) -> Tensor[]",
+    "grouped_product": "(Tensor x, Tensor weight, Tensor? bias, Tensor ptr, bool transposed) -> Tensor",
+    "grouped_outer": "(Tensor x, Tensor y, Tensor ptr, int blocks) -> Tensor",
+    "group_order": "(Tensor index, SymInt groups) -> (Tensor, Tensor, Tensor)",
     "edge_softmax": f"(Tensor scores, Tensor index, Tensor? offsets, {GRAPH}, int flags) -> Tensor",
     "edge_softmax_backward": "(Tensor weights, Tensor grad, Tensor index, Tensor? offsets, "
     f"{GRAPH}, int flags) -> Tensor",

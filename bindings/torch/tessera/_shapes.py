@@ -247,6 +247,25 @@ def _(grad, x, source_weight, att, seed, output, kept, index, offsets, targets, 
             if needs >> bit & 1]
 
 
+@_fake("grouped_product")
+def _(x, weight, bias, ptr, transposed):
+    blocks = weight.size(1) if weight.dim() == 4 else 1
+    return x.new_empty((x.size(0), blocks * weight.size(-2 if transposed else -1)))
+
+
+@_fake("grouped_outer")
+def _(x, y, ptr, blocks):
+    parts = max(blocks, 1)
+    shape = (parts, x.size(1) // parts, y.size(1) // parts)
+    return x.new_empty((ptr.size(0) - 1, *(shape if blocks > 0 else shape[1:])))
+
+
+@_fake("group_order")
+def _(index, groups):
+    numbers = index.new_empty(index.shape, dtype=torch.int64)
+    return numbers, torch.empty_like(numbers), numbers.new_empty((groups + 1,), device="cpu")
+
+
 @_fake("attention_weights")
 def _(target, source, value, log_sum, vector, index, offsets, targets, sources, layout, loops, form,
       heads, scale, slope, flags):

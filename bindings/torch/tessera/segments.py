@@ -33,7 +33,7 @@ def _numbers_to(end: int, owner: Tensor) -> Tensor:
     return known
 
 
-def _check_index(name: str, index: Tensor, src: Tensor) -> None:
+def check_index(name: str, index: Tensor, src: Tensor) -> None:
     if not isinstance(index, Tensor):
         raise TypeError(f"{name} is a {type(index).__name__}, not a tensor: use torch.as_tensor({name})")
     if index.dtype not in (torch.int64, torch.int32):
@@ -56,7 +56,7 @@ def _checked_dim(src: Tensor, dim: int) -> int:
 
 def _groups_by_index(index: Tensor, src: Tensor, dim: int, groups: int | None) -> Graph:
     """An edge from each entry to its group."""
-    _check_index("index", index, src)
+    check_index("index", index, src)
     entries = index.size(0)
     if not torch.compiler.is_compiling() and entries != src.size(dim):
         raise ValueError(f"index has {entries} numbers for {src.size(dim)} entries of src: use one for each")
@@ -69,7 +69,7 @@ def _groups_by_index(index: Tensor, src: Tensor, dim: int, groups: int | None) -
 _checked: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
 
-def _check_ptr(ptr: Tensor, entries: int, what: str = "the entries of src") -> None:
+def check_ptr(ptr: Tensor, entries: int, what: str = "the entries of src") -> None:
     """Once for each: it has to be read."""
     if ptr.numel() == 0:
         raise ValueError("ptr is empty: use one number for each group, and one more")
@@ -87,9 +87,9 @@ def _check_ptr(ptr: Tensor, entries: int, what: str = "the entries of src") -> N
 
 def _groups_by_ptr(ptr: Tensor, src: Tensor, dim: int) -> Graph:
     """The same where entries of a group stand side by side."""
-    _check_index("ptr", ptr, src)
+    check_index("ptr", ptr, src)
     entries = src.size(dim)
-    _check_ptr(ptr, entries)
+    check_ptr(ptr, entries)
     return Graph._make(_numbers_to(entries, ptr), ptr, None, ptr.size(0) - 1, entries, BY_TARGET)
 
 
@@ -220,7 +220,7 @@ def gather(src: Tensor, index: Tensor, dim: int = 0, ptr: Tensor | None = None, 
         tensor([2., 3.])
     """
     function, dim = _function_for(reduce), _checked_dim(src, dim)
-    _check_index("index", index, src)
+    check_index("index", index, src)
     entries = index.size(0)
     if ptr is None:
         if reduce != "sum":
@@ -229,8 +229,8 @@ def gather(src: Tensor, index: Tensor, dim: int = 0, ptr: Tensor | None = None, 
         return _reduced(graph, src, dim, _spread)
     if reduce in _OTHERS:
         return segment_reduce(gather(src, index, dim), ptr, reduce, dim)
-    _check_index("ptr", ptr, src)
-    _check_ptr(ptr, entries, "the numbers in index")
+    check_index("ptr", ptr, src)
+    check_ptr(ptr, entries, "the numbers in index")
     return _reduced(Graph._make(index, ptr, None, ptr.size(0) - 1, src.size(dim), BY_TARGET), src, dim, function)
 
 

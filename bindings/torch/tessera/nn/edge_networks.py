@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 import torch_geometric.nn as pyg
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
 
+from .._kept import kept
 from ..graph import Graph
 from ..segments import gather, scatter
 from ._base import Accelerated, for_pyg, sizes
@@ -111,22 +110,10 @@ def _obstacle_of_relations(edge_index: Any, edge_type: Any) -> str | None:
     return None
 
 
-# Both ends of the edges of each relation, and what they were made of, for as long as the edge_type lives: graphs that were
-# built with them are found again.
-_of_relations: WeakIdKeyDictionary = WeakIdKeyDictionary()
-
-
 def ends_of_relations(to: Tensor, of: Tensor, edge_type: Tensor, relations: int) -> list[tuple[Tensor, Tensor]]:
     """Targets and sources of the edges of each relation."""
     def made() -> list[tuple[Tensor, Tensor]]:
         masks = [edge_type == relation for relation in range(relations)]
         return [(to[mask], of[mask]) for mask in masks]
 
-    owner = to if to._base is None else to._base
-    if torch.compiler.is_compiling() or edge_type.is_inference() or owner.is_inference():
-        return made()
-    source = (owner._version, edge_type._version, to.storage_offset(), relations)
-    known = _of_relations.get(edge_type)
-    if known is None or known[0]() is not owner or known[1] != source:
-        known = _of_relations[edge_type] = (weakref.ref(owner), source, made())
-    return known[2]
+    return kept((edge_type, to), ("ends of relations", relations), made)  # of which graphs are found again
