@@ -17,13 +17,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 import pages  # noqa: E402
 
-MODULES = ["tessera", "tessera._cache", "tessera._library", "tessera._link_draws", "tessera._link_metrics", "tessera._link_scores",
-           "tessera.bits", "tessera.captured_step", "tessera.distributed", "tessera.distributed._loader", "tessera.distributed._model",
-           "tessera.distributed._part", "tessera.distributed._session", "tessera.files", "tessera.fitting", "tessera.functional",
-           "tessera.graph", "tessera.grouped",
-           "tessera.loader", "tessera.models", "tessera.segments", "tessera.trained_model", "tessera.nn", "tessera.nn.attention", "tessera.nn.composed", "tessera.nn.convolutions",
-           "tessera.nn.edge_networks", "tessera.nn.few_bits", "tessera.nn.gine", "tessera.nn.pna", "tessera.nn.pooling",
-           "tessera.nn.products"]
+MODULES = ["tessera", "tessera._cache", "tessera._library", "tessera._link_draws", "tessera._link_metrics",
+           "tessera._link_scores", "tessera.bits", "tessera.captured_step", "tessera.distributed",
+           "tessera.distributed._loader", "tessera.distributed._model", "tessera.distributed._part",
+           "tessera.distributed._session", "tessera.files", "tessera.fitting", "tessera.functional", "tessera.graph",
+           "tessera.grouped", "tessera.loader", "tessera.models", "tessera.segments", "tessera.trained_model",
+           "tessera.nn", "tessera.nn.attention", "tessera.nn.composed", "tessera.nn.convolutions",
+           "tessera.nn.edge_networks", "tessera.nn.few_bits", "tessera.nn.gine", "tessera.nn.hetero",
+           "tessera.nn.kinds", "tessera.nn.pna", "tessera.nn.pooling", "tessera.nn.products", "tessera.nn.relational"]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -50,6 +50,7 @@ SCHEMAS = {
     "grouped_product": "(Tensor x, Tensor weight, Tensor? bias, Tensor ptr, bool transposed) -> Tensor",
     "grouped_outer": "(Tensor x, Tensor y, Tensor ptr, int blocks) -> Tensor",
     "group_order": "(Tensor index, SymInt groups) -> (Tensor, Tensor, Tensor)",
+    "relation_pairs": "(Tensor targets, Tensor relations, SymInt num_targets, SymInt num_relations) -> (Tensor, Tensor, Tensor)",
     "edge_softmax": f"(Tensor scores, Tensor index, Tensor? offsets, {GRAPH}, int flags) -> Tensor",
     "edge_softmax_backward": "(Tensor weights, Tensor grad, Tensor index, Tensor? offsets, "
     f"{GRAPH}, int flags) -> Tensor",

@@ -266,6 +266,13 @@ def _(index, groups):
     return numbers, torch.empty_like(numbers), numbers.new_empty((groups + 1,), device="cpu")
 
 
+@_fake("relation_pairs")
+def _(targets, relations, num_targets, num_relations):
+    of_edges = relations.new_empty(relations.shape, dtype=torch.int64)
+    found = of_edges.new_empty((torch.library.get_ctx().new_dynamic_size(),))
+    return of_edges, found, of_edges.new_empty((num_relations + 1,), device="cpu")
+
+
 @_fake("attention_weights")
 def _(target, source, value, log_sum, vector, index, offsets, targets, sources, layout, loops, form,
       heads, scale, slope, flags):

@@ -14,6 +14,8 @@ from torch_geometric.nn import MessagePassing
 from . import _library
 from .nn._base import Accelerated
 from .nn._subclasses import composed_for, is_known, layer_for, original_of, why_not
+from .nn.hetero import HeteroConv
+from .nn.kinds import OfKinds
 
 Model = TypeVar("Model", bound=torch.nn.Module)
 
@@ -149,7 +151,7 @@ def explain(model: torch.nn.Module, *arguments: Any, **named: Any) -> Explanatio
     handles = []
     if arguments or named:
         for name, module in model.named_modules():
-            if isinstance(module, Accelerated):
+            if isinstance(module, (Accelerated, HeteroConv, OfKinds)):
                 handles += _traced(name, module, kernels)
         try:
             with torch.no_grad(), _left_as_it_was(model):
@@ -157,9 +159,10 @@ def explain(model: torch.nn.Module, *arguments: Any, **named: Any) -> Explanatio
         finally:
             for handle in handles:
                 handle.remove()
+    _share_with_layers(model, kernels)
     lines = Explanation()
     for name, module in model.named_modules():
-        if isinstance(module, MessagePassing):
+        if isinstance(module, (MessagePassing, OfKinds)):
             ran = _what_ran(module, kernels.get(name))
             lines.append(f"{name} {type(module).__name__}: {ran}".lstrip())
             lines.accelerated += not ran.startswith("PyG (")
@@ -168,11 +171,19 @@ def explain(model: torch.nn.Module, *arguments: Any, **named: Any) -> Explanatio
     return lines
 
 
+def _share_with_layers(model: torch.nn.Module, kernels: dict[str, list[str]]) -> None:
+    """Layers that ran at once have the kernels of the module that ran them."""
+    for name, module in model.named_modules():
+        if isinstance(module, HeteroConv) and name in kernels:
+            for path, _ in module.convs.named_modules(prefix=f"{name}.convs".lstrip(".")):
+                kernels.setdefault(path, kernels[name])
+
+
 def _what_ran(layer: torch.nn.Module, kernels: list[str] | None) -> str:
     """The kernels of a layer, or why PyG's code runs it."""
-    if not isinstance(layer, Accelerated):
+    if not isinstance(layer, (Accelerated, OfKinds)):
         return f"PyG ({why_not(type(layer))})"
-    if layer.tessera_fallback is not None:
+    if isinstance(layer, Accelerated) and layer.tessera_fallback is not None:
         return f"PyG ({layer.tessera_fallback})"
     return "tessera" if kernels is None else ", ".join(kernels)
 
@@ -231,4 +242,5 @@ def _traced(name: str, module: torch.nn.Module, kernels: dict[str, list[str]]) -
         tracer.__exit__()
         kernels[name] = list(dict.fromkeys(line.split()[0] for line in kernels[name]))
 
+    before.of_explain = after.of_explain = True  # type: ignore[attr-defined]
     return [module.register_forward_pre_hook(before), module.register_forward_hook(after)]

@@ -14,10 +14,13 @@ from .convolutions import APPNP, ChebConv, GraphConv, SGConv
 from .edge_networks import EdgeConv, FiLMConv
 from .few_bits import ClusterGCNConv, GCNConv, GINConv, SAGEConv
 from .gine import GINEConv
+from .hetero import HeteroConv
+from .kinds import HeteroDictLinear, HeteroLinear, HGTConv
 from .pna import PNAConv
 from .pooling import (MaxAggregation, MeanAggregation, MinAggregation, SumAggregation, global_add_pool, global_max_pool,
                       global_mean_pool)
 from .products import ARMAConv, GatedGraphConv, GCN2Conv, LabelPropagation, LGConv, TAGConv
+from .relational import FastRGCNConv, RGCNConv
 
 __all__ = [
     "AGNNConv",
@@ -27,6 +30,7 @@ __all__ = [
     "ClusterGCNConv",
     "CorrectAndSmooth",
     "EdgeConv",
+    "FastRGCNConv",
     "FiLMConv",
     "GATConv",
     "GATv2Conv",
@@ -36,6 +40,10 @@ __all__ = [
     "GINEConv",
     "GatedGraphConv",
     "GraphConv",
+    "HGTConv",
+    "HeteroConv",
+    "HeteroDictLinear",
+    "HeteroLinear",
     "JumpingKnowledge",
     "LGConv",
     "LabelPropagation",
@@ -44,6 +52,7 @@ __all__ = [
     "MeanAggregation",
     "MinAggregation",
     "PNAConv",
+    "RGCNConv",
     "SAGEConv",
     "SGConv",
     "SumAggregation",

@@ -26,6 +26,7 @@ from ._diagnosis import diagnosed
 from ._fused import linear_of
 from .pooling import AGGREGATIONS as OF_GROUPS
 from ._route import Route, gin_call, hooks_of, linear_sum_call
+from ._scripted import pyg_class
 
 _is_compiling = torch.compiler.is_compiling
 _STRIDED = torch.strided
@@ -56,7 +57,7 @@ _AGGREGATIONS = {
     MaxAggregation: ("max", "MaxAggregation()"),
     MinAggregation: ("min", "MinAggregation()"),
 }
-_AGGREGATIONS |= {ours: _AGGREGATIONS[ours.__mro__[2]] for ours in OF_GROUPS}
+_AGGREGATIONS |= {ours: _AGGREGATIONS[pyg_class(ours)] for ours in OF_GROUPS}
 
 
 class _Tally:
@@ -84,6 +85,8 @@ class Accelerated:
     _reductions: tuple[str, ...] = ("sum",)
     #: Whether somebody's subclass has methods for messages of its own.
     _other_messages: bool = False
+    #: Arguments that need not be floats, as they begin.
+    _may_be_numbers: tuple[str, ...] = ("edge_type",)
     #: Why the last call ran PyG's code; None where it ran the kernels, or there was no call.
     tessera_fallback: str | None = None
 
@@ -439,11 +442,6 @@ def is_pygs(cls: type, name: str, method: Any) -> bool:
         return True
     return any(method is written is not of_class.__dict__.get(f"_orig_{name}") for of_class in cls.__mro__
                if (written := of_class.__dict__.get(f"_jinja_{name}")) is not None)
-
-
-def pyg_class(cls: type) -> type:
-    """The layer of PyG that a layer stands in for."""
-    return next(base for base in cls.__mro__ if base.__module__.startswith("torch_geometric."))
 
 
 def sizes(x: Any, size: Any) -> tuple[int, int]:

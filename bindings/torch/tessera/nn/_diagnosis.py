@@ -86,7 +86,9 @@ def _tensors(arguments: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
 def problem_of(layer: torch.nn.Module, arguments: dict[str, Any]) -> Exception | None:
     """The first thing that is wrong; None where nothing is that can be told."""
     layer_name = label_of(layer)
-    given = [(name, tensor) for name, tensor in _tensors(arguments) if name != "batch"]
+    numbers = getattr(layer, "_may_be_numbers", ())
+    given = [(name, tensor) for name, tensor in _tensors(arguments)
+             if name != "batch" and (tensor.is_floating_point() or not name.startswith(numbers))]
     own = [parameter for parameter in layer.parameters() if not isinstance(parameter, UninitializedTensorMixin)]
     edges = arguments.get("edge_index")
     if isinstance(edges, Tensor) and edges.layout == torch.strided:
@@ -103,7 +105,7 @@ def problem_of(layer: torch.nn.Module, arguments: dict[str, Any]) -> Exception |
         if problem is not None:
             return problem
     x = arguments.get("x")
-    if isinstance(x, Tensor) and x.dim() != 2:
+    if isinstance(x, Tensor) and x.dim() != 2 and any(tensor is x for _, tensor in given):
         return ValueError(f"{layer_name}: x has shape {tuple(x.shape)}: use (vertices, features)")
     return (_missing(layer_name, layer, arguments) or _other_width(layer_name, layer, arguments)
             or _other_edges(layer_name, given, edges) or _outside(layer_name, layer, arguments)

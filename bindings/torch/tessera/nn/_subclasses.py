@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from . import (_messages, _read_messages, attention, composed, convolutions, edge_networks, few_bits, gine, pna, pooling,
-               products)
+from . import (_messages, _read_messages, attention, composed, convolutions, edge_networks, few_bits, gine, hetero, kinds, pna,
+               pooling, products, relational)
 from ._base import Accelerated, is_pygs, pyg_class
 
 _OURS = (few_bits.GCNConv, few_bits.SAGEConv, few_bits.GINConv, few_bits.ClusterGCNConv, convolutions.APPNP,
@@ -18,11 +18,13 @@ _OURS = (few_bits.GCNConv, few_bits.SAGEConv, few_bits.GINConv, few_bits.Cluster
          convolutions.ChebConv, convolutions.SGConv, attention.AGNNConv, attention.GATConv, attention.GATv2Conv,
          attention.TransformerConv, convolutions.GraphConv, products.LGConv, products.TAGConv, products.GCN2Conv,
          products.ARMAConv, products.GatedGraphConv, products.LabelPropagation, edge_networks.EdgeConv,
-         edge_networks.FiLMConv, pna.PNAConv)
+         edge_networks.FiLMConv, pna.PNAConv, relational.RGCNConv, relational.FastRGCNConv,
+         kinds.HGTConv)
 _LAYERS: dict[type, type] = {pyg_class(layer): layer for layer in _OURS}
 # What passes no messages itself, and is taken where it is of PyG's own class.
 _COMPOSED: dict[type, type] = {pyg_class(module): module for module in (
-    composed.LightGCN, composed.CorrectAndSmooth, composed.JumpingKnowledge, *pooling.AGGREGATIONS)}
+    composed.LightGCN, composed.CorrectAndSmooth, composed.JumpingKnowledge, hetero.HeteroConv, kinds.HeteroLinear,
+    kinds.HeteroDictLinear, *pooling.AGGREGATIONS)}
 _PYGS: dict[type, type] = {ours: theirs for theirs, ours in (_LAYERS | _COMPOSED).items()}
 
 # What every class has, and what has no part in a call of a layer.

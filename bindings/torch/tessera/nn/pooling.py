@@ -9,6 +9,7 @@ from torch import Tensor
 from .._checks import FLOATS
 from .._derivatives import other_derivatives
 from ..segments import scatter, segment_reduce
+from ._scripted import Scripted
 
 
 def _pooled(x: Tensor, batch: Tensor | None, size: int | None, reduce: str) -> Tensor:
@@ -60,7 +61,7 @@ def global_max_pool(x: Tensor, batch: Tensor | None, size: int | None = None) ->
 _REDUCTIONS = {"sum": "sum", "add": "sum", "mean": "mean", "max": "max", "min": "min"}
 
 
-class _OfGroups:
+class _OfGroups(Scripted):
     """An aggregation of PyG's whose reductions run on kernels, for a batch of graphs."""
 
     def reduce(self, x: Tensor, index: Tensor | None = None, ptr: Tensor | None = None, dim_size: int | None = None,
