@@ -26,6 +26,7 @@ bool has_many_rows(std::int64_t rows) { return ops::pays_as_factors(rows, 1); }
 struct GraphClass {
   bool is_square = true, has_many_rows = false;
   bool has_values = false, has_scales = false, has_many_edges = false;
+  bool has_many_rows_of_edges = false;  ///< of their features
 
   friend bool operator==(const GraphClass&, const GraphClass&) = default;
 };
@@ -40,6 +41,8 @@ GraphClass class_of(Topology& topology) {
   found.has_values = graph.has_values();
   found.has_scales = graph.has_row_scale() || graph.has_col_scale();
   found.has_many_edges = graph.num_edges() >= many * graph.num_rows();
+  const Tensor* const edges = topology.edge_features();
+  found.has_many_rows_of_edges = edges != nullptr && has_many_rows(edges->rows());
   return found;
 }
 

@@ -32,6 +32,17 @@ Binding::Binding(Program program_to_run, Placement where, std::shared_ptr<Arena>
       arena_(arena ? std::move(arena) : std::make_shared<Arena>()),
       placed_shapes_(slots.size()) {}
 
+void Binding::find_edge_features(Value value) {
+  const std::optional<int>& graph = program.info(value).edges_of;
+  if (!graph) return;
+  const Tensor* const features = context.graph_number(*graph).edge_features();
+  if (features == nullptr) {
+    throw Error(ErrorCode::invalid_argument, "the edges of the graph have no features", "step",
+                "give them some with Topology::set_edge_features");
+  }
+  slot(value).given = *features;
+}
+
 Shape Binding::shape_of_given(Value value) const {
   const ValueInfo& info = program.info(value);
   const Slot& own = slot(value);
@@ -76,6 +87,7 @@ void Binding::find_shapes(const Context& new_context) {
     } else if (info.state != nullptr) {
       slot({i}).shape = {info.state->rows(), info.state->cols(), info.state->precision()};
     } else if (info.is_input && info.like.absent()) {
+      find_edge_features({i});
       slot({i}).shape = shape_of_given({i});
     }
   }

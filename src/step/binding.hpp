@@ -55,6 +55,8 @@ class Binding {
   void find_offsets();
   void take_memory();
   std::vector<std::size_t> last_readers() const;
+  /// What the graphs of a step bring along.
+  void find_edge_features(Value value);
   Shape shape_of_given(Value value) const;
   std::int64_t bytes_of(const Shape& shape) const;
 

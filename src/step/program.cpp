@@ -53,6 +53,16 @@ Value Program::state(std::string name, Tensor& tensor) {
   return value;
 }
 
+Value Program::edge_features(int graph) {
+  const int number = absolute_graph(graph);
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    if (values_[i].edges_of == number) return {static_cast<std::int32_t>(i)};
+  }
+  const Value value = input("edges");
+  info(value).edges_of = number;
+  return value;
+}
+
 std::vector<Value> Program::append_all(std::shared_ptr<const Op> op, std::vector<Value> in) {
   Node node{std::move(op), std::move(in), {}};
   const std::string text = node.op->describe();

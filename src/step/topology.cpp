@@ -11,10 +11,12 @@
 
 #include "core/parts_clock.hpp"
 #include "graph/access.hpp"
+#include "graph/induced_edges.hpp"
 #include "step/one_side.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/detail/ops/plan_only.hpp"
 #include "tessera/graph/transform.hpp"
+#include "tessera/ops/gather.hpp"
 #include "tessera/step/context.hpp"
 
 namespace tessera::step {
@@ -81,6 +83,18 @@ Tensor as_tensor(const SharedArray<float>& scale, const Placement& placement) {
   return tensor;
 }
 
+/// Rows of a matrix, wherever it lies. Numbers of rows have 32 bits there, as those of vertices.
+void gather_edges(const Tensor& all, std::span<const EdgeOffset> edges, Tensor& chosen,
+                  Stream stream) {
+  const Placement& placement = chosen.placement();
+  const std::vector<VertexId> numbers(edges.begin(), edges.end());
+  Buffer<VertexId> rows(std::ssize(numbers), placement.place());
+  copy_bytes(rows.data(), numbers.data(), std::span(numbers).size_bytes(), placement.device(),
+             stream);
+  ops::gather_rows(all, MatrixView<const VertexId>(rows.data(), rows.size(), 1, all.device()),
+                   chosen, placement.device(), stream);
+}
+
 }  // namespace
 
 struct Topology::State {
@@ -93,9 +107,11 @@ struct Topology::State {
   std::vector<Derived<ops::SpmmPlan>> spmm;
   std::vector<Derived<ops::AttentionPlan>> attention;
   std::vector<DerivedUpdate> aggregate_update;
+  std::vector<Derived<ops::MessagesPlan>> messages;
   Fusing fusing = Fusing::by_cost;
   std::optional<Tensor> values;
   std::map<Derivation, Tensor> row_scales, col_scales;
+  std::shared_ptr<const Tensor> edge_features;
 
   State() = default;
   State(const State&) = delete;
@@ -106,6 +122,7 @@ struct Topology::State {
     spmm.clear();
     attention.clear();
     aggregate_update.clear();
+    messages.clear();
     if (graph) tessera::detail::GraphAccess::release_unused(*graph);
     for (const auto& [derivation, of_graph] : derived) {
       tessera::detail::GraphAccess::release_unused(of_graph);
@@ -159,6 +176,9 @@ Topology::Topology(Topology& whole, std::span<const VertexId> vertices)
           for_few_runs(whole.plan_options())) {
   state_->whole = &whole;
   state_->vertices.assign(vertices.begin(), vertices.end());
+  if (whole.edge_features() == nullptr) return;
+  take_edge_features(whole, detail::induced_edges(in_place(whole.graph(), {}), vertices),
+                     whole.plan_options().stream);
 }
 Topology::Topology(Topology&&) noexcept = default;
 Topology& Topology::operator=(Topology&&) noexcept = default;
@@ -211,6 +231,28 @@ const Tensor& Topology::values(const Placement& placement) {
   return *kept;
 }
 
+const Tensor* Topology::edge_features() const noexcept { return state_->edge_features.get(); }
+
+void Topology::set_edge_features(std::shared_ptr<const Tensor> features) {
+  if (features != nullptr && features->rows() != graph().num_edges()) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} rows of features for {} edges", features->rows(), graph().num_edges()),
+        "features of edges", "give a row for each edge, in the order of the graph");
+  }
+  state_->edge_features = std::move(features);
+}
+
+void Topology::take_edge_features(const Topology& whole, std::span<const EdgeOffset> edges,
+                                  Stream stream) {
+  const Tensor& all = *whole.edge_features();
+  Placement placement = all.placement();
+  placement.stream = stream;
+  auto chosen = std::make_shared<Tensor>(std::ssize(edges), all.cols(), placement);
+  if (!ops::plans_only()) gather_edges(all, edges, *chosen, stream);
+  set_edge_features(std::move(chosen));
+}
+
 const Tensor* Topology::row_scale(Derivation derivation, const Placement& placement) {
   const Graph& graph = derived(derivation);
   if (!graph.has_row_scale()) return nullptr;
@@ -254,6 +296,12 @@ ops::AttentionPlan Topology::attention(Derivation derivation, ops::AttentionOpti
                  [&] { return ops::plan_attention(derived(derivation), own); });
 }
 
+ops::MessagesPlan Topology::messages(ops::MessagesOptions options) {
+  const ops::MessagesOptions own = state_->own(std::move(options));
+  return planned(state_->messages, pattern, own,
+                 [&] { return ops::plan_messages(derived(pattern), own); });
+}
+
 void Topology::set_fusing(Fusing fusing) {
   state_->fusing = fusing;
   state_->aggregate_update.clear();
@@ -286,6 +334,7 @@ PlanRequests Topology::requests() const {
   for (const DerivedUpdate& known : state_->aggregate_update) {
     requests.aggregate_update.push_back({known.derivation, known.options});
   }
+  for (const auto& known : state_->messages) requests.messages.push_back(known.plan.options());
   return requests;
 }
 
@@ -295,6 +344,7 @@ void Topology::plan(const PlanRequests& requests) {
   for (const auto& [derivation, options] : requests.aggregate_update) {
     fused_update(derivation, options);
   }
+  for (const ops::MessagesOptions& options : requests.messages) messages(options);
 }
 
 Topology& Context::graph_number(int number) const {

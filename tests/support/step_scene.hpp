@@ -54,6 +54,8 @@ class StepScene {
           random.below(static_cast<std::uint64_t>(k), static_cast<std::uint64_t>(rows)));
     }
     ends_.list(pairs_);
+    topology_.set_edge_features(
+        std::make_shared<const step::Tensor>(normal_tensor(num_edges(), 3, 8)));
     context_.graph = &topology_;
     context_.pairs = pairs_;
     context_.pair_ends = &ends_;
@@ -63,6 +65,8 @@ class StepScene {
   }
 
   step::Tensor x;
+
+  std::int64_t num_edges() const { return topology_.graph().num_edges(); }
 
   /// What a node updates, which begins as so many equal numbers.
   step::Tensor& state(const std::string& name, std::int64_t cols, double value) {

@@ -9,6 +9,7 @@
 
 #include "tessera/ops/activation.hpp"
 #include "tessera/ops/attention.hpp"
+#include "tessera/ops/messages.hpp"
 #include "tessera/ops/rounding.hpp"
 #include "tessera/ops/spmm.hpp"
 #include "tessera/step/program.hpp"
@@ -49,6 +50,20 @@ Value aggregate(Program& program, Value x, const Aggregation& aggregation);
 /// y = A x + (1 + scale) own, of which the scale is 1 x 1.
 Value aggregate_with_own(Program& program, Value x, Value own, Value scale,
                          const Aggregation& aggregation);
+/// What every target sums of its sources and the edges between them (ops/messages.hpp).
+struct Messages {
+  ops::Message message = ops::Message::relu;
+  int graph = 0;
+
+  friend bool operator==(const Messages&, const Messages&) = default;
+};
+/// y[i] = the sum of m(x[j], edges[e]) over the edges e from j to i; `edges` has a row for each
+/// edge of the graph, in its order, such as `Program::edge_features`.
+Value messages(Program& program, Value x, Value edges, const Messages& options);
+/// The same and (1 + scale) own, of which the scale is 1 x 1.
+Value messages_with_own(Program& program, Value x, Value edges, Value own, Value scale,
+                        const Messages& options);
+
 /// As many of the first rows of x as the graph has.
 Value first_rows(Program& program, Value x, int graph);
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,6 +59,7 @@ struct ValueInfo {
   Parameter* parameter = nullptr;    ///< whose value it is
   Parameter* gradient_of = nullptr;  ///< whose gradient it is
   Tensor* state = nullptr;           ///< memory that outlives steps
+  std::optional<int> edges_of = {};  ///< inputs: the graph that brings it (`edge_features`)
   /// What the program was compiled for, which rewrites look at (`note_shapes`); no rows: unknown.
   Shape shape = {};
 };
@@ -75,6 +77,9 @@ class Program {
   Value parameter(Parameter& parameter);
   /// Memory that outlives steps, which nodes read and may update in their order: running means.
   Value state(std::string name, Tensor& tensor);
+  /// The features of the edges of a graph of the step (`Topology::edge_features`); the same value
+  /// every time. They have no gradient.
+  Value edge_features(int graph = 0);
   /// Appends a node and returns its first output.
   Value append(std::shared_ptr<const Op> op, std::vector<Value> in);
   /// Appends a node and returns all of its outputs.

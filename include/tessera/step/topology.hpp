@@ -10,6 +10,7 @@
 #include "tessera/graph/graph.hpp"
 #include "tessera/ops/aggregate_update.hpp"
 #include "tessera/ops/attention.hpp"
+#include "tessera/ops/messages.hpp"
 #include "tessera/ops/spmm.hpp"
 #include "tessera/step/tensor.hpp"
 
@@ -59,6 +60,7 @@ struct PlanRequests {
   std::vector<Spmm> spmm = {};
   std::vector<Attention> attention = {};
   std::vector<AggregateUpdate> aggregate_update = {};
+  std::vector<ops::MessagesOptions> messages = {};
 };
 
 /// When layers sum and multiply by one op: where the cost model expects a fused kernel to be
@@ -78,7 +80,8 @@ class Topology {
   explicit Topology(Coo edges, const Place& place, ops::PlanOptions plans);
   /// The part of a square topology between some vertices, which become 0, 1, … in this order.
   /// Whatever is derived is cut out of what the whole derives, so that degrees stay those of the
-  /// whole, which must outlive it. Plans are made for few runs, and measure nothing.
+  /// whole, which must outlive it. Edges bring their features along. Plans are made for few runs,
+  /// and measure nothing.
   Topology(Topology& whole, std::span<const VertexId> vertices);
   Topology(Topology&&) noexcept;
   Topology& operator=(Topology&&) noexcept;
@@ -94,6 +97,15 @@ class Topology {
   /// whose last row is filled up with zeros.
   const Tensor& values(const Placement& placement);
   static constexpr std::int64_t values_width = 256;
+
+  /// What is known of the edges: a row for each edge of the graph, in its order, in memory of the
+  /// topology's device; null: nothing. Topologies may share it.
+  const Tensor* edge_features() const noexcept;
+  void set_edge_features(std::shared_ptr<const Tensor> features);
+  /// Those of some edges of another topology, in this order: of a part of its graph. The work is
+  /// queued on `stream`.
+  void take_edge_features(const Topology& whole, std::span<const EdgeOffset> edges, Stream stream);
+
   /// The scales of what is derived, vertices x 1 in fp32; null where it has none.
   const Tensor* row_scale(Derivation derivation, const Placement& placement);
   const Tensor* col_scale(Derivation derivation, const Placement& placement);
@@ -109,6 +121,8 @@ class Topology {
   /// in gradients.
   ops::SpmmPlan spmm_gradient(Derivation derivation, ops::SpmmOptions options);
   ops::AttentionPlan attention(Derivation derivation, ops::AttentionOptions options);
+  /// Of the edges as they are given.
+  ops::MessagesPlan messages(ops::MessagesOptions options);
 
   void set_fusing(Fusing fusing);
   /// An empty plan where layers are to keep to the stages that they have themselves.

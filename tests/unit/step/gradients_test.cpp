@@ -97,6 +97,14 @@ Kind attention(ops::AttentionForm form, std::int64_t heads) {
           }};
 }
 
+Kind messages(ops::Message message) {
+  return {std::string("messages ") + ops::to_string(message),
+          [=](StepScene& scene, Program& p, Value x) {
+            return step::messages(p, product(scene, p, x),
+                                  weight(scene, p, "edges", scene.num_edges(), 6), {message});
+          }};
+}
+
 std::vector<Kind> kinds() {
   std::vector<Kind> all;
   for (const auto kind : {ops::Activation::none, ops::Activation::relu, ops::Activation::leaky_relu,
@@ -115,6 +123,22 @@ std::vector<Kind> kinds() {
                                                  .derivation = step::pattern_with_self_loops};
                    return step::attend(
                        p, options, {{}, {}, product(scene, p, x), weight(scene, p, "beta", 1, 1)});
+                 }});
+  for (const auto message : {ops::Message::sum, ops::Message::relu, ops::Message::product}) {
+    all.push_back(messages(message));
+  }
+  all.push_back({"messages and own rows", [](StepScene& scene, Program& p, Value x) {
+                   const Value edges = weight(scene, p, "edges", scene.num_edges(), 4);
+                   return step::messages_with_own(p, x, edges, x, weight(scene, p, "eps", 1, 1),
+                                                  {});
+                 }});
+  all.push_back({"messages of mapped edges", [](StepScene& scene, Program& p, Value x) {
+                   const Value edges =
+                       step::linear(p, p.edge_features(), weight(scene, p, "e", 6, 3));
+                   const Value biased = step::add_bias(p, edges, weight(scene, p, "b", 1, 6));
+                   const Value own = product(scene, p, x, "own");
+                   return step::messages_with_own(p, product(scene, p, x), biased, own,
+                                                  weight(scene, p, "eps", 1, 1), {});
                  }});
   all.push_back({"head dot, twice", [](StepScene& scene, Program& p, Value x) {
                    const Value y = product(scene, p, x), a = weight(scene, p, "a", 1, 6);
