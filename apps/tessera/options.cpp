@@ -44,6 +44,7 @@ bool names_seed(const std::string& description) {
 Duplicates parse_duplicates(const std::string& text) {
   if (text == "sum") return Duplicates::sum;
   if (text == "first") return Duplicates::first;
+  if (text == "keep") return Duplicates::keep;
   return Duplicates::reject;
 }
 
@@ -189,9 +190,10 @@ void add_data_options(Arguments& app, DataOptions& options) {
       ->type_name("NAME")
       ->check(one_of(io::format_names()));
   app.add_option("--duplicates", options.duplicates,
-                 "what to do with an edge that a file lists twice: reject, sum or first")
+                 "what to do with an edge that a file lists twice: reject, sum, first, or keep for "
+                 "edges whose features differ")
       ->type_name("HOW")
-      ->check(one_of({"reject", "sum", "first"}))
+      ->check(one_of({"reject", "sum", "first", "keep"}))
       ->capture_default_str();
 }
 
@@ -221,6 +223,20 @@ Nonfinite parse_nonfinite(const std::string& text) {
   return text == "allow" ? Nonfinite::allow : Nonfinite::reject;
 }
 
+/// Edges that are kept apart have features that tell them apart, and stay as they are.
+void require_reason_to_repeat(const Dataset& dataset, const GraphSteps& steps) {
+  if (!dataset.graph.has_repeated_edges()) return;
+  if (dataset.edge_features.count() == 0) {
+    throw Error(ErrorCode::invalid_argument, "edges that are listed twice have no features",
+                "--duplicates keep", "use --duplicates sum or first");
+  }
+  if (steps.transpose || steps.symmetrise || steps.self_loops != "keep") {
+    throw Error(ErrorCode::unsupported, "some edges are listed twice, and stay as they are",
+                "--duplicates keep",
+                "list edges in the directions and with the loops that they are to have");
+  }
+}
+
 LoadedData load(Session& session, const DataOptions& options) {
   if (options.source.empty()) {
     throw Error(ErrorCode::invalid_argument, "no data named", "",
@@ -240,6 +256,7 @@ LoadedData load(Session& session, const DataOptions& options) {
   options.tables.apply_to(read);
   LoadedData loaded{io::open(source, read), 0};
   loaded.seconds = watch.seconds();
+  require_reason_to_repeat(loaded.dataset, options.steps);
   loaded.edges_read = loaded.dataset.graph.num_edges();
   session.add_notes(loaded.dataset.notes);
   loaded.steps = take_steps(session, options.steps, options.source, loaded.dataset);

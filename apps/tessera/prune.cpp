@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "describe.hpp"
+#include "distinct_edges.hpp"
 #include "numbers.hpp"
 #include "options.hpp"
 #include "table.hpp"
@@ -27,6 +28,7 @@ ExitCode prune(Session& session, const PruneOptions& options) {
   const auto pattern = reorder::NmPattern::parse(options.pattern);
   LoadedData data = load(session, options.data);
   Dataset& dataset = data.dataset;
+  require_distinct_edges(dataset);
   session.stage("pruning");
   const EdgeOffset edges_before = dataset.graph.num_edges();
   const reorder::NmViolations before = count_violations(dataset.graph, pattern);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "distinct_edges.hpp"
 #include "tessera/core/printable.hpp"
 #include "tessera/reorder/orders.hpp"
 
@@ -114,6 +115,7 @@ ExitCode run_reorder(Session& session, const ReorderOptions& options) {
   if (options.is_nm()) check_nm_command(options.nm);
   picture::require_picture_ending(options.picture, "--picture");
   LoadedData data = load(session, options.data);
+  if (options.is_nm()) require_distinct_edges(data.dataset);
   drop_edge_arrays(session, data.dataset);
   const Dataset& dataset = data.dataset;
   session.stage("ordering");

@@ -81,6 +81,17 @@ Graph build_graph(const OwnParts& own, const SharedArray<float>& values, const I
   return {rows, cols, own.row_offsets, own.col_indices, values};
 }
 
+/// Whether a row lists a column again. Rows that are damaged are found later.
+bool repeats_edges(const Graph& graph) {
+  for (VertexId row = 0; row < graph.num_rows(); ++row) {
+    const EdgeOffset begin = graph.row_offsets()[row], end = graph.row_offsets()[row + 1];
+    if (begin < 0 || end > graph.num_edges() || begin > end) return false;
+    const auto columns = graph.neighbours(row);
+    if (std::adjacent_find(columns.begin(), columns.end()) != columns.end()) return true;
+  }
+  return false;
+}
+
 std::vector<NamedArray> all_arrays(const Dataset& dataset) {
   std::vector<NamedArray> arrays;
   auto shared = arrays_to_write(dataset);
@@ -108,6 +119,9 @@ Dataset read_container(const std::string& path, const ReadOptions& options) {
     take_section(section, array, own, parts);
   }
   Graph graph = build_graph(own, parts.values, file);
+  // Edges stay apart for their features alone.
+  const bool may_repeat = parts.dataset.edge_features.matrix != nullptr;
+  if (may_repeat && repeats_edges(graph)) graph = graph.with_repeated_edges();
   parts.dataset.name = std::move(own.name);
   parts.dataset.edges_stored = own.edges_stored;
   return assemble(std::move(parts), std::move(graph), path, options);

@@ -29,6 +29,14 @@ bool is_of_edges(const std::string& name, const ExtraArray& extra, EdgeOffset ed
               path, "keep the first of them with --duplicates first, or leave out the features");
 }
 
+/// Edges that all have the place of the first of them get one after the other, as they are listed.
+void part_repeated(EdgeOffset num_edges, std::vector<EdgeOffset>& places) {
+  std::vector<EdgeOffset> listed(static_cast<std::size_t>(num_edges), 0);
+  for (EdgeOffset& place : places) {
+    if (place >= 0) place += listed[static_cast<std::size_t>(place)]++;
+  }
+}
+
 /// Row k goes to `places[k]`; the first of those with one place stays.
 std::shared_ptr<const Matrix<float>> placed(const Matrix<float>& rows,
                                             std::span<const EdgeOffset> places, const Graph& graph,
@@ -95,6 +103,7 @@ void sort_edge_features(const Graph& graph, std::span<const VertexId> sources,
     places[edge] = graph.row_offsets()[targets[edge]] +
                    (std::lower_bound(row.begin(), row.end(), sources[edge]) - row.begin());
   });
+  if (graph.has_repeated_edges()) part_repeated(graph.num_edges(), places);
   features.matrix = placed(*features.matrix, places, graph, duplicates, path);
 }
 

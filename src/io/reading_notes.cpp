@@ -85,9 +85,6 @@ void note_contents(Dataset& dataset) {
     note_labels(labels->span(), "vertices", dataset);
   }
   note_labels(dataset.graph_labels.span(), "graphs", dataset);
-  if (dataset.edge_features.count() > 0) {
-    dataset.notes.emplace_back("layers of the program do not use the features of edges");
-  }
   if (dataset.extras.empty()) return;
   std::vector<std::string> names;
   for (const auto& [name, extra] : dataset.extras) names.push_back(name);

@@ -21,6 +21,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 std::vector<float> numbers(const Dataset& dataset) {
   const auto& matrix = dataset.edge_features.matrix;
@@ -75,7 +76,7 @@ TEST_F(EdgeFeaturesOf, ArchivesFollowTheEdges) {
   EXPECT_THAT(numbers(dataset), ElementsAre(1, 2, 12, 3, 23, 1));
   EXPECT_FALSE(dataset.graph.has_edge_ids());
   EXPECT_TRUE(dataset.extras.empty());
-  EXPECT_THAT(dataset.notes, ElementsAre("layers of the program do not use the features of edges"));
+  EXPECT_THAT(dataset.notes, IsEmpty());
   for (const char* const name : {"b.npz", "b.tsr"}) {
     io::save(dataset, folder_ / name);
     EXPECT_EQ(io::open(folder_ / name), dataset) << name;
@@ -110,6 +111,25 @@ TEST_F(EdgeFeaturesOf, MergedEdgesKeepTheFirstOrMustAgree) {
       io::open(npz<float>({4, 1}, {5, 2, 5, 2}, "<f4", twice), merging(Duplicates::sum));
   EXPECT_THAT(numbers(agreed), ElementsAre(5, 2));
   EXPECT_THAT(agreed.graph.values().span(), ElementsAre(2, 2));
+}
+
+TEST_F(EdgeFeaturesOf, EdgesThatAreKeptApartKeepTheirsInFilesToo) {
+  const char* const text = "from,to,length\n0,1,4\n1,0,2\n0,1,3\n2,1,9\n0,1,5\n";
+  io::ReadOptions options = columns({"length"});
+  options.duplicates = Duplicates::keep;
+  const Dataset dataset = io::open(write("a.csv", text), options);
+  ASSERT_TRUE(dataset.graph.has_repeated_edges());
+  EXPECT_THAT(dataset.graph.col_indices().span(), ElementsAre(1, 0, 0, 0, 2));
+  EXPECT_THAT(numbers(dataset), ElementsAre(2, 4, 3, 5, 9));
+  io::save(dataset, folder_ / "b.tsr");
+  const Dataset back = io::open(folder_ / "b.tsr");
+  EXPECT_TRUE(back.graph.has_repeated_edges());
+  EXPECT_EQ(back, dataset);
+  // Without features nothing tells them apart.
+  Dataset bare = dataset;
+  bare.edge_features = {};
+  io::save(bare, folder_ / "c.tsr");
+  EXPECT_THAT(error_of(folder_ / "c.tsr"), HasSubstr("columns must rise"));
 }
 
 TEST_F(EdgeFeaturesOf, EdgeListsHaveThemInColumns) {
