@@ -44,6 +44,9 @@ std::unique_ptr<nn::Layer> make_layer(nn::ModelKind kind, std::int64_t width, st
                                        placement);
     case nn::ModelKind::cheb:
       return std::make_unique<nn::Cheb>(nn::ChebOptions{.in = width, .out = width}, placement);
+    case nn::ModelKind::gine:
+      throw Error(ErrorCode::unsupported, "gine reads features of edges, which the graph lacks",
+                  "layer", "use another layer");
     case nn::ModelKind::lightgcn:
       throw Error(ErrorCode::unsupported, "lightgcn has an embedding of each vertex, and no input",
                   "layer", "use another layer");

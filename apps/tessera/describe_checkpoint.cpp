@@ -91,16 +91,34 @@ Json targets_json(const train::NumberOutputs& outputs) {
 
 const char* yes_or_no(bool yes) { return yes ? "yes" : "no"; }
 
-void add_input(const train::Checkpoint& checkpoint, Table& table) {
-  const train::ModelInput& input = checkpoint.input;
+const char* to_text(train::Normalise normalise) {
+  switch (normalise) {
+    case train::Normalise::rows: return "rows divided by their sums";
+    case train::Normalise::standard: return "columns brought to mean 0 and deviation 1";
+    default: return "as they are";
+  }
+}
+
+void add_features(const char* what, std::int64_t count, const train::ModelInput& input,
+                  const train::Normalisation& normalisation, Table& table) {
+  table.add({what, fmt::format("{}, {}", grouped(count), to_text(normalisation.kind))});
   if (input.feature_names.empty()) {
     table.add({"names", "features have none: predictions take them by their position"});
-  } else {
-    const auto columns = feature_columns(input.feature_names, input.category_prefixes);
-    const std::string numbers = columns_with(columns, false);
-    const std::string categories = columns_with(columns, true);
-    if (!numbers.empty()) table.add({"columns of numbers", numbers});
-    if (!categories.empty()) table.add({"columns of categories", categories});
+    return;
+  }
+  const auto columns = feature_columns(input.feature_names, input.category_prefixes);
+  const std::string numbers = columns_with(columns, false);
+  const std::string categories = columns_with(columns, true);
+  if (!numbers.empty()) table.add({"columns of numbers", numbers});
+  if (!categories.empty()) table.add({"columns of categories", categories});
+}
+
+void add_input(const train::Checkpoint& checkpoint, Table& table) {
+  const train::ModelInput& input = checkpoint.input;
+  add_features("features", checkpoint.features, input, checkpoint.normalisation, table);
+  if (nn::reads_edges(checkpoint.model)) {
+    add_features("features of edges", checkpoint.model.edge_features, checkpoint.edge_input,
+                 checkpoint.edge_normalisation, table);
   }
   if (!input.graph) return;
   table.add(
@@ -136,14 +154,6 @@ std::vector<std::string> class_names(const train::Checkpoint& checkpoint) {
   return names;
 }
 
-const char* to_text(train::Normalise normalise) {
-  switch (normalise) {
-    case train::Normalise::rows: return "rows divided by their sums";
-    case train::Normalise::standard: return "columns brought to mean 0 and deviation 1";
-    default: return "as they are";
-  }
-}
-
 }  // namespace
 
 std::string checkpoint_text(const train::Checkpoint& checkpoint, const std::string& path) {
@@ -156,8 +166,6 @@ std::string checkpoint_text(const train::Checkpoint& checkpoint, const std::stri
     table.add({"classes", in_short(names)});
   }
   if (checkpoint.numbers) add_targets(*checkpoint.numbers, table);
-  table.add({"features", fmt::format("{}, {}", grouped(checkpoint.features),
-                                     to_text(checkpoint.normalisation.kind))});
   add_input(checkpoint, table);
   table.add({"training", fmt::format("{} {}, {} epochs", checkpoint.runs.size(),
                                      checkpoint.runs.size() == 1 ? "run" : "runs",
@@ -210,6 +218,11 @@ Json checkpoint_json(const train::Checkpoint& checkpoint, const std::string& pat
        checkpoint.decoder || checkpoint.numbers ? Json::array() : Json(class_names(checkpoint))},
       {"feature_columns", columns_json(checkpoint.input)},
       {"normalise", train::to_string(checkpoint.normalisation.kind)}};
+  if (nn::reads_edges(checkpoint.model)) {
+    json["edge_features"] = checkpoint.model.edge_features;
+    json["edge_feature_columns"] = columns_json(checkpoint.edge_input);
+    json["edge_normalise"] = train::to_string(checkpoint.edge_normalisation.kind);
+  }
   if (const auto& graph = checkpoint.input.graph) {
     json["graph"] = {{"directed", graph->directed},
                      {"self_loops", graph->self_loops},

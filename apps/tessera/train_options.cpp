@@ -24,11 +24,11 @@ void add_model_options(Arguments& app, TrainArguments& a) {
   const std::string group = model_group;
   app.add_option(
          "-m,--model", a.model,
-         "gcn, sage, gin, gat, gatv2, agnn, sgc or cheb; for links lightgcn, too; for triples "
-         "rgcn (the default there) or distmult")
+         "gcn, sage, gin, gat, gatv2, agnn, sgc or cheb; where edges have features gine; for links "
+         "lightgcn, too; for triples rgcn (the default there) or distmult")
       ->type_name("NAME")
-      ->check(offers({"gcn", "sage", "gin", "gat", "gatv2", "agnn", "sgc", "cheb", "lightgcn",
-                      "rgcn", "distmult"}))
+      ->check(offers({"gcn", "sage", "gin", "gine", "gat", "gatv2", "agnn", "sgc", "cheb",
+                      "lightgcn", "rgcn", "distmult"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--layers", a.layers, "number of layers; for agnn, of propagations")
@@ -239,7 +239,8 @@ void add_task_options(Arguments& app, TrainArguments& a) {
   app.add_option("--normalise", a.normalise,
                  "features: off (as they are), rows (each divided by its sum), standard (each "
                  "column to mean 0 and deviation 1), or auto (for vertices: standard of a table's "
-                 "columns, rows of other features that are never negative; else off)")
+                 "columns, rows of other features that are never negative; else off); of edges the "
+                 "same, but in auto only a table's columns")
       ->type_name("CHOICE")
       ->check(offers({"auto", "off", "rows", "standard"}))
       ->capture_default_str()
@@ -556,6 +557,7 @@ TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,
     plan.config = train::number_model(kind, dataset.name, graph_task);
   }
   apply_model_options(arguments, plan.config);
+  if (nn::reads_edges(plan.config)) plan.config.edge_features = dataset.edge_features.count();
   apply_training_options(arguments, plan.options);
   if (task == train::Task::numbers) {
     plan.options.task = task;

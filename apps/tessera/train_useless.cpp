@@ -28,6 +28,7 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
   const std::string model = std::string("for ") + nn::to_string(config.kind);
   const bool attends = config.kind == ModelKind::gat || config.kind == ModelKind::gatv2;
   const bool hops = config.kind == ModelKind::sgc || config.kind == ModelKind::cheb;
+  const bool gin = config.kind == ModelKind::gin || config.kind == ModelKind::gine;
   const bool agnn = config.kind == ModelKind::agnn;
   const bool lightgcn = config.kind == ModelKind::lightgcn;
   const bool clusters = options.batching == train::Batching::clusters;
@@ -71,7 +72,7 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
        {"--activation", lightgcn, model, ""},
        {"--batch-norm", lightgcn, model, ""},
        {"--residual", lightgcn, model, ""},
-       {"--hidden", single && config.kind != ModelKind::gin, one_layer, "use --layers"},
+       {"--hidden", single && !gin, one_layer, "use --layers"},
        {"--activation", single, one_layer, "use --layers"},
        {"--batch-norm", agnn, model, ""},
        {"--batch-norm", single, one_layer, "use --layers"},
@@ -89,7 +90,8 @@ void reject_useless_options(const Arguments& app, const TrainArguments& a, const
        {"--parts-per-batch", !clusters, "without clusters", by_clusters},
        {"--batch", given_parts && a.batch && *a.batch != "clusters", "with --partition",
         by_clusters},
-       {"--pattern", attends || agnn, model, "use --model gcn, sage, gin, sgc or cheb"},
+       {"--pattern", attends || agnn || nn::reads_edges(config), model,
+        "use --model gcn, sage, gin, sgc or cheb"},
        {"--batch-size", !draws && !walks, "without batches of neighbours or walks",
         "use --batch neighbours or walks"},
        {"--walk-length", !walks, "without batches of walks", "use --batch walks"},

@@ -59,14 +59,17 @@ std::unique_ptr<Layer> convolution(const ModelConfig& config, const Place& place
           SageOptions{.in = in, .out = out, .aggregation = config.aggregation, .output = output},
           placement);
     case ModelKind::gin:
-      return std::make_unique<Gin>(GinOptions{.in = in,
-                                              .hidden = config.hidden,
-                                              .out = out,
-                                              .train_eps = config.train_eps,
-                                              .output = output,
-                                              .bits = bits,
-                                              .rounds_input = rounds_input},
-                                   placement);
+    case ModelKind::gine:
+      return std::make_unique<Gin>(
+          GinOptions{.in = in,
+                     .hidden = config.hidden,
+                     .out = out,
+                     .train_eps = config.train_eps,
+                     .output = output,
+                     .bits = bits,
+                     .rounds_input = rounds_input,
+                     .edge_features = reads_edges(config) ? config.edge_features : 0},
+          placement);
     case ModelKind::gat:
       return std::make_unique<Gat>(attention_options(config, place, output), placement);
     case ModelKind::gatv2:

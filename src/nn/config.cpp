@@ -24,10 +24,11 @@ struct KindInfo {
   const char* summary;
 };
 
-constexpr std::array<KindInfo, 9> kinds = {{
+constexpr std::array<KindInfo, 10> kinds = {{
     {ModelKind::gcn, "gcn", "graph convolution (Kipf and Welling 2017)"},
     {ModelKind::sage, "sage", "GraphSAGE: mean, max or gcn aggregation (Hamilton et al. 2017)"},
     {ModelKind::gin, "gin", "graph isomorphism network (Xu et al. 2019)"},
+    {ModelKind::gine, "gine", "gin with features of edges (Hu et al. 2020)"},
     {ModelKind::gat, "gat", "graph attention (Velickovic et al. 2018)"},
     {ModelKind::gatv2, "gatv2", "dynamic graph attention (Brody et al. 2022)"},
     {ModelKind::agnn, "agnn", "attention by cosine (Thekumparampil et al. 2018)"},
@@ -107,7 +108,8 @@ ModelKind parse_model_kind(const std::string& text) {
 std::vector<CatalogueEntry> model_kinds() {
   std::vector<CatalogueEntry> entries;
   for (const KindInfo& info : kinds) {
-    if (info.kind != ModelKind::lightgcn) entries.push_back({info.name, info.summary});
+    const bool needs_more = info.kind == ModelKind::lightgcn || info.kind == ModelKind::gine;
+    if (!needs_more) entries.push_back({info.name, info.summary});
   }
   return entries;
 }
@@ -127,6 +129,7 @@ ModelConfig paper_defaults(ModelKind kind, const std::string& dataset, bool grap
       config.hidden = 64;
       break;
     case ModelKind::gin:
+    case ModelKind::gine:
       config.hidden = 64;
       config.layers = graph_task ? 5 : 2;
       config.batch_norm = true;
@@ -176,9 +179,14 @@ void validate(const ModelConfig& config) {
   if (config.kind == ModelKind::lightgcn && config.readout) {
     reject("lightgcn with a readout", "use another model: lightgcn predicts links of one graph");
   }
+  if (config.edge_features < 0) {
+    reject(fmt::format("edge_features is {}", config.edge_features), "give how many an edge has");
+  }
   if (config.precomputed) precomputed_hops(config);
   check_bits(config);
 }
+
+bool reads_edges(const ModelConfig& config) noexcept { return config.kind == ModelKind::gine; }
 
 std::int64_t precomputed_hops(const ModelConfig& config) {
   if (config.input_dropout == 0) {

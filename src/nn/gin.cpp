@@ -41,6 +41,10 @@ Gin::Gin(const GinOptions& options, Placement placement)
                       Initial::linear(options.in), "nn.0.bias"),
       second_({hidden_width(options), options.out, options.output, options.bits}, placement) {
   eps_.trainable = options.train_eps;
+  if (options.edge_features > 0) {
+    register_layer("lin",
+                   edges_.emplace(LinearOptions{options.edge_features, options.in}, placement));
+  }
   register_parameter(eps_);
   register_parameter(weight_);
   register_parameter(*first_epilogue_.bias);
@@ -57,9 +61,17 @@ step::Value Gin::sum(const StepInputs& in, step::Value sources, step::Value targ
   return step::aggregate_with_own(in.program, sources, targets, in.parameter(eps_), aggregation);
 }
 
+step::Value Gin::sum_of_messages(const StepInputs& in) {
+  const step::Value edges = edges_->append(StepInputs(in, in.program.edge_features(), *edges_));
+  const step::Value targets = in.targets();
+  if (targets.absent()) return step::messages(in.program, in.sources, edges, {});
+  return step::messages_with_own(in.program, in.sources, edges, targets, in.parameter(eps_), {});
+}
+
 // The order of product and sum is a rewrite's choice, but for few bits: these are rounded in
 // between.
 step::Value Gin::transformed(const StepInputs& in) {
+  if (edges_) return step::linear(in.program, sum_of_messages(in), in.parameter(weight_));
   const step::Rounding by_columns{ops::RoundingRange::columns};
   const auto is_sparse = [&](step::Value x) { return !x.absent() && in.program.info(x).is_sparse; };
   const bool is_product_shared = is_sparse(in.sources) && !in.own_targets;
@@ -88,7 +100,9 @@ step::Value Gin::build(const StepInputs& in) {
 }
 
 std::string Gin::describe() const {
-  return fmt::format("GIN({}, {}, {}{}{}{})", options_.in, hidden_width(options_), options_.out,
+  return fmt::format("{}({}, {}, {}{}{}{}{})", edges_ ? "GINE" : "GIN", options_.in,
+                     hidden_width(options_), options_.out,
+                     edges_ ? fmt::format(", {} of edges", options_.edge_features) : "",
                      options_.batch_norm ? ", batch norm" : "",
                      options_.bits > 0 ? fmt::format(", {} bits", options_.bits) : "",
                      nn::describe(options_.output));

@@ -23,6 +23,11 @@ Model::Model(const ModelConfig& config, std::int64_t features, std::int64_t outp
                 fmt::format("a model of {} features and {} outputs", features, outputs), "model",
                 "use data with features and labels");
   }
+  if (reads_edges(config) && config.edge_features < 1) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} without features of edges", to_string(config.kind)), "model",
+                "use data whose edges have features, or gin");
+  }
   build_stack(config, features, outputs, stack_);
   register_layer("", stack_);
   assign_numbers(0);
@@ -35,6 +40,16 @@ Model::Model(const ModelConfig& config, std::int64_t features, std::int64_t outp
 
 Model::~Model() = default;
 
+void Model::require_edges(const Topology& graph) const {
+  const Tensor* const edges = graph.edge_features();
+  const std::int64_t width = edges == nullptr ? 0 : edges->cols();
+  if (width == config_.edge_features) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("edges have {} features, the model was made for {}", width,
+                          config_.edge_features),
+              "model", "use data of the same kind as the model was trained on");
+}
+
 /// What the layers see of an input.
 Input Model::taken(const Input& input, const Context& context) {
   if (input.cols() != input_width()) {
@@ -43,6 +58,7 @@ Input Model::taken(const Input& input, const Context& context) {
                             input_width()),
                 "model", "use data of the same kind as the model was trained on");
   }
+  if (reads_edges(config_) && context.graph != nullptr) require_edges(*context.graph);
   input_ = input;
   last_run_ = &runner();
   return input_dropout_.forward(input, number(), context);

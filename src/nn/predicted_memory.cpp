@@ -19,6 +19,7 @@ struct LayerShape {
 struct Count {
   double parameters = 0;
   double per_vertex = 0;  ///< elements kept for each vertex
+  double per_edge = 0;
 };
 
 double real(std::int64_t count) { return static_cast<double>(count); }
@@ -41,7 +42,8 @@ double inner_width(const ModelConfig& config, const LayerShape& layer) {
   switch (config.kind) {
     case ModelKind::gcn:
     case ModelKind::sage: return layer.out + 2 * narrow;
-    case ModelKind::gin: return 2 * layer.out + 4 * real(config.hidden);
+    case ModelKind::gin:
+    case ModelKind::gine: return 2 * layer.out + 4 * real(config.hidden);
     case ModelKind::gat: return 3 * attended + 5 * heads + (heads > 1 && layer.last ? attended : 0);
     case ModelKind::gatv2: return 6 * attended + heads;
     case ModelKind::agnn: return 5 * layer.out + 1;
@@ -60,6 +62,9 @@ double parameter_count(const ModelConfig& config, const LayerShape& layer) {
     case ModelKind::sgc: return layer.in * layer.out + layer.out;
     case ModelKind::sage: return 2 * layer.in * layer.out + layer.out;
     case ModelKind::gin: return (layer.in + layer.out + 4) * real(config.hidden) + layer.out;
+    case ModelKind::gine:
+      return (layer.in + layer.out + 4) * real(config.hidden) + layer.out +
+             (real(config.edge_features) + 1) * layer.in;
     case ModelKind::gat: return layer.in * attended + 3 * attended;
     case ModelKind::gatv2: return 2 * layer.in * attended + 4 * attended;
     case ModelKind::agnn: return 1;
@@ -79,6 +84,8 @@ void add_layers(const ModelConfig& config, const LayerShape& layer, double times
     per_vertex += 3 * layer.out;
   }
   if (config.residual && layer.in == layer.out && !layer.last) per_vertex += 3 * layer.out;
+  // What edges say, and its gradient.
+  if (reads_edges(config)) count.per_edge += 2 * times * layer.in;
   count.parameters += times * parameters;
   count.per_vertex += times * per_vertex;
 }
@@ -151,7 +158,8 @@ PredictedMemory predicted_memory(const ModelConfig& config, const DataShape& sha
   // The gradient of the loss is one more matrix of logits.
   memory.activations = limited(
       element * ((layers.per_vertex + hidden) * vertices + (head.per_vertex + hidden) * graphs +
-                 real(shape.outputs) * (config.readout ? graphs : vertices)));
+                 real(shape.outputs) * (config.readout ? graphs : vertices) +
+                 layers.per_edge * real(shape.edges)));
   memory.graph = matrix_bytes(shape.vertices, shape.vertices, shape.edges) +
                  matrix_bytes(shape.vertices, shape.vertices, shape.edges + shape.vertices);
   const double dropped_copies = config.input_dropout > 0 ? 2 : 1;
@@ -160,6 +168,9 @@ PredictedMemory predicted_memory(const ModelConfig& config, const DataShape& sha
                       limited((4 + dropped_copies * element) * real(shape.feature_entries));
   } else {
     memory.features = limited(dropped_copies * element * vertices * real(shape.features));
+  }
+  if (reads_edges(config)) {
+    memory.features += limited(element * real(shape.edges) * real(config.edge_features));
   }
   return memory;
 }

@@ -14,7 +14,9 @@
 
 #include "core/crew.hpp"
 #include "core/meanwhile.hpp"
+#include "graph/induced_edges.hpp"
 #include "train/chosen_rows.hpp"
+#include "train/edges.hpp"
 #include "train/features.hpp"
 #include "train/pattern_order.hpp"
 #include "train/random_use.hpp"
@@ -158,6 +160,11 @@ Problem in_order(const Problem& problem) {
   Problem ordered = problem;
   ordered.graph = permuted(problem.graph, problem.order);
   ordered.features = take_rows(problem.features, vertices);
+  if (problem.edge_features != nullptr) {
+    const std::vector<EdgeOffset> edges = tessera::detail::induced_edges(problem.graph, vertices);
+    const std::vector<VertexId> rows(edges.begin(), edges.end());
+    ordered.edge_features = std::get<DenseFeatures>(take_rows(problem.edge_features, rows));
+  }
   if (problem.graph_task) {
     ordered.graph_ids = taken(problem.graph_ids.span(), vertices);
   } else if (problem.multi_label()) {
@@ -204,6 +211,7 @@ Batch full_batch(const Problem& given, const Split& split, const FeatureForm& fo
       problem.targets,
       problem.numbers.matrix,
       split.train};
+  batch.graph.set_edge_features(features_of_edges(problem, form.placement));
   if (problem.graph_task) {
     batch.pooling.emplace(step::pooling_graph(problem.graph_ids, problem.num_items), place,
                           form.plans);

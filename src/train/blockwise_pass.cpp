@@ -42,8 +42,10 @@ void require_blocks(const nn::ModelConfig& config, bool graph_task) {
   const std::pair<bool, const char*> impossible[] = {
       {graph_task, "graphs are classified"},
       {config.kind == nn::ModelKind::cheb, "cheb computes all its sums on the same vertices"},
-      {config.kind == nn::ModelKind::agnn, "agnn's attention needs the same vertices on both sides"},
+      {config.kind == nn::ModelKind::agnn,
+       "agnn's attention needs the same vertices on both sides"},
       {config.kind == nn::ModelKind::lightgcn, "lightgcn has no layers"},
+      {nn::reads_edges(config), "features of edges are read"},
       {!config.bits.empty(), "a model of few bits has ranges of whole matrices"}};
   for (const auto& [given, why] : impossible) {
     if (!given) continue;
@@ -126,10 +128,11 @@ void BlockwisePass::run_block(const Stage& stage, std::int64_t begin, std::int64
   const step::Tensor* result = nullptr;
   for (std::int64_t i = stage.first; i < stage.end; ++i) {
     const bool is_first = i == stage.first;
-    context.graphs = is_first ? std::span<step::Topology* const>(list)
-                              : std::span<step::Topology* const>();
-    const step::Input input =
-        !is_first ? step::Input(*result) : sparse ? step::Input(*sparse) : step::Input(*dense);
+    context.graphs =
+        is_first ? std::span<step::Topology* const>(list) : std::span<step::Topology* const>();
+    const step::Input input = !is_first ? step::Input(*result)
+                              : sparse  ? step::Input(*sparse)
+                                        : step::Input(*dense);
     result = &model_.stack().layer(i).forward(input, context);
   }
   ops::copy(*result, rows_from(written_, begin, end - begin), place.device, stream);

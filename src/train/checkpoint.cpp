@@ -18,6 +18,7 @@
 
 #include "io/dataset_arrays.hpp"
 #include "io/sections.hpp"
+#include "train/edge_sections.hpp"
 #include "train/number_sections.hpp"
 #include "train/run_position.hpp"
 #include "train/settings.hpp"
@@ -328,6 +329,7 @@ void save(const Checkpoint& checkpoint, const std::string& path) {
     }
   }
   add_number_sections(checkpoint, arrays);
+  add_edge_sections(checkpoint, arrays);
   for (std::size_t i = 0; i < checkpoint.runs.size(); ++i) {
     const RunState& run = checkpoint.runs[i];
     arrays.emplace_back(fmt::format("{}{}", curve_prefix, i), stored_curve(run.curve, checkpoint));
@@ -360,6 +362,7 @@ Checkpoint load_checkpoint(const std::string& path) {
   Checkpoint& checkpoint = parts.checkpoint;
   std::optional<SettingsReader> progress;
   NumberSections numbers;
+  EdgeSections edges;
   for (const io::Section& section : io::read_container_header(file)) {
     io::SectionReader array(file, section);
     const auto* const known = std::ranges::find(known_sections, section.name, &KnownSection::name);
@@ -382,7 +385,7 @@ Checkpoint load_checkpoint(const std::string& path) {
         array.reject("must be one number of double precision");
       }
       array.copy_to(reinterpret_cast<std::byte*>(&checkpoint.lost.emplace()));
-    } else if (!numbers.take(array)) {
+    } else if (!numbers.take(array) && !edges.take(array)) {
       take_run_part(array, checkpoint);
     }
   }
@@ -396,6 +399,7 @@ Checkpoint load_checkpoint(const std::string& path) {
     checkpoint.input.feature_names = parts.feature_names.names();
   });
   numbers.give(path, checkpoint);
+  edges.give(path, checkpoint);
   validate(checkpoint, path);
   return std::move(parts.checkpoint);
 }

@@ -35,8 +35,15 @@ class CheckpointCheck {
 
   void run() {
     check_task();
-    check_input();
-    check_normalisation();
+    check_input(c_.input, c_.features);
+    check_normalisation(c_.normalisation, c_.features);
+    const bool reads_edges = nn::reads_edges(c_.model);
+    if (reads_edges != (c_.model.edge_features > 0)) {
+      reject(fmt::format("{} with {} features of edges", nn::to_string(c_.model.kind),
+                         c_.model.edge_features));
+    }
+    check_input(c_.edge_input, c_.model.edge_features);
+    check_normalisation(c_.edge_normalisation, c_.model.edge_features);
     check_tensors(c_.weights, "weights");
     for (const StoredTensor& tensor : c_.weights) weights_[tensor.path] = form_of(tensor);
     check_model();
@@ -121,13 +128,12 @@ class CheckpointCheck {
     }
   }
 
-  void check_input() const {
-    const ModelInput& input = c_.input;
+  void check_input(const ModelInput& input, std::int64_t features) const {
     const std::int64_t names = input.feature_names.size();
-    const bool all_or_none = names == 0 ? input.category_prefixes.empty() : names == c_.features;
+    const bool all_or_none = names == 0 ? input.category_prefixes.empty() : names == features;
     if (!all_or_none || std::ssize(input.means) != names) {
       reject(fmt::format("{} names and {} means for {} features", names, input.means.size(),
-                         c_.features));
+                         features));
     }
     if (!std::all_of(input.means.begin(), input.means.end(),
                      [](float mean) { return std::isfinite(mean); })) {
@@ -140,9 +146,8 @@ class CheckpointCheck {
     }
   }
 
-  void check_normalisation() const {
-    const Normalisation& n = c_.normalisation;
-    const std::int64_t expected = n.kind == Normalise::standard ? c_.features : 0;
+  void check_normalisation(const Normalisation& n, std::int64_t features) const {
+    const std::int64_t expected = n.kind == Normalise::standard ? features : 0;
     if (std::ssize(n.means) != expected || std::ssize(n.factors) != expected) {
       reject(fmt::format("{} means and {} factors for {} features", n.means.size(),
                          n.factors.size(), expected));
@@ -187,7 +192,7 @@ class CheckpointCheck {
     shape.outputs = c_.outputs;
     const bool is_lightgcn = c_.model.kind == nn::ModelKind::lightgcn;
     const bool fits = (is_lightgcn || c_.model.layers <= tensors) && c_.features <= elements &&
-                      c_.outputs <= elements &&
+                      c_.outputs <= elements && c_.model.edge_features <= elements &&
                       (c_.model.kind != nn::ModelKind::cheb || c_.model.hops <= tensors) &&
                       nn::predicted_parameters(c_.model, shape) <= 2 * (elements + tensors);
     if (!fits) {

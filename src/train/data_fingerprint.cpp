@@ -64,6 +64,9 @@ std::vector<Setting> data_fingerprint(const Problem& problem) {
   add("edges", fingerprint(problem.graph));
   add("weights", hash_of_weights(problem.graph));
   add("features", hash_of_features(problem.features));
+  if (problem.edge_features != nullptr) {
+    add("features of edges", hash_of_matrix(*problem.edge_features));
+  }
   add("labels", hash_of_labels(problem));
   add("split", hash_of_splits(problem));
   if (problem.graph_task) add("graphs", hash_of(problem.graph_ids.span(), start));

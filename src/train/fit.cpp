@@ -138,6 +138,8 @@ class Fit {
     checkpoint_.class_values = problem.class_values;
     checkpoint_.class_names = problem.class_names;
     checkpoint_.input = problem.input;
+    checkpoint_.edge_input = problem.edge_input;
+    checkpoint_.edge_normalisation = problem.edge_normalisation;
     if (checkpoints()) checkpoint_.input.graph = form_of(problem.graph);
     checkpoint_.metric = problem.metric;
     // Other batches have plans of their own every time, which nobody will need again.
@@ -238,7 +240,8 @@ class Fit {
   /// itself.
   void require_same_problem(const Checkpoint& loaded) const {
     // Files of version 0.1.0 have no names.
-    if (!loaded.input.feature_names.empty() && loaded.input != checkpoint_.input) {
+    const bool same_names = loaded.input.feature_names.empty() || loaded.input == checkpoint_.input;
+    if (!same_names || loaded.edge_input != checkpoint_.edge_input) {
       throw Error(ErrorCode::invalid_argument,
                   "the checkpoint was made with other data: its features have other names",
                   options_.checkpoint.path,
@@ -249,6 +252,7 @@ class Fit {
         loaded.outputs == checkpoint_.outputs && loaded.graph_task == checkpoint_.graph_task &&
         loaded.multi_label == checkpoint_.multi_label && loaded.decoder == checkpoint_.decoder &&
         loaded.normalisation == checkpoint_.normalisation &&
+        loaded.edge_normalisation == checkpoint_.edge_normalisation &&
         loaded.class_values == checkpoint_.class_values &&
         loaded.class_names == checkpoint_.class_names && loaded.metric == checkpoint_.metric &&
         (!loaded.numbers || loaded.numbers->names == problem_.numbers.names);
@@ -516,9 +520,9 @@ TrainReport fit(const Dataset& dataset, const nn::ModelConfig& config,
   return fit(prepare(dataset, config, options), config, options);
 }
 
-TrainReport fit(const Problem& problem, const nn::ModelConfig& config,
-                const TrainOptions& options) {
+TrainReport fit(const Problem& problem, const nn::ModelConfig& given, const TrainOptions& options) {
   require_possible(options);
+  const nn::ModelConfig config = fitted(given, problem);
   nn::validate(config);
   require_memory(config, problem.shape(), options);
   try {

@@ -8,6 +8,7 @@
 #include "tessera/graph/transform.hpp"
 
 #include "core/arena_memory.hpp"
+#include "graph/induced_edges.hpp"
 #include "graph/select.hpp"
 #include "train/batch.hpp"
 #include "train/chosen_rows.hpp"
@@ -123,6 +124,10 @@ std::unique_ptr<Batch> BatchSource::cut_batch(std::vector<VertexId> vertices,
                                              {},
                                              {},
                                              {}});
+  if (problem_.edge_features != nullptr) {
+    batch->graph.take_edge_features(
+        full_.graph, tessera::detail::induced_edges(problem_.graph, vertices), place.stream);
+  }
   if (problem_.graph_task) {
     batch->pooling.emplace(in_place(step::pooling_graph(graph_ids, std::ssize(groups)), place),
                            place, form_.plans);

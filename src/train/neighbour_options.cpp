@@ -19,8 +19,8 @@ struct Refusal {
 
 void require_neighbour_options(const nn::ModelConfig& config, const TrainOptions& options,
                                bool graph_task) {
-  const bool takes_max = config.kind == nn::ModelKind::sage &&
-                         config.aggregation == nn::SageAggregation::max;
+  const bool takes_max =
+      config.kind == nn::ModelKind::sage && config.aggregation == nn::SageAggregation::max;
   const Refusal refusals[] = {
       {graph_task, "batching", "batches of neighbours, but graphs are to be classified",
        "use full or graphs"},
@@ -29,9 +29,13 @@ void require_neighbour_options(const nn::ModelConfig& config, const TrainOptions
        "with every sum",
        "use another model, or clusters"},
       {config.kind == nn::ModelKind::agnn, "batching",
-       "attention by cosines, as agnn has it, needs the same vertices on both sides, of which batches "
+       "attention by cosines, as agnn has it, needs the same vertices on both sides, of which "
+       "batches "
        "of neighbours have fewer on one",
        "use another model, or clusters"},
+      {nn::reads_edges(config), "batching",
+       "edges that are drawn for batches of neighbours do not bring their features",
+       "use full or clusters, or gin"},
       {!config.bits.empty(), "bits", "a model of few bits is not trained on batches of neighbours",
        "leave it out, or use full or clusters as batches"},
       {config.precomputed, "precomputed",

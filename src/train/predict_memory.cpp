@@ -34,7 +34,7 @@ class CountedTraining {
         tensors_(device_, together_),
         feature_tensors_(device_, together_),
         for_plans_(*options.placement.memory, together_),
-        model_(config, problem.num_features(), problem.outputs, options.seed,
+        model_(fitted(config, problem), problem.num_features(), problem.outputs, options.seed,
                {options.placement.precision, &tensors_, options.placement.stream}) {
     model_.leave_out_rewrites(options.rewrites_off);
     model_.set_recompute(options.recompute);

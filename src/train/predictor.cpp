@@ -20,6 +20,7 @@
 
 #include "nn/step_runner.hpp"
 #include "train/blockwise_pass.hpp"
+#include "train/edges.hpp"
 #include "train/features.hpp"
 #include "train/integer_model.hpp"
 #include "train/neighbourhood.hpp"
@@ -85,6 +86,7 @@ struct Predictor::State : PredictorBase {
         next(in_fp32(placement)),
         input(placement),
         downloaded(in_fp32(placement)) {
+    graph.set_edge_features(edge_features);
     if (pooling_graph) pooling.emplace(*pooling_graph, placement.place(), options.plans);
     context.graph = &graph;
     context.pooling = pooling ? &*pooling : nullptr;
@@ -281,7 +283,9 @@ Predictor::Predictor(const Checkpoint& checkpoint, const Dataset& given,
                      const PredictOptions& options) {
   const nn::ModelConfig config = config_of(checked(checkpoint), options);
   const bool in_integers = options.integers && !config.bits.empty();
+  require_edges(given, config);
   AlignedData data = aligned(checkpoint.input, given);
+  if (nn::reads_edges(config)) data = with_aligned_edges(checkpoint.edge_input, std::move(data));
   const Dataset& dataset = data.dataset;
   const Problem problem =
       problem_of(checkpoint, config, dataset, in_integers ? for_ranges(options) : options);

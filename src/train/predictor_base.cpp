@@ -5,6 +5,7 @@
 
 #include "tessera/core/error.hpp"
 
+#include "train/edges.hpp"
 #include "train/features.hpp"
 #include "train/integer_model.hpp"
 
@@ -82,6 +83,13 @@ Problem problem_of(const Checkpoint& checkpoint, const nn::ModelConfig& model,
                        problem.num_features(), checkpoint.features),
            problem.name, "use data of the kind the model was trained on");
   }
+  const std::int64_t edge_features = fitted(config, problem).edge_features;
+  if (edge_features != checkpoint.model.edge_features) {
+    reject(fmt::format("the edges have {} features, those that the model was trained with {}",
+                       edge_features, checkpoint.model.edge_features),
+           problem.name, "use data of the kind the model was trained on");
+  }
+  normalise_edges(checkpoint.edge_normalisation, problem);
   return problem;
 }
 
@@ -89,6 +97,10 @@ Problem problem_of(const Checkpoint& checkpoint, const Graph& graph) {
   if (checkpoint.graph_task) {
     reject("the model classifies graphs of a union, but was given one graph", "Predictor",
            "give it a data set with graph ids");
+  }
+  if (nn::reads_edges(checkpoint.model)) {
+    reject("the model reads features of edges, but was given a graph alone", "Predictor",
+           "give it a data set, whose edges have features");
   }
   if (!graph.is_square()) {
     reject(fmt::format("the graph is {} x {}", graph.num_rows(), graph.num_cols()), "Predictor",
@@ -120,6 +132,7 @@ PredictorBase::PredictorBase(const Checkpoint& checkpoint, const nn::ModelConfig
   model.round_parameters(placement.stream);
   if (options.embeddings) model.keep_embeddings();
   if (is_calibrated) restore_ranges(checkpoint.ranges, model.rounders(), "checkpoint");
+  edge_features = features_of_edges(problem, placement);
   options.ranges.validate();
   for (const auto& named : model.rounders()) named.rounder->set_search(options.ranges);
   if (problem.graph_task) {

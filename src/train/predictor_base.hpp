@@ -51,8 +51,9 @@ struct PredictorBase {
   std::shared_ptr<nn::Model> weights;
   Graph whole_graph;
   std::optional<Graph> pooling_graph;
-  DenseFeatures own;                         ///< of the data set, as they came
-  std::shared_ptr<nn::InputFeatures> ready;  ///< of the data set, where they are not dense
+  std::shared_ptr<const step::Tensor> edge_features;  ///< null: the model reads none
+  DenseFeatures own;                                  ///< of the data set, as they came
+  std::shared_ptr<nn::InputFeatures> ready;           ///< of the data set, where they are not dense
   std::vector<std::string> notes;
 };
 

@@ -16,6 +16,7 @@
 #include "train/blockwise_pass.hpp"
 #include "train/class_weights.hpp"
 #include "train/data_fingerprint.hpp"
+#include "train/edges.hpp"
 #include "train/features.hpp"
 #include "train/host.hpp"
 #include "train/items.hpp"
@@ -268,12 +269,12 @@ Problem start(const Dataset& dataset, const nn::ModelConfig& config, bool graph_
   return problem;
 }
 
-/// Attention has a value of its own for each edge, which no pattern makes faster.
+/// Attention and messages have values of their own for each edge, which no pattern makes faster.
 void reject_useless_pattern(const nn::ModelConfig& config, const TrainOptions& options) {
   using Kind = nn::ModelKind;
-  const bool attends =
-      config.kind == Kind::gat || config.kind == Kind::gatv2 || config.kind == Kind::agnn;
-  if (!attends || options.pattern.kind == PatternChoice::Kind::off) return;
+  const bool has_values_of_edges = config.kind == Kind::gat || config.kind == Kind::gatv2 ||
+                                   config.kind == Kind::agnn || nn::reads_edges(config);
+  if (!has_values_of_edges || options.pattern.kind == PatternChoice::Kind::off) return;
   reject(fmt::format("a pattern does nothing for {}", nn::to_string(config.kind)), "pattern",
          "leave it out, or use gcn, sage, gin, sgc or cheb");
 }
@@ -284,6 +285,10 @@ void find_order(const nn::ModelConfig& config, const TrainOptions& options, Prob
   // Forward, backward, evaluation; what is propagated beforehand multiplies with no batch.
   problem.products_per_epoch = config.precomputed ? 0 : 3 * config.layers;
   if (options.pattern.kind == PatternChoice::Kind::off) return;
+  if (problem.graph.has_repeated_edges()) {
+    reject("a pattern of edges of which some are listed twice", "pattern",
+           "leave it out, or read the data with --duplicates first");
+  }
   if (options.batching != Batching::full && !config.precomputed) {
     problem.notes.push_back(fmt::format("the vertices of each batch are reordered: pattern {}",
                                         to_string(options.pattern)));
@@ -324,6 +329,13 @@ std::int64_t Problem::num_features() const {
   return 0;
 }
 
+nn::ModelConfig fitted(const nn::ModelConfig& config, const Problem& problem) {
+  nn::ModelConfig sized = config;
+  const bool reads = nn::reads_edges(config) && problem.edge_features != nullptr;
+  sized.edge_features = reads ? problem.edge_features->cols() : 0;
+  return sized;
+}
+
 nn::DataShape Problem::shape() const {
   nn::DataShape shape;
   shape.vertices = graph.num_rows();
@@ -354,11 +366,17 @@ bool is_graph_task(const Dataset& dataset, Task task) {
   return !dataset.graph_labels.empty();
 }
 
-Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
-                const TrainOptions& options) {
+namespace {
+
+/// `takes_edges`: the model may read features of edges.
+Problem prepared(const Dataset& dataset, const nn::ModelConfig& config, const TrainOptions& options,
+                 bool takes_edges) {
   validate(options);
   const bool link_task = options.task == Task::links;
   if (link_task) require_link_options(config, options);
+  if (link_task && nn::reads_edges(config)) {
+    reject("links are learned without features of edges", "model", "use gin");
+  }
   if (!link_task && config.kind == nn::ModelKind::lightgcn) {
     reject("lightgcn predicts links, not classes", "model", "use another model, or Task::links");
   }
@@ -367,6 +385,7 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
     require_neighbour_options(config, options, is_graph_task(dataset, options.task));
   }
   Problem problem = start(dataset, config, is_graph_task(dataset, options.task));
+  if (takes_edges && !link_task) take_edges(dataset, problem);
   if (link_task) {
     take_links(dataset, options, problem);
   } else {
@@ -385,6 +404,7 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
   find_order(config, options, problem);
   finish_features(config, chosen_normalisation(dataset, config, options, problem), options,
                   problem);
+  normalise_edges(edge_normalisation(options, problem), problem);
   if (options.batching == Batching::graphs && !problem.graph_task) {
     reject("batches of graphs, but vertices are to be classified", "batching",
            "use full, clusters, neighbours or walks");
@@ -403,10 +423,20 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
   return problem;
 }
 
+}  // namespace
+
+Problem prepare(const Dataset& dataset, const nn::ModelConfig& config,
+                const TrainOptions& options) {
+  if (options.task != Task::links) require_edges(dataset, config);
+  Problem problem = prepared(dataset, config, options, nn::reads_edges(config));
+  if (options.task != Task::links) note_edges(dataset, config, problem);
+  return problem;
+}
+
 Problem prepare(const Dataset& dataset, const TrainOptions& options) {
   nn::ModelConfig any;
   if (is_graph_task(dataset, options.task)) any.readout = ops::Reduction::sum;
-  Problem problem = prepare(dataset, any, options);
+  Problem problem = prepared(dataset, any, options, true);
   problem.counts_entries = true;
   return problem;
 }
@@ -415,6 +445,9 @@ Problem prepare_features(const Dataset& dataset, const nn::ModelConfig& config, 
                          const Normalisation& normalisation, const TrainOptions& options,
                          const std::vector<float>& feature_reach) {
   Problem problem = start(dataset, config, graph_task);
+  require_edges(dataset, config);
+  note_edges(dataset, config, problem);
+  if (nn::reads_edges(config)) take_edges(dataset, problem);
   if (graph_task && dataset.graph_ids.empty()) {
     reject("the data set is one graph, but the model classifies graphs of a union", dataset.name,
            "use data with graph ids");

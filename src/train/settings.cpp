@@ -50,6 +50,7 @@ void for_each_field(Config& config, Visit&& visit) {
   visit("model.precomputed", config.precomputed);
   visit("model.decay_first_layer_only", config.decay_first_layer_only);
   visit("model.bits", config.bits);
+  visit("model.edge_features", config.edge_features);
 }
 
 std::string text_of(std::int64_t value) { return fmt::format("{}", value); }
@@ -222,6 +223,7 @@ SettingsReader::SettingsReader(std::vector<Setting> settings, std::string where)
       {"training.stop_by", "either"},
       {"training.evaluate_every", "1"},
       {"model.bits", "all"},
+      {"model.edge_features", "0"},
       {"training.pattern", "off"},
       {"training.split_index", none},
       {"training.normalise", normalise == "on" ? "rows" : normalise}};

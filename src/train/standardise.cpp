@@ -120,17 +120,24 @@ Normalisation standard_of(const Rows& rows) {
   return result;
 }
 
-[[noreturn]] void reject(std::int64_t row, std::int64_t col, float value, double mean) {
+/// Whose feature a number is.
+struct Cell {
+  const char* of;
+  std::int64_t row, col;
+};
+
+[[noreturn]] void reject(const Cell& cell, float value, double mean) {
   throw Error(ErrorCode::bad_data,
-              fmt::format("vertex {}: feature {} is {}, too far from the mean {} to be scaled", row,
-                          col, value, mean),
+              fmt::format("{} {}: feature {} is {}, too far from the mean {} to be scaled", cell.of,
+                          cell.row, cell.col, value, mean),
               "features", "use data of the kind the model was trained on");
 }
 
-float scaled(std::int64_t row, std::int64_t col, float value, const Normalisation& n) {
-  const double mean = n.means[at(col)];
-  const auto result = static_cast<float>((static_cast<double>(value) - mean) * n.factors[at(col)]);
-  if (!std::isfinite(result)) reject(row, col, value, mean);
+float scaled(const Cell& cell, float value, const Normalisation& n) {
+  const double mean = n.means[at(cell.col)];
+  const auto result =
+      static_cast<float>((static_cast<double>(value) - mean) * n.factors[at(cell.col)]);
+  if (!std::isfinite(result)) reject(cell, value, mean);
   return result;
 }
 
@@ -138,12 +145,13 @@ bool keeps_zeros(const Normalisation& n) {
   return std::all_of(n.means.begin(), n.means.end(), [](double mean) { return mean == 0; });
 }
 
-Features scaled_sparse(const Graph& from, const Normalisation& n) {
+Features scaled_sparse(const Graph& from, const Normalisation& n, const char* of) {
   Buffer<float> values(from.num_edges());
   parallel_for(from.num_rows(), grain, [&](std::int64_t row) {
     EdgeOffset k = from.row_offsets()[row];
-    SparseRows(from).visit(
-        row, [&](std::int64_t col, float value) { values[k++] = scaled(row, col, value, n); });
+    SparseRows(from).visit(row, [&](std::int64_t col, float value) {
+      values[k++] = scaled({of, row, col}, value, n);
+    });
   });
   return from.with_values(std::move(values));
 }
@@ -156,9 +164,9 @@ Matrix<float> dense_of(const Graph& sparse) {
   return dense;
 }
 
-Features scaled_dense(MatrixView<const float> from, const Normalisation& n) {
+Features scaled_dense(MatrixView<const float> from, const Normalisation& n, const char* of) {
   auto to = std::make_shared<Matrix<float>>(from.rows, from.cols);
-  standardise(from, n, *to);
+  standardise(from, n, *to, of);
   return DenseFeatures(std::move(to));
 }
 
@@ -173,22 +181,23 @@ Normalisation standard_normalisation(const Features& features) {
   return result;
 }
 
-Features standardised(const Features& features, const Normalisation& normalisation) {
+Features standardised(const Features& features, const Normalisation& normalisation,
+                      const char* of) {
   if (const auto* dense = std::get_if<DenseFeatures>(&features)) {
-    return scaled_dense(**dense, normalisation);
+    return scaled_dense(**dense, normalisation, of);
   }
   const Graph& sparse = std::get<SparseFeatures>(features);
-  if (keeps_zeros(normalisation)) return scaled_sparse(sparse, normalisation);
-  return scaled_dense(dense_of(sparse), normalisation);
+  if (keeps_zeros(normalisation)) return scaled_sparse(sparse, normalisation, of);
+  return scaled_dense(dense_of(sparse), normalisation, of);
 }
 
 void standardise(MatrixView<const float> from, const Normalisation& normalisation,
-                 MatrixView<float> to) {
+                 MatrixView<float> to, const char* of) {
   parallel_for(from.rows, grain, [&](std::int64_t row) {
     const float* const values = from.row(row);
     float* const results = to.row(row);
     for (std::int64_t col = 0; col < from.cols; ++col) {
-      results[col] = scaled(row, col, values[col], normalisation);
+      results[col] = scaled({of, row, col}, values[col], normalisation);
     }
   });
 }

@@ -440,8 +440,8 @@ Trainer::Trainer(const Problem& problem, const Split& split, const nn::ModelConf
   start(options.placement.device());
   const double starting = watch.seconds();
   watch.restart();
-  auto model = std::make_unique<nn::Model>(config, problem.num_features(), problem.outputs, seed,
-                                           options.placement);
+  auto model = std::make_unique<nn::Model>(fitted(config, problem), problem.num_features(),
+                                           problem.outputs, seed, options.placement);
   const double building = watch.seconds();
   state_ = std::make_unique<State>(
       problem, split, started(problem, std::move(model), options, seed), options, seed);

@@ -51,7 +51,7 @@ class Completion(cli.CliTest):
                 self.assertEqual(sum(f"{wanted} -" in line for line in fish), 1, (verb, spellings))
 
     def test_values(self):
-        self.assertEqual(self.complete("tessera train x --model g"), ["gcn", "gin", "gat", "gatv2"])
+        self.assertEqual(self.complete("tessera train x --model g"), ["gcn", "gin", "gine", "gat", "gatv2"])
         self.assertEqual(self.complete("tessera train x --model=sg"), ["sgc"])
         self.assertEqual(self.complete("tessera info x --color n"), ["never"])
         self.assertEqual(self.complete("tessera reorder x -m r"), ["rcm", "random"])

@@ -17,7 +17,7 @@ ODD = ["", " ", "0", "1", "2", "3", "-1", "-0", "+1", "007", "0x10", "1e3", "1e-
        "9223372036854775808", "18446744073709551615", "4294967296", "2147483648", "true", "none", "auto",
        "-", "--", ",", "1,2", "1,,2", "0.6,0.2,0.2", "nan,nan,nan", "../x", "\x1b[31mred", "a\nb", "\u00e9",
        "%s%n", "cpu", "cuda", "cuda:99", "cpu:1", "*", "spmm/cpu/*", "all"]
-WORDS = ["gcn", "sage", "gin", "gat", "gatv2", "agnn", "sgc", "cheb", "adam", "sgd", "full", "clusters", "graphs",
+WORDS = ["gcn", "sage", "gin", "gine", "gat", "gatv2", "agnn", "sgc", "cheb", "adam", "sgd", "full", "clusters", "graphs",
          "mean", "max", "sum", "relu", "elu", "accuracy", "roc_auc", "node", "graph", "on", "off", "metis", "multilevel",
          "contiguous", "rcm", "degree", "bfs", "random", "add", "remove", "keep", "reject", "first", "fp32", "bf16",
          "fp16", "fp64", "tf32", "spmm", "spmm_backward", "sddmm", "edge_softmax", "attention", "gemm", "measured",

@@ -157,15 +157,27 @@ def test_stacks_travel_both_ways(kind, options, tmp_path):
     travel(tmp_path, kind, *options)
 
 
-def travel(tmp_path, kind, *options):
+@needs_program
+@pytest.mark.parametrize("normalise", ["off", "rows", "standard"])
+def test_models_of_edges_travel_both_ways(normalise, tmp_path):
     data = example()
+    data.edge_attr = torch.rand(data.edge_index.size(1), 3) + 1
+    travel(tmp_path, "gine", "--normalise", normalise, "--layers", 3, data=data)
+    model = tessera.load(tmp_path / "theirs.tsr")
+    assert model.edge_feature_names == []
+    with pytest.raises(ValueError, match="give them as edge_attr"):
+        model(data.x, data.edge_index)
+
+
+def travel(tmp_path, kind, *options, data=None):
+    data = example() if data is None else data
     graph, theirs, ours = (tmp_path / name for name in ("data.tsr", "theirs.tsr", "ours.tsr"))
     tessera.save(data, graph)
     run("train", "--data", graph, "--model", kind, "--epochs", 3, "--runs", 1, "--checkpoint", theirs,
         *options)
     model = tessera.load(theirs)
     with torch.no_grad():
-        expected = model(data.x, data.edge_index).argmax(1)
+        expected = model(data.x, data.edge_index, data.edge_attr).argmax(1)
     tessera.save(model, ours)
     for checkpoint in (theirs, ours):
         classes = tmp_path / (checkpoint.stem + ".txt")

@@ -178,7 +178,8 @@ def _arrays_of(data: Any) -> dict[str, np.ndarray]:
 
 # What a checkpoint knows of the data it was trained on, kept as it is.
 _INPUT_ARRAYS = ("class_names", "class_name_ends", "feature_names", "feature_name_ends",
-                 "category_prefixes", "feature_fills", "target_names", "target_name_ends")
+                 "category_prefixes", "feature_fills", "target_names", "target_name_ends",
+                 "edge_feature_names", "edge_feature_name_ends", "edge_category_prefixes", "edge_feature_fills")
 
 
 def _all_settings(model: TrainedModel) -> dict[str, Any]:
@@ -222,6 +223,11 @@ def _arrays_of_model(model: TrainedModel) -> dict[str, np.ndarray]:
     arrays |= model.input_arrays
     if model.standard is not None:
         arrays["feature_means"], arrays["feature_factors"] = model.standard
+    if model.settings["kind"] == "gine":
+        kind = "standard" if model.edge_standard is not None else "rows" if model.edge_row_normalised else "off"
+        arrays["edge_normalise"] = container.from_text(kind)
+    if model.edge_standard is not None:
+        arrays["edge_feature_means"], arrays["edge_feature_factors"] = model.edge_standard
     if model.target_scale is not None:
         arrays["target_means"], arrays["target_deviations"] = model.target_scale
     weights = _stored_weights(model)
@@ -244,16 +250,8 @@ def _settings(array: np.ndarray) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _standard(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
-    if "feature_means" not in arrays:
-        return None
-    return arrays["feature_means"].copy(), arrays["feature_factors"].copy()
-
-
-def _target_scale(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
-    if "target_means" not in arrays:
-        return None
-    return arrays["target_means"].copy(), arrays["target_deviations"].copy()
+def _pair(arrays: dict[str, np.ndarray], first: str, second: str) -> tuple[np.ndarray, np.ndarray] | None:
+    return (arrays[first].copy(), arrays[second].copy()) if first in arrays else None
 
 
 def _trained_model(arrays: dict[str, np.ndarray], path: Any) -> TrainedModel:
@@ -267,9 +265,13 @@ def _trained_model(arrays: dict[str, np.ndarray], path: Any) -> TrainedModel:
     settings = {name.removeprefix("model."): value
                 for name, value in _settings(arrays["settings"]).items() if name.startswith("model.")}
     model = TrainedModel(settings, int(progress["features"]), int(progress["outputs"]),
-                         progress["row_normalised"] == "1", _standard(arrays))
+                         progress["row_normalised"] == "1",
+                         _pair(arrays, "feature_means", "feature_factors"))
     model.class_values = arrays["class_values"]
-    model.target_scale = _target_scale(arrays)
+    model.target_scale = _pair(arrays, "target_means", "target_deviations")
+    if "edge_normalise" in arrays:
+        model.edge_row_normalised = container.text(arrays["edge_normalise"]) == "rows"
+        model.edge_standard = _pair(arrays, "edge_feature_means", "edge_feature_factors")
     model.graph_form = {name: value for name, value in progress.items() if name.startswith("graph.")}
     model.input_arrays = {name: arrays[name] for name in _INPUT_ARRAYS if name in arrays}
     stored = {name.removeprefix("weights:"): torch.from_numpy(array.copy())

@@ -18,10 +18,20 @@ _DEFAULTS = {
     "negative_slope": "0.2", "share_weights": "false", "aggregation": "mean", "hops": "2",
     "train_eps": "false", "fix_first_beta": "false", "activation": "relu", "batch_norm": "false",
     "residual": "false", "readout": "none", "precomputed": "false",
-    "decay_first_layer_only": "false",
+    "decay_first_layer_only": "false", "edge_features": "0",
 }  # fmt: skip
 
 _ACTIVATIONS = {"relu": F.relu, "elu": F.elu, "leaky_relu": F.leaky_relu, "none": lambda x: x}
+
+
+def _normalised(x: Tensor, rows: bool, standard: tuple[np.ndarray, np.ndarray] | None) -> Tensor:
+    if rows:
+        sums = x.abs().sum(dim=1, keepdim=True)
+        x = x / torch.where(sums > 0, sums, 1)
+    if standard is not None:
+        means, factors = (torch.from_numpy(part).to(x.device) for part in standard)
+        x = ((x.double() - means) * factors).to(x.dtype)
+    return x
 
 
 class TrainedModel(torch.nn.Module):
@@ -49,6 +59,9 @@ class TrainedModel(torch.nn.Module):
         self.standard = standard
         # Means and deviations that bring outputs to the units of the numbers they predict.
         self.target_scale: tuple[np.ndarray, np.ndarray] | None = None
+        # The same of features of edges, in a model that reads them ("gine").
+        self.edge_row_normalised = False
+        self.edge_standard: tuple[np.ndarray, np.ndarray] | None = None
         self.class_values = np.zeros(0, np.int64)
         # What training called features and classes, and what its data was like, as the checkpoint has it.
         self.input_arrays: dict[str, np.ndarray] = {}
@@ -78,6 +91,11 @@ class TrainedModel(torch.nn.Module):
         Categories of a column are one feature each: ``colour=red``.
         """
         return self._names("feature_names", "feature_name_ends")
+
+    @property
+    def edge_feature_names(self) -> list[str]:
+        """The same of the features of edges, in the order of ``edge_attr``."""
+        return self._names("edge_feature_names", "edge_feature_name_ends")
 
     @property
     def class_names(self) -> list[str]:
@@ -131,9 +149,11 @@ class TrainedModel(torch.nn.Module):
                 options["share_weights"] = self._is("share_weights")
             heads = int(s["output_heads" if last else "heads"])
             return layer(width, out, heads=heads, concat=not last, **options)
-        if kind == "gin":
+        if kind in ("gin", "gine"):
             mlp = torch.nn.Sequential(torch.nn.Linear(width, hidden), torch.nn.BatchNorm1d(hidden),
                                       torch.nn.ReLU(), torch.nn.Linear(hidden, out))
+            if kind == "gine":
+                return nn.GINEConv(mlp, train_eps=self._is("train_eps"), edge_dim=int(s["edge_features"]))
             return nn.GINConv(mlp, train_eps=self._is("train_eps"))
         if kind == "gcn":
             return nn.GCNConv(width, out)
@@ -147,12 +167,7 @@ class TrainedModel(torch.nn.Module):
 
     def _prepared(self, x: Tensor) -> Tensor:
         """Features as training saw them."""
-        if self.row_normalised:
-            sums = x.abs().sum(dim=1, keepdim=True)
-            x = x / torch.where(sums > 0, sums, 1)
-        if self.standard is not None:
-            means, factors = (torch.from_numpy(part).to(x.device) for part in self.standard)
-            x = ((x.double() - means) * factors).to(x.dtype)
+        x = _normalised(x, self.row_normalised, self.standard)
         return F.dropout(x, float(self.settings["input_dropout"]), self.training)
 
     def _dropped(self, x: Tensor) -> Tensor:
@@ -164,12 +179,23 @@ class TrainedModel(torch.nn.Module):
         means, deviations = (torch.from_numpy(part).to(out.device) for part in self.target_scale)
         return (out.double() * deviations + means).to(out.dtype)
 
-    def forward(self, x: Tensor, edge_index: Any) -> Tensor:
-        """A row for each vertex: of classes their logits, of numbers these in their units."""
-        return self._in_units(self._outputs(x, edge_index))
+    def forward(self, x: Tensor, edge_index: Any, edge_attr: Tensor | None = None) -> Tensor:
+        """A row for each vertex: of classes their logits, of numbers these in their units.
 
-    def _outputs(self, x: Tensor, edge_index: Any) -> Tensor:
-        x = self._prepared(x)
+        ``edge_attr`` are the features of the edges, for a model that reads them.
+        """
+        return self._in_units(self._outputs(x, edge_index, edge_attr))
+
+    def _edges(self, edge_attr: Tensor | None) -> tuple[Tensor, ...]:
+        """What layers take beside the graph."""
+        if self.settings["kind"] != "gine":
+            return ()
+        if edge_attr is None:
+            raise ValueError("this model reads features of edges: give them as edge_attr")
+        return (_normalised(edge_attr, self.edge_row_normalised, self.edge_standard),)
+
+    def _outputs(self, x: Tensor, edge_index: Any, edge_attr: Tensor | None) -> Tensor:
+        x, edges = self._prepared(x), self._edges(edge_attr)
         activate = _ACTIVATIONS[self.settings["activation"]]
         if self.settings["kind"] == "agnn":
             x = activate(self.lin1(x))
@@ -178,11 +204,11 @@ class TrainedModel(torch.nn.Module):
             return self.lin2(self._dropped(x))
         for i, layer in enumerate(self.convs[:-1]):
             before = x
-            x = layer(x, edge_index)
+            x = layer(x, edge_index, *edges)
             if self._is("batch_norm"):
                 x = self.norms[i](x)
             x = activate(x)
             if self._is("residual") and before.size(1) == x.size(1):
                 x = before + x
             x = self._dropped(x)
-        return self.convs[-1](x, edge_index)
+        return self.convs[-1](x, edge_index, *edges)

@@ -14,17 +14,18 @@
 
 namespace tessera::nn {
 
-enum class ModelKind { gcn, sage, gin, gat, gatv2, agnn, sgc, cheb, lightgcn };
+enum class ModelKind { gcn, sage, gin, gat, gatv2, agnn, sgc, cheb, lightgcn, gine };
 
 const char* to_string(ModelKind kind) noexcept;
 /// An unknown name is an `invalid_argument` error that lists those there are.
 ModelKind parse_model_kind(const std::string& text);
-/// Every kind that learns from features, with a line about it: all but lightgcn, which has an
-/// embedding of each vertex instead, and learns links alone.
+/// Every kind that learns from features of vertices alone, with a line about it: all but gine,
+/// which needs those of edges, too, and lightgcn, which has an embedding of each vertex instead,
+/// and learns links alone.
 std::vector<CatalogueEntry> model_kinds();
 
-/// Everything that shapes a model, except the widths of its data. Plain values: it is what a
-/// checkpoint stores. Fields a kind has no use for are ignored.
+/// Everything that shapes a model, except the widths of its input and output. Plain values: it is
+/// what a checkpoint stores. Fields a kind has no use for are ignored.
 struct ModelConfig {
   ModelKind kind = ModelKind::gcn;
   std::int64_t layers = 2;   ///< convolutions; for AGNN, propagation layers between two linear ones
@@ -39,8 +40,9 @@ struct ModelConfig {
   bool share_weights = false;     ///< GATv2
   SageAggregation aggregation = SageAggregation::mean;  ///< SAGE
   std::int64_t hops = 2;                                ///< SGC's K, Cheb's K
-  bool train_eps = false;                               ///< GIN
-  bool fix_first_beta = false;  ///< AGNN: beta of the first propagation stays 1
+  bool train_eps = false;                               ///< GIN, GINE
+  std::int64_t edge_features = 0;  ///< GINE: how many an edge has; training takes it from the data
+  bool fix_first_beta = false;     ///< AGNN: beta of the first propagation stays 1
   ops::Activation activation = ops::Activation::relu;
   bool batch_norm = false;  ///< between layers
   bool residual = false;    ///< around layers whose input and output have the same width
@@ -69,6 +71,9 @@ void validate(const ModelConfig& config);
 /// How often features must be propagated for a `precomputed` model: K for SGC, 1 for GCN. Throws
 /// `unsupported` for models that cannot have it.
 std::int64_t precomputed_hops(const ModelConfig& config);
+
+/// Whether a model reads features of edges, and needs them.
+bool reads_edges(const ModelConfig& config) noexcept;
 
 /// How many edges away lies what a vertex's result depends on.
 std::int64_t num_hops(const ModelConfig& config);

@@ -52,6 +52,7 @@ class Model final : public Layer {
  private:
   step::Value build(const StepInputs& in) override { return stack_.append(in); }
   void require_layers() const;
+  void require_edges(const Topology& graph) const;
   Input taken(const Input& input, const Context& context);
 
   ModelConfig config_;

@@ -55,6 +55,8 @@ struct Checkpoint {
   Kinds kinds = {};             ///< of a model of links between two kinds of vertices
   ModelInput input;             ///< what its data was like; empty in files of version 0.1.0
   Normalisation normalisation;  ///< of features, before the model sees them
+  ModelInput edge_input = {};   ///< the same of edges, of a model that reads their features
+  Normalisation edge_normalisation = {};
   std::vector<std::int64_t> class_values;
   Names class_names;  ///< of the class values; empty: they have none
   Metric metric = Metric::accuracy;

@@ -58,12 +58,21 @@ struct Problem {
   /// Numbers of each item, in the units of the data. Empty: classes are.
   Targets numbers = {};
 
+  /// Of each edge of `graph`, for a model that may read them; null: there are none, or it reads
+  /// none.
+  DenseFeatures edge_features = {};
+  Normalisation edge_normalisation = {};  ///< that these went through
+  ModelInput edge_input = {};             ///< what they were as they came
+
   bool link_task() const { return !link_parts.empty(); }
   bool number_task() const { return !numbers.empty(); }
   bool multi_label() const { return targets != nullptr; }
   std::int64_t num_features() const;
   nn::DataShape shape() const;
 };
+
+/// A model with the width of the features of edges that a problem has.
+nn::ModelConfig fitted(const nn::ModelConfig& config, const Problem& problem);
 
 /// What is learned where nobody said: never `automatic`.
 Task chosen_task(const Dataset& dataset, Task task);
@@ -82,8 +91,9 @@ Problem prepare(const Dataset& dataset, const nn::ModelConfig& config, const Tra
 /// The same for a model of one's own, of which nothing is known.
 Problem prepare(const Dataset& dataset, const TrainOptions& options);
 
-/// The features alone, for predictions: no labels and no split are needed. `normalisation`
-/// is what training did. Where they are rounded, it is within `feature_reach`; empty: their own.
+/// The features alone, for predictions, and those of edges as they come: no labels and no split are
+/// needed. `normalisation` is what training did. Where they are rounded, it is within
+/// `feature_reach`; empty: their own.
 Problem prepare_features(const Dataset& dataset, const nn::ModelConfig& config, bool graph_task,
                          const Normalisation& normalisation, const TrainOptions& options = {},
                          const std::vector<float>& feature_reach = {});
