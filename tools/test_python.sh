@@ -43,7 +43,7 @@ else
     index=(--index-url $cpu_index --extra-index-url https://pypi.org/simple)
   fi
   if ! "$python" -m pip install --quiet --disable-pip-version-check --retries 2 "${index[@]}" "$torch" \
-    "torch_geometric>=2.8" numpy scipy pytest; then
+    "torch_geometric>=2.8" numpy scipy scikit-learn pytest; then
     echo "test_python: $torch and PyG could not be installed here (pip says why above), so nothing was tested." \
       "With a network, or a TESSERA_VENV that has them, run make test-python again." >&2
     exit 1

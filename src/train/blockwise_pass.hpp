@@ -36,8 +36,7 @@ class BlockwisePass {
   };
 
   void run_block(const Stage& stage, std::int64_t begin, std::int64_t end,
-                 const nn::Input& features, Stream stream,
-                 const ops::DenseWorkspace* workspace);
+                 const nn::Input& features, Stream stream, const ops::DenseWorkspace* workspace);
   void find_stages();
 
   nn::Model& model_;

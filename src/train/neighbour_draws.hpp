@@ -21,8 +21,9 @@ enum class DrawnEdges {
 /// Plain for a model of one's own.
 DrawnEdges drawn_edges_of(const nn::Layer& model);
 
-/// Draws what a batch of neighbours is made of. Sums over drawn edges are scaled to what the sum over
-/// all would be on average; where all are drawn, every layer computes what it does on the whole.
+/// Draws what a batch of neighbours is made of. Sums over drawn edges are scaled to what the sum
+/// over all would be on average; where all are drawn, every layer computes what it does on the
+/// whole.
 class NeighbourDraws {
  public:
   /// `graph` lies in this process, or comes to it. One fan-out for each layer, seeds first.

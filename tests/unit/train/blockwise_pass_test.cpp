@@ -74,9 +74,8 @@ TEST(BlockwisePass, evaluates_and_predicts) {
       EXPECT_NEAR(found.logits.data()[i], expected.logits.data()[i], 1e-3);
     }
     by_rows.embeddings = true;
-    expect_error(ErrorCode::invalid_argument, {"last layer"}, [&] {
-      predict(*options.checkpoint.kept, learnable_vertices(), by_rows);
-    });
+    expect_error(ErrorCode::invalid_argument, {"last layer"},
+                 [&] { predict(*options.checkpoint.kept, learnable_vertices(), by_rows); });
   }
 }
 

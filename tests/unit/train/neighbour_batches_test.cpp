@@ -135,8 +135,10 @@ TEST(NeighbourBatches, of_a_few_neighbours_reach_what_the_full_batch_reaches) {
 
 TEST(NeighbourBatches, of_no_neighbours_see_the_vertices_alone) {
   for (const ModelKind kind : kinds) {
-    EXPECT_NO_THROW(fit(learnable_vertices(), small_model(kind), in_neighbours({0}, 7))) << nn::to_string(kind);
-    EXPECT_NO_THROW(fit(awkward(), small_model(kind), in_neighbours({1, 0}, 40))) << nn::to_string(kind);
+    EXPECT_NO_THROW(fit(learnable_vertices(), small_model(kind), in_neighbours({0}, 7)))
+        << nn::to_string(kind);
+    EXPECT_NO_THROW(fit(awkward(), small_model(kind), in_neighbours({1, 0}, 40)))
+        << nn::to_string(kind);
   }
 }
 

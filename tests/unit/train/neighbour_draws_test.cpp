@@ -129,12 +129,17 @@ TEST(NeighbourDraws, have_loops_alone_where_nothing_is_drawn) {
       EXPECT_FLOAT_EQ(layer.weight(row, row), scale * scale);
     }
   }
-  EXPECT_EQ(NeighbourDraws(graph, with({0}), DrawnEdges::counted).draw(seeds, 0).graphs[0].num_edges(), 0);
+  EXPECT_EQ(
+      NeighbourDraws(graph, with({0}), DrawnEdges::counted).draw(seeds, 0).graphs[0].num_edges(),
+      0);
 }
 
 TEST(NeighbourDraws, leave_values_to_layers_of_ones_own) {
   const Graph graph = uneven(true);
-  EXPECT_TRUE(NeighbourDraws(graph, with({2}), DrawnEdges::plain).draw(all_of(graph), 0).graphs[0].has_values());
+  EXPECT_TRUE(NeighbourDraws(graph, with({2}), DrawnEdges::plain)
+                  .draw(all_of(graph), 0)
+                  .graphs[0]
+                  .has_values());
 }
 
 }  // namespace
