@@ -269,6 +269,7 @@ TEST(NeighbourBatches, refuse_what_makes_no_sense) {
   const TrainOptions options = in_neighbours({4}, 16);
   refused({"graphs"}, test::learnable_graphs(), small_model(ModelKind::gin, true), options);
   refused({"cheb"}, data, small_model(ModelKind::cheb), options);
+  refused({"gine"}, data, small_model(ModelKind::gine), options);
   refused({"agnn"}, data, small_model(ModelKind::agnn), options);
   refused({"fan_outs", "3", "2 times"}, data, small_model(ModelKind::gcn),
           in_neighbours({4, 4, 4}, 16));
