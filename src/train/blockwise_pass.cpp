@@ -46,7 +46,6 @@ void require_blocks(const nn::ModelConfig& config, bool graph_task) {
        "agnn's attention needs the same vertices on both sides"},
       {config.kind == nn::ModelKind::gine, "features of edges are read"},
       {config.kind == nn::ModelKind::lightgcn, "lightgcn has no layers"},
-      {nn::reads_edges(config), "features of edges are read"},
       {!config.bits.empty(), "a model of few bits has ranges of whole matrices"}};
   for (const auto& [given, why] : impossible) {
     if (!given) continue;

@@ -33,9 +33,6 @@ void require_neighbour_options(const nn::ModelConfig& config, const TrainOptions
        "batches "
        "of neighbours have fewer on one",
        "use another model, or clusters"},
-      {nn::reads_edges(config), "batching",
-       "edges that are drawn for batches of neighbours do not bring their features",
-       "use full or clusters, or gin"},
       {config.kind == nn::ModelKind::gine, "batching",
        "features of edges, which gine reads, are not drawn with batches of neighbours",
        "use another model, or clusters"},
