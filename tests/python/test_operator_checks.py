@@ -197,3 +197,9 @@ def test_derivatives_of_attention_in_fp64(form):
     first = torch.autograd.grad(dropped.sum(), tensors[2], create_graph=True)[0]
     with pytest.raises(NotImplementedError, match="second derivative of attention with dropout"):
         first.sum().backward()
+
+
+def test_opcheck_parts_of_graphs(device):
+    if device.type != "cpu":
+        pytest.skip("graphs are cut on a CPU")
+    opcheck("vertex_parts", (random_edges(12, 12, 60, device), None, 12, 12, 0, 0, 3, 1))
