@@ -13,6 +13,7 @@
 #include "tessera/core/printable.hpp"
 #include "tessera/graph/relational.hpp"
 #include "tessera/io/triples.hpp"
+#include "tessera/train/triples.hpp"
 
 namespace tessera::app {
 namespace {
@@ -87,6 +88,24 @@ void describe_triples(Session& session, const std::string& path) {
   }
   json["relation_counts"] = relations;
   session.deliver(headline(graph) + "\n" + table.text(), json);
+}
+
+void describe_triple_model(Session& session, const std::string& path) {
+  const train::TripleKnowledge knowledge = train::load_triple_knowledge(path);
+  const std::int64_t width = knowledge.entity_rows->cols();
+  Table table("ll");
+  table.add({"model", printable(knowledge.model)});
+  table.add(
+      {"answers about", fmt::format("{} entities, {} relations", grouped(knowledge.entities.size()),
+                                    grouped(knowledge.relations.size()))});
+  table.add({"numbers of each", grouped(width)});
+  session.deliver(fmt::format("{}: a model of triples\n", printable(path)) + table.text(),
+                  {{"verb", "info"},
+                   {"source", path},
+                   {"model", knowledge.model},
+                   {"entities", knowledge.entities.size()},
+                   {"relations", knowledge.relations.size()},
+                   {"width", width}});
 }
 
 }  // namespace tessera::app

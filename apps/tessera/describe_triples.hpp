@@ -17,7 +17,8 @@ std::string headline(const KnowledgeGraph& graph);
 /// Name and counts.
 Json brief_json(const KnowledgeGraph& graph);
 
-/// What `info` says of a folder of triples.
+/// What `info` says of a folder of triples, and of a model of them.
 void describe_triples(Session& session, const std::string& path);
+void describe_triple_model(Session& session, const std::string& path);
 
 }  // namespace tessera::app

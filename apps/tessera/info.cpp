@@ -19,6 +19,7 @@
 #include "tessera/graph/stats.hpp"
 #include "tessera/io/triples.hpp"
 #include "tessera/train/checkpoint.hpp"
+#include "tessera/train/triples.hpp"
 #include "verb.hpp"
 
 namespace tessera::app {
@@ -252,6 +253,11 @@ Action setup(Arguments& app) {
       reject_options_of_data(app, "for a trained model");
       const train::Checkpoint checkpoint = train::load_checkpoint(source);
       session.deliver(checkpoint_text(checkpoint, source), checkpoint_json(checkpoint, source));
+      return ExitCode::ok;
+    }
+    if (arguments->data.format.empty() && train::holds_triple_knowledge(source)) {
+      reject_options_of_data(app, "for a trained model");
+      describe_triple_model(session, source);
       return ExitCode::ok;
     }
     if (arguments->data.format.empty() && io::holds_triples(source)) {

@@ -15,6 +15,7 @@
 #include "start_device.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/memory.hpp"
+#include "tessera/io/triples.hpp"
 #include "tessera/io/writing.hpp"
 #include "tessera/train/fit.hpp"
 #include "tessera/train/memory.hpp"
@@ -155,6 +156,10 @@ void reject_for_links(const TrainArguments& arguments) {
 ExitCode run_train(Session& session, const Arguments& app, TrainArguments arguments) {
   reject_triple_options(app);
   require_sense(arguments);
+  if (arguments.data.format.empty() && io::holds_triples(arguments.data.source)) {
+    throw Error(ErrorCode::invalid_argument, "is a folder of triples", arguments.data.source,
+                "learn them with --task triples (docs/relations.md)");
+  }
   if (train::parse_task(arguments.task) == train::Task::links) reject_for_links(arguments);
   read_for_task(arguments);
   open_plans(arguments.planning);

@@ -116,7 +116,7 @@ class Keys(cli.CliTest):
     def test_page_and_program_agree(self):
         sections = page()
         self.assertEqual(set(sections) - {"Every verb", "Verbs that read a graph"}, {*cli.verbs(), "bench compare", "info of a checkpoint",
-                                                                                       "report of classes", "info of triples",
+                                                                                       "report of classes", "info of triples", "info of a model of triples",
                                                                                        "train of triples", "predict of triples"})
         seen = {}
         for verb, arguments in self.runs():

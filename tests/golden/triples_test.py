@@ -21,9 +21,9 @@ class Triples(cli.CliTest):
             (self.towns / f"{part}.tsv").write_text("".join("\t".join(triple) + "\n" for triple in triples))
         self.small = ["--task", "triples", "--hidden", "20", "--epochs", "4", "--evaluate-every", "2"]
 
-    def record(self, verb, *arguments):
+    def record(self, verb, *arguments, of="triples"):
         record = json.loads(self.succeed(*arguments, "--json", "-").out)
-        section = f"{verb} of triples"
+        section = f"{verb} of {of}"
         sections = json_keys_test.page()
         keys = {**sections["Every verb"], **sections[section]}
         found = json_keys_test.flattened(record, keys)
@@ -46,6 +46,10 @@ class Triples(cli.CliTest):
         record = self.record("train", "train", self.towns, *self.small, "-c", model)
         self.assertEqual((record["model"], record["test"]["ranks"], len(record["curve"])), ("rgcn", 10, 4))
         self.assertIsNone(record["curve"][0]["validation"])
+        described = self.record("info", "info", model, of="a model of triples")
+        self.assertEqual((described["entities"], described["relations"], described["width"]), (40, 2, 20))
+        self.expect_failure(cli.USAGE, "does nothing for a trained model", "info", model, "--symmetrise")
+        self.expect_failure(cli.USAGE, "is a folder of triples; learn them with --task triples", "train", self.towns)
         questions = self.folder / "questions.tsv"
         questions.write_text("town 3\tnorth_of\ntown 5\tsouth_of\n")
         record = self.record("predict", "predict", self.towns, "-c", model, "--for", questions, "--top", "3", "-o", answers)
