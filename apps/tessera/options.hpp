@@ -34,6 +34,7 @@ struct TableArguments {
   int base = 0;
   std::string nodes, nodes_separator, nodes_header, id, label, split, unknown_ids = "reject";
   std::vector<std::string> features, drop, edge_features;
+  std::string edge_time;  ///< no option of tables says so, but that of links does
   std::string kinds;
   std::string time;
   std::vector<double> time_shares;

@@ -155,6 +155,7 @@ void TableArguments::apply_to(io::ReadOptions& options) const {
   options.edges.target = target;
   options.edges.weight = weight;
   options.edges.features = edge_features;
+  options.edges.time = edge_time;
   options.edges.kinds = parse_kinds(kinds);
   options.nodes.path = nodes;
   options.nodes.id = id;

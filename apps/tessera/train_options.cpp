@@ -527,6 +527,7 @@ void read_for_task(TrainArguments& arguments) {
   const bool is_read = std::find(columns.begin(), columns.end(), column) != columns.end();
   const bool links = train::parse_task(arguments.task) == train::Task::links;
   if (links && !column.empty() && !is_read) columns.push_back(column);
+  if (links) arguments.data.tables.edge_time = column;
 }
 
 std::vector<FileUse> files_of(const TrainArguments& arguments) {

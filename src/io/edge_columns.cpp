@@ -6,11 +6,29 @@
 #include <fmt/format.h>
 
 #include "tessera/core/error.hpp"
+#include "tessera/core/grouped.hpp"
 
+#include "core/listing.hpp"
 #include "io/edge_arrays.hpp"
 #include "io/table_columns.hpp"
 
 namespace tessera::io {
+namespace {
+
+/// A time that is missing has no mean to stand for it: edges in the middle of all times would be
+/// learned from before they are there.
+void require_times(const std::vector<Column>& columns, const std::string& time,
+                   const std::string& path) {
+  for (const Column& column : columns) {
+    if (column.name != time || column.missing == 0) continue;
+    throw Error(ErrorCode::bad_data,
+                fmt::format("the column of times, {}, has no value for {} of the edges",
+                            in_quotes(time), grouped(column.missing)),
+                path, "give every edge a time, or leave those without one out");
+  }
+}
+
+}  // namespace
 
 std::vector<std::int64_t> edge_feature_columns(const EdgeListLayout& layout,
                                                const std::vector<std::string>& names,
@@ -31,6 +49,14 @@ std::vector<std::int64_t> edge_feature_columns(const EdgeListLayout& layout,
   return columns;
 }
 
+EdgeFeatures read_edge_features(TableRows& rows, const std::vector<std::int64_t>& columns,
+                                const ReadOptions& options, Dataset& dataset) {
+  const std::vector<Column> found = examine(
+      rows, columns, max_categories, "--edge-features, which must not name", options.progress);
+  require_times(found, options.edges.time, rows.path());
+  return edge_features_of(rows, found, options.progress, dataset);
+}
+
 void add_edge_features(const std::string& path, const EdgeListLayout& layout,
                        const std::vector<std::int64_t>& columns,
                        FunctionRef<VertexId(std::string_view id)> vertex_of,
@@ -47,11 +73,7 @@ void add_edge_features(const std::string& path, const EdgeListLayout& layout,
       targets[row] = vertex_of(cursor.field(layout.target));
     }
   });
-  dataset.edge_features =
-      edge_features_of(rows,
-                       examine(rows, columns, max_categories,
-                               "--edge-features, which must not name", options.progress),
-                       options.progress, dataset);
+  dataset.edge_features = read_edge_features(rows, columns, options, dataset);
   sort_edge_features(dataset.graph, sources, targets, options.duplicates, path,
                      dataset.edge_features);
 }

@@ -16,7 +16,6 @@
 #include "io/edge_list_layout.hpp"
 #include "io/name_index.hpp"
 #include "io/reading_notes.hpp"
-#include "io/table_columns.hpp"
 #include "io/table_rows.hpp"
 
 namespace tessera::io {
@@ -147,11 +146,7 @@ class Reader {
     const std::vector<std::int64_t> columns =
         edge_feature_columns(layout_, options_.edges.features, rows_.path());
     if (columns.empty()) return;
-    EdgeFeatures features =
-        edge_features_of(rows_,
-                         examine(rows_, columns, max_categories,
-                                 "--edge-features, which must not name", options_.progress),
-                         options_.progress, dataset);
+    EdgeFeatures features = read_edge_features(rows_, columns, options_, dataset);
     const Matrix<float>& once = *features.matrix;
     auto both = std::make_shared<Matrix<float>>(2 * once.rows(), once.cols());
     for (std::int64_t row = 0; row < both->rows(); ++row) {

@@ -179,6 +179,10 @@ class Mistakes(Links):
         mixed = self.table("mixed.csv", ["source", "target", "when"], [[i, (i + 1) % 30, "soon" if i == 7 else i % 5] for i in range(30)])
         self.rejected("the column 'when' holds texts, such as 'soon'", "train", mixed, "--task", "links", "--edge-time", "when",
                       code=cli.BAD_DATA)
+        gaps = self.table("gaps.csv", ["source", "target", "when"], [[i, (i + 1) % 30, "" if i % 10 == 3 else i] for i in range(30)])
+        for kinds in [], ["--kinds", "source,target"]:
+            self.rejected("gaps.csv: the column of times, 'when', has no value for 3 of the edges", "train", gaps, *kinds, "--task", "links",
+                          "--edge-time", "when", code=cli.BAD_DATA)
         many = self.table("many.csv", ["source", "target", "when"], [[i, (i + 1) % 300, f"day {i}"] for i in range(300)])
         self.rejected("but times are numbers; give numbers that grow with time", "train", many, "--task", "links",
                       "--edge-time", "when", code=cli.BAD_DATA)

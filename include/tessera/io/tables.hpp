@@ -28,6 +28,7 @@ struct EdgeListOptions {
   /// may be "none".
   std::string source = {}, target = {}, weight = {};
   std::vector<std::string> features = {};  ///< columns that become features of the edges
+  std::string time = {};  ///< the one of them that holds times: a row without one is an error
   /// Given: the table lists interactions of these (data/kinds.hpp), an edge each way.
   Kinds kinds = {};
 };
