@@ -34,6 +34,13 @@ bool has_self_loop(const Graph& graph, VertexId row) {
   return std::binary_search(columns.begin(), columns.end(), row);
 }
 
+/// Entries of a row in its own column: several where edges repeat.
+EdgeOffset self_loops_of(const Graph& graph, VertexId row) {
+  const auto columns = graph.neighbours(row);
+  const auto [first, last] = std::equal_range(columns.begin(), columns.end(), row);
+  return last - first;
+}
+
 /// Calls `visit(vertex, csr_edge)` for the sources and targets of one vertex in increasing order,
 /// each once; `csr_edge` is -1 where the edge exists only the other way round.
 template <class Visit>
@@ -97,21 +104,21 @@ Graph detail::with_first_loops(const Graph& graph, float weight) {
 
 Graph without_self_loops(const Graph& graph) {
   detail::require_square(graph, "removing self loops");
-  RowWriter writer(
-      graph,
-      offsets_from_counts(
-          graph.num_rows(),
-          [&](VertexId row) { return graph.degree(row) - (has_self_loop(graph, row) ? 1 : 0); }),
-      graph.has_values());
+  RowWriter writer(graph,
+                   offsets_from_counts(
+                       graph.num_rows(),
+                       [&](VertexId row) { return graph.degree(row) - self_loops_of(graph, row); }),
+                   graph.has_values());
   fill_rows(graph.num_rows(), [&](VertexId row) {
     EdgeOffset next = writer.row_begin(row);
     for (EdgeOffset k = graph.row_offsets()[row]; k < graph.row_offsets()[row + 1]; ++k) {
       if (graph.col_indices()[k] != row) writer.move(next++, graph.col_indices()[k], k);
     }
   });
-  return std::move(writer)
-      .finish(graph.num_rows(), graph.num_cols())
-      .with_scales(graph.row_scale(), graph.col_scale());
+  const Graph without = std::move(writer)
+                            .finish(graph.num_rows(), graph.num_cols())
+                            .with_scales(graph.row_scale(), graph.col_scale());
+  return graph.has_repeated_edges() ? without.with_repeated_edges() : without;
 }
 
 Graph symmetrised(const Graph& graph) {

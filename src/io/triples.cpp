@@ -210,7 +210,11 @@ std::string part_in(const std::filesystem::path& folder, const std::vector<std::
 }
 
 void add_all(NumberedNames& to, const Names& names) {
-  for (std::int64_t i = 0; i < names.size(); ++i) to.number_of(names[i]);
+  for (std::int64_t i = 0; i < names.size(); ++i) {
+    if (to.number_of(names[i]) == i) continue;
+    throw Error(ErrorCode::bad_data, fmt::format("{} is named twice", in_quotes(names[i])),
+                "names of triples", "train the model again");
+  }
 }
 
 }  // namespace

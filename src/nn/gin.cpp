@@ -41,15 +41,15 @@ Gin::Gin(const GinOptions& options, Placement placement)
                       Initial::linear(options.in), "nn.0.bias"),
       second_({hidden_width(options), options.out, options.output, options.bits}, placement) {
   eps_.trainable = options.train_eps;
-  if (options.edge_features > 0) {
-    register_layer("lin",
-                   edges_.emplace(LinearOptions{options.edge_features, options.in}, placement));
-  }
   register_parameter(eps_);
   register_parameter(weight_);
   register_parameter(*first_epilogue_.bias);
   if (options.batch_norm) register_layer("nn.1", norm_.emplace(norm_options(options), placement));
   register_layer(options.batch_norm ? "nn.3" : "nn.2", second_);
+  if (options.edge_features > 0) {  // behind the others, as PyG's GINEConv has it
+    register_layer("lin",
+                   edges_.emplace(LinearOptions{options.edge_features, options.in}, placement));
+  }
   register_rounder("source", source_rounder_);
   register_rounder("target", target_rounder_);
   register_rounder("inner", inner_rounder_);

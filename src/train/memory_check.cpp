@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "train/batch.hpp"
+
 namespace tessera::train {
 namespace {
 
@@ -73,7 +75,11 @@ void require_memory(const nn::ModelConfig& config, const nn::DataShape& shape,
   // A GPU has memory of its own, but the layers themselves are here.
   const bool here = options.placement.device().kind == DeviceKind::cpu;
   const double objects = bytes_per_layer * static_cast<double>(config.layers);
-  require_room(objects + (here ? static_cast<double>(memory.total()) : 0.0),
+  // Drawn batches and blocks of rows are there for graphs whose activations do not fit.
+  const bool in_parts = draws_samples(options) && options.rows_at_a_time > 0;
+  const auto tensors =
+      static_cast<double>(in_parts ? memory.total() - memory.activations : memory.total());
+  require_room(objects + (here ? tensors : 0.0),
                fmt::format("a model with {}", nn::describe(config)),
                "use fewer or narrower layers: lower --layers, --hidden or --heads");
   require_room(static_cast<double>(options.runs) * sizeof(RunReport),

@@ -58,6 +58,7 @@ class CountedTraining {
     batches_->start_epoch(0);
     Batch& batch =
         draws_samples(options_) ? batches_->batch(0, options_.placement.stream) : batches_->full();
+    batches_->wait();
     model_.prepare_to_learn(batch.features.input(), context(batch, true));
     return model_.explain();
   }
@@ -126,11 +127,11 @@ class CountedTraining {
     for (std::int64_t i = batches_->keeps() ? 0 : std::max<std::int64_t>(last - 1, 0); i <= last;
          ++i) {
       Batch& batch = batches_->batch(i, options_.placement.stream);
+      batches_->wait();  // what is made ahead counts, and takes memory from the same place
       if (batch.train_items.empty()) continue;
       model_.prepare_to_learn(batch.features.input(), context(batch, true));
       batches_->learn_plans(batch);
     }
-    batches_->wait();
   }
 
   std::int64_t propagated_bytes() const {

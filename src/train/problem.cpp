@@ -13,6 +13,7 @@
 #include "tessera/nn/input.hpp"
 #include "tessera/nn/powers.hpp"
 
+#include "train/batch.hpp"
 #include "train/blockwise_pass.hpp"
 #include "train/class_weights.hpp"
 #include "train/data_fingerprint.hpp"
@@ -419,7 +420,18 @@ Problem prepared(const Dataset& dataset, const nn::ModelConfig& config, const Tr
         fmt::format("batches of {}, but graphs are to be classified", to_string(options.batching)),
         "batching", "use full or graphs");
   }
-  if (options.rows_at_a_time > 0) require_blocks(config, problem.graph_task);
+  if (options.rows_at_a_time > 0) {
+    if (link_task) {
+      reject("links are learned on all vertices at once", "rows_at_a_time", "leave it out");
+    }
+    require_blocks(config, problem.graph_task);
+  }
+  if (problem.graph.has_repeated_edges() &&
+      (options.rows_at_a_time > 0 || (draws_samples(options) && !link_task))) {
+    reject("some edges are listed twice, which neither drawn batches nor blocks of rows count",
+           options.rows_at_a_time > 0 ? "rows_at_a_time" : "batching",
+           "read the data with --duplicates first or sum, or leave it out");
+  }
   return problem;
 }
 

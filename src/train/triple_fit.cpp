@@ -85,7 +85,8 @@ TripleResult fit_triples(const KnowledgeGraph& graph, const TripleOptions& optio
     }
     report.curve.push_back(record);
     if (on_epoch) on_epoch(record);
-    if (options.patience > 0 && epoch - report.best_epoch >= options.patience) break;
+    const bool is_over = options.patience > 0 && epoch - report.best_epoch >= options.patience;
+    if (record.evaluated && is_over) break;
   }
   report.validation =
       judge.quality(result.entities, result.relations, graph.validation, options.progress);

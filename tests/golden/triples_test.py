@@ -46,6 +46,8 @@ class Triples(cli.CliTest):
         record = self.record("train", "train", self.towns, *self.small, "-c", model)
         self.assertEqual((record["model"], record["test"]["ranks"], len(record["curve"])), ("rgcn", 10, 4))
         self.assertIsNone(record["curve"][0]["validation"])
+        stopped = self.record("train", "train", self.towns, *self.small, "--early-stopping", "1", "--force", "-c", model)
+        self.assertEqual(len(stopped["curve"]) % 2, 0)  # no epoch is the last that was not judged
         described = self.record("info", "info", model, of="a model of triples")
         self.assertEqual((described["entities"], described["relations"], described["width"]), (40, 2, 20))
         self.expect_failure(cli.USAGE, "does nothing for a trained model", "info", model, "--symmetrise")

@@ -16,6 +16,13 @@ _definitions.define(
     "draw_neighbours(Tensor[] candidates, Tensor seeds, Tensor? seed_times, Tensor fan_outs, bool replace, bool disjoint, "
     "bool latest, bool induced, int seed, int step) -> Tensor[]")
 _definitions.define(f"vertex_parts(Tensor index, Tensor? offsets, {GRAPH}, int parts, int seed) -> Tensor")
+
+
+@torch.library.register_fake("tessera::vertex_parts", lib=_definitions)
+def _(index, offsets, targets, sources, layout, loops, parts, seed):
+    return index.new_empty((targets,), dtype=torch.int64)
+
+
 neighbour_candidates = torch.ops.tessera.neighbour_candidates.default
 draw_neighbours = torch.ops.tessera.draw_neighbours.default
 vertex_parts = torch.ops.tessera.vertex_parts.default

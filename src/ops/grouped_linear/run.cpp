@@ -21,6 +21,7 @@ void check_groups(const Checker& check, const Graph& groups, const ConstOperand&
     if (groups.degree(row) == 1) continue;
     check.fail(fmt::format("row {} belongs to {} groups", row, groups.degree(row)));
   }
+  check.that(x.cols > 0, "x has no columns");
   check.that(blocks >= 1 && x.cols % blocks == 0 && out % blocks == 0,
              fmt::format("{} x {} numbers do not divide into {} blocks", x.cols, out, blocks));
   check.matrix(weights, "weights", {x.type, groups.num_cols(), x.cols / blocks * out});

@@ -67,6 +67,7 @@ def whole_graph(model: Model) -> Model:
 def _count_step(model: torch.nn.Module, _: Any) -> None:
     if model.training and is_started():
         session().step += 1
+        _taken[model].watch()
 
 
 def _outermost(model: torch.nn.Module, name: str = "") -> Any:
@@ -98,12 +99,20 @@ class _Gradients:
 
     def __init__(self, run: Session, model: torch.nn.Module) -> None:
         self._run = run
-        self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self._all = list(model.parameters())
+        self._parameters: list[Tensor] = []
         self._before: dict[int, Tensor] = {}
         self._waits = False
-        if run.ranks > 1:
-            for parameter in self._parameters:
-                parameter.register_hook(self._begin)
+        self.watch()
+
+    def watch(self) -> None:
+        """Parameters may be frozen at first, and trained later."""
+        known = {id(parameter) for parameter in self._parameters}
+        for parameter in self._all:
+            if parameter.requires_grad and id(parameter) not in known:
+                self._parameters.append(parameter)
+                if self._run.ranks > 1:
+                    parameter.register_hook(self._begin)
 
     def _begin(self, _: Tensor) -> None:
         if self._waits:

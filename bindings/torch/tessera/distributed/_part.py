@@ -196,7 +196,14 @@ def _owners(run: Session, data: Any, parts: Any, seed: int) -> Tensor:
     return told[0]
 
 
+#: What a part has itself, so that data must not have it.
+_OWN_NAMES = {"n_id", "mean", "collect"}
+
+
 def _found_parts(ranks: int, data: Any, parts: Any, seed: int) -> Tensor:
+    for name in _tensors(data):
+        if name in _OWN_NAMES or name.startswith("_"):
+            raise ValueError(f"data.{name} would hide what a part has under this name: give it another one")
     vertices = data.num_nodes
     if parts is None:
         graph = Graph.of(data.edge_index, vertices, vertices).without_weight().to("cpu")
