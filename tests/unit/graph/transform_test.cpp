@@ -52,6 +52,16 @@ TEST(SelfLoops, AreRemovedAndTheirIdsDropped) {
   EXPECT_EQ(without_self_loops(loop_free), loop_free);
 }
 
+TEST(SelfLoops, AreAllRemovedWhereTheyRepeat) {
+  const Graph graph = from_coo(3, 3, Vertices{0, 0, 0, 1, 2, 2}, Vertices{0, 0, 1, 2, 2, 2}, {},
+                               {.duplicates = Duplicates::keep});
+  const Graph loop_free = without_self_loops(graph);
+  loop_free.validate();
+  EXPECT_TRUE(loop_free.has_repeated_edges());
+  EXPECT_EQ(loop_free.num_edges(), 2);
+  EXPECT_EQ(loop_free.degree(2), 0);
+}
+
 TEST(SelfLoops, NeedASquareGraphAndNoScales) {
   const Graph wide = from_coo(2, 3, {}, {});
   EXPECT_THROW(with_self_loops(wide), Error);
