@@ -202,4 +202,6 @@ def test_derivatives_of_attention_in_fp64(form):
 def test_opcheck_parts_of_graphs(device):
     if device.type != "cpu":
         pytest.skip("graphs are cut on a CPU")
+    import tessera.loader  # noqa: F401  defines the operator
+
     opcheck("vertex_parts", (random_edges(12, 12, 60, device), None, 12, 12, 0, 0, 3, 1))
