@@ -15,7 +15,7 @@ step::Value product_of_targets(const StepInputs& in, step::Value weight);
 step::Value part_of_targets(const StepInputs& in, step::Value of_sources);
 
 /// What a layer makes of graph `graph` of those it takes. One of a list (`Context::graphs`) that
-/// has scales is scaled already, as only whoever chose its edges can: the layer takes it as it is.
+/// has scales is scaled already, which only the code that drew its edges can do: it stays as it is.
 Derivation unless_scaled(const StepInputs& in, Derivation derivation, int graph = 0);
 
 }  // namespace tessera::nn

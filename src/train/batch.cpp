@@ -330,7 +330,7 @@ Batch& BatchSource::batch(std::int64_t i, Stream stream) {
 BatchSource::BatchNumber BatchSource::largest() const {
   BatchNumber largest;
   std::size_t most = 0;
-  // Of drawn batches nobody knows before they are drawn; the first is as large as most.
+  // Sizes of drawn batches are not known before they are drawn; the first stands for all.
   for (std::int64_t epoch = 0; !groups_.empty() && epoch < epochs_; ++epoch) {
     const std::vector<std::int64_t> order = order_of(epoch);
     for (std::int64_t i = 0; i < batches_per_epoch(); ++i) {

@@ -32,7 +32,7 @@ inline constexpr int most_batches_ahead = 4;
 /// which together are as large as everything, and none that no step will see.
 std::int64_t batches_ahead(const TrainOptions& options, std::int64_t per_epoch);
 
-/// Whether batches are samples of a graph, of which nobody knows the size before they are drawn.
+/// Whether batches are samples of a graph, whose sizes are not known before they are drawn.
 bool draws_samples(const TrainOptions& options);
 /// Whether threads make them. On a CPU samples alone, which wait for memory and leave its cores to
 /// the step.

@@ -19,7 +19,7 @@ void note_edges(const Dataset& dataset, const nn::ModelConfig& config, Problem& 
 void take_edges(const Dataset& dataset, Problem& problem);
 
 /// How those of a problem are brought into one range for training: as features of vertices, but
-/// without names they stay as they are unless somebody asks for more.
+/// without names they stay as they are unless an option asks for more.
 Normalisation edge_normalisation(const TrainOptions& options, const Problem& problem);
 
 /// Does to the features of a problem's edges what training did, and notes it there.

@@ -93,7 +93,7 @@ std::unique_ptr<Batch> BatchSource::make_batch(const Contents& contents, Stream 
   return cut_batch(std::move(vertices), std::move(graph_ids), contents.groups, stream);
 }
 
-/// Batches that nobody keeps come and go with every step, with some hundred small arrays each.
+/// Batches that are not kept come and go with every step, with some hundred small arrays each.
 std::unique_ptr<MemoryResource> BatchSource::memory_of_batch(Place& place) const {
   if (ahead_ == 0) return nullptr;
   auto memory = std::make_unique<ArenaMemory>(place);

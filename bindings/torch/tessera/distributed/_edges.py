@@ -64,7 +64,7 @@ class Edges:
         return rows[:self.num_inner] if block == 0 else rows[self.num_inner:]
 
     def over(self, x: Tensor, run: Callable[[int, Tensor], Tensor]) -> Tensor:
-        """What ``run`` makes of the inner rows from the features of this rank, while those of the boundary are on their way,
+        """What ``run`` makes of the inner rows from the features of this rank, while those of the boundary are in flight,
         and then of the others."""
         if x.dim() != 2 or x.size(0) != self.num_rows:
             raise ValueError(f"x has shape {tuple(x.shape)}: use a row for each of the {self.num_rows} vertices of this rank")

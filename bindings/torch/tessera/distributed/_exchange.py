@@ -20,7 +20,7 @@ def swap(session: Session, rows: Tensor, to: list[int], come: list[int], doing: 
 
 
 class Flight:
-    """Rows on their way."""
+    """Rows in flight."""
 
     def __init__(self, session: Session, rows: Tensor, to: list[int], come: list[int], doing: str) -> None:
         self._session, self._doing = session, doing

@@ -55,7 +55,7 @@ class HeteroConv(pyg.HeteroConv):
 
 
 def _alike(layers: list[torch.nn.Module]) -> bool:
-    """Whether layers are those of one class with the same options, which nobody looks at."""
+    """Whether layers are those of one class with the same options, and have no hooks."""
     first = layers[0]
     if any(type(layer) is not SAGEConv for layer in layers) or any(global_hooks):
         return False
