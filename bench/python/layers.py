@@ -3,12 +3,14 @@
 """Single layers and small models of PyG, plain and after `tessera.accelerate`, eager, side by side.
 
     python bench/python/layers.py --threads 2 --json layers.json
+    python bench/python/layers.py --device cuda --json layers_gpu.json
 
-Forty cases: twenty layers and models on two graphs. A step is the forward pass and, where there is anything to learn, the
-backward pass. Results and gradients of both are compared with PyG's in double precision first; a case that is further from
-them than PyG in single precision may be has no times. Then both run in turns, one step each, and medians are kept. Graphs
-are random and skewed. What aggregation takes of PyG's time is the share of the forward pass that goes into `propagate` (of
-pooling: all of it).
+Forty cases: twenty layers and models on two graphs, on a GPU those of the size of cora and of ogbn-arxiv. A step is the
+forward pass and, where there is anything to learn, the backward pass. Results and gradients of both are compared with PyG's
+in double precision first; a case that is further from them than PyG in single precision may be has no times. Then both run
+in turns, one step each, and medians are kept; on a GPU a turn is as many steps as take 20 ms, and the host waits at its end.
+Graphs are random and skewed. What aggregation takes of PyG's time is the share of the forward pass that goes into
+`propagate` (of pooling: all of it).
 """
 
 import argparse
@@ -27,7 +29,9 @@ from training import commit, versions
 import tessera
 import tessera.nn
 
-SIZES = {"small": (2708, 10556), "large": (20000, 400000)}  # vertices and edges, both directions
+SIZES = {"small": (2708, 10556), "large": (20000, 400000), "arxiv": (169343, 2332486)}  # vertices and edges, both directions
+GRAPHS_OF = {"cpu": ["small", "large"], "cuda": ["small", "arxiv"]}
+TURN_SECONDS = 0.02  # on a GPU
 WIDTH, CLASSES, GRAPHS = 64, 16, 256
 TOLERANCE = 1e-3  # relative to the largest number of a tensor
 
@@ -47,6 +51,12 @@ class Inputs:
         self.mask = torch.rand(self.vertices, generator=draw) < 0.5
         self.batch = torch.randint(0, GRAPHS, (self.vertices,), generator=draw).sort().values
         self.degrees = torch.bincount(torch.bincount(self.edges[1], minlength=self.vertices))
+
+    def to(self, device):
+        for name, value in vars(self).items():
+            if isinstance(value, torch.Tensor):
+                setattr(self, name, value.to(device))
+        return self
 
     def double(self):
         other = copy.copy(self)
@@ -142,7 +152,7 @@ CASES = {
 
 def made(name, inputs):
     torch.manual_seed(0)
-    return CASES[name][0](inputs)
+    return CASES[name][0](inputs).to(inputs.x.device)
 
 
 def accelerated(model):
@@ -180,33 +190,62 @@ def furthest(found, expected):
     return worst
 
 
+def wait_of(inputs):
+    """A function that waits for the GPU, where there is one to wait for."""
+    return torch.cuda.synchronize if inputs.x.is_cuda else lambda: None
+
+
 def share_of_aggregation(model, name, inputs, rounds=5):
     """How much of PyG's forward pass goes into propagate; the median of a few."""
     if isinstance(model, Pool):
         return 1.0
-    inside, began, handles = [0.0], [0.0], []
+    inside, began, handles, wait = [0.0], [0.0], [], wait_of(inputs)
+
+    def now():
+        wait()
+        return time.perf_counter()
 
     def before(*_):
-        began[0] = time.perf_counter()
+        began[0] = now()
 
     def after(*_):
-        inside[0] += time.perf_counter() - began[0]
+        inside[0] += now() - began[0]
 
     layers = [layer for layer in model.modules() if isinstance(layer, MessagePassing)]
     for layer in layers:
         handles += [layer.register_propagate_forward_pre_hook(before), layer.register_propagate_forward_hook(after)]
     given, shares = CASES[name][1](inputs), []
     for _ in range(rounds):
-        inside[0], start = 0.0, time.perf_counter()
+        inside[0], start = 0.0, now()
         model(*given)
-        shares.append(inside[0] / (time.perf_counter() - start))
+        shares.append(inside[0] / (now() - start))
     for handle in handles:
         handle.remove()
     return statistics.median(shares)
 
 
+class Turns:
+    """Times of a step in milliseconds, a turn each."""
+
+    def __init__(self, step, inputs, options):
+        self.step, self.wait, self.times, self.count = step, wait_of(inputs), [], 1
+        self.clock = time.perf_counter if options.clock == "wall" else time.process_time
+        self.turn()
+        if inputs.x.is_cuda:
+            self.turn()
+            self.count = max(1, round(1e3 * TURN_SECONDS / self.times.pop()))
+        self.times.clear()
+
+    def turn(self):
+        self.wait()
+        start = self.clock()
+        for _ in range(self.count):
+            self.step()
+        self.wait()
+        self.times.append(1e3 * (self.clock() - start) / self.count)
+
+
 def measured(name, graph, inputs, options):
-    clock = time.perf_counter if options.clock == "wall" else time.process_time
     model = made(name, inputs)
     record = {"layer": name, "graph": graph, "share": share_of_aggregation(copy.deepcopy(model), name, inputs)}
     steps = {"pyg": step_of(model, name, inputs), "tessera": step_of(accelerated(model), name, inputs)}
@@ -215,19 +254,20 @@ def measured(name, graph, inputs, options):
         record[who] = {"difference": furthest(step(), expected)}
     if record["tessera"]["difference"] > max(TOLERANCE, 2 * record["pyg"]["difference"]):
         return record
-    times = {who: [] for who in steps}
-    begin = time.perf_counter()
-    while len(times["pyg"]) < options.least or (time.perf_counter() - begin < options.seconds and len(times["pyg"]) < options.most):
-        for who, step in steps.items():
-            start = clock()
-            step()
-            times[who].append(1e3 * (clock() - start))
-    for who, found in times.items():
-        record[who].update(median_ms=statistics.median(found[1:]), min_ms=min(found), steps=len(found))
+    turns = {who: Turns(step, inputs, options) for who, step in steps.items()}
+    begin, rounds = time.perf_counter(), 0
+    while rounds < options.least or (time.perf_counter() - begin < options.seconds and rounds < options.most):
+        for side in turns.values():
+            side.turn()
+        rounds += 1
+    for who, side in turns.items():
+        record[who].update(median_ms=statistics.median(side.times), min_ms=min(side.times), steps=rounds * side.count)
     return record
 
 
 def line(record):
+    if "error" in record:
+        return f"{record['graph']:6} {record['layer']:32} {record['error']}"
     theirs, ours = (record[who].get("median_ms") for who in ("pyg", "tessera"))
     if ours is None:
         return f"{record['graph']:6} {record['layer']:32} differs: {record['tessera']['difference']:.1e}"
@@ -239,7 +279,9 @@ def line(record):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--layers", nargs="+", choices=CASES, default=list(CASES), metavar="LAYER")
-    parser.add_argument("--graphs", nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--graphs", nargs="+", choices=SIZES, help="default: " +
+                        "; ".join(f"{' and '.join(graphs)} ({device})" for device, graphs in GRAPHS_OF.items()))
+    parser.add_argument("--device", choices=list(GRAPHS_OF), default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=4, help="limit for each case")
     parser.add_argument("--least", type=int, default=5, help="steps, whatever they take")
@@ -248,12 +290,19 @@ def main():
     parser.add_argument("--json")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        sys.exit("there is no GPU that torch can use; --device cpu measures on the CPU")
+    machine = torch.cuda.get_device_name() if options.device == "cuda" else platform.processor() or platform.machine()
     records = []
-    for graph in options.graphs:
-        inputs = Inputs(graph)
+    for graph in options.graphs or GRAPHS_OF[options.device]:
+        inputs = Inputs(graph).to(options.device)
         for name in options.layers:
-            records.append({**measured(name, graph, inputs, options), "threads": options.threads, "clock": options.clock,
-                            "versions": versions(), "commit": commit(), "device": platform.processor() or platform.machine()})
+            try:
+                found = measured(name, graph, inputs, options)
+            except Exception as error:  # one that cannot run must not end the others
+                found = {"layer": name, "graph": graph, "error": f"{type(error).__name__}: {error}"[:300]}
+            records.append({**found, "threads": options.threads, "clock": options.clock,
+                            "versions": versions(), "commit": commit(), "device": machine})
             print(line(records[-1]), flush=True)
             if options.json:
                 with open(options.json, "w") as file:
