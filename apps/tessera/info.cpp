@@ -9,6 +9,7 @@
 
 #include "describe.hpp"
 #include "describe_checkpoint.hpp"
+#include "describe_relational.hpp"
 #include "describe_triples.hpp"
 #include "numbers.hpp"
 #include "options.hpp"
@@ -17,6 +18,7 @@
 #include "tessera/core/error.hpp"
 #include "tessera/core/printable.hpp"
 #include "tessera/graph/stats.hpp"
+#include "tessera/io/relational.hpp"
 #include "tessera/io/triples.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/triples.hpp"
@@ -263,6 +265,11 @@ Action setup(Arguments& app) {
     if (arguments->data.format.empty() && io::holds_triples(source)) {
       reject_options_of_data(app, "for a folder of triples");
       describe_triples(session, source);
+      return ExitCode::ok;
+    }
+    if (arguments->data.format.empty() && io::holds_relational(source)) {
+      allow_options(app, relational_reading, "for a folder of kinds of vertices");
+      describe_relational(session, arguments->data);
       return ExitCode::ok;
     }
     const LoadedData data = load(session, arguments->data);

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tessera/io/ogb.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -17,37 +14,26 @@
 #include "io/edge_arrays.hpp"
 #include "io/edge_list.hpp"
 #include "io/number_table.hpp"
+#include "io/ogb_files.hpp"
 
 namespace tessera::io {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// The file of this name below the folder, packed or plain; empty where there is none.
-std::string find_file(const std::string& folder, const std::string& name) {
-  for (const char* const below : {"raw/", ""}) {
-    for (const char* const ending : {".csv.gz", ".csv"}) {
-      const fs::path path = fs::path(folder) / (below + name + ending);
-      std::error_code ignored;
-      if (fs::is_regular_file(path, ignored)) return path.string();
-    }
-  }
-  return {};
-}
-
 /// Of the files with a line per vertex or edge: what the number of vertices is measured by.
 std::int64_t bytes_of_lines(const std::string& folder) {
   std::int64_t bytes = 0;
   for (const char* const name : {"edge", "node-feat", "node-label"}) {
     std::error_code ignored;
-    const std::string path = find_file(folder, name);
+    const std::string path = find_ogb_file(folder, name);
     if (!path.empty()) bytes += static_cast<std::int64_t>(fs::file_size(path, ignored));
   }
   return bytes;
 }
 
 VertexId read_num_vertices(const std::string& folder) {
-  const std::string path = find_file(folder, "num-node-list");
+  const std::string path = find_ogb_file(folder, "num-node-list");
   if (path.empty()) {
     throw Error(ErrorCode::bad_data, "has no num-node-list.csv.gz beside its edges", folder,
                 "copy the folder as it was downloaded");
@@ -61,24 +47,10 @@ VertexId read_num_vertices(const std::string& folder) {
   return checked_vertex_count(counts[0], bytes_of_lines(folder), path);
 }
 
-void read_features(const std::string& folder, VertexId vertices, const ReadOptions& options,
-                   Dataset& dataset) {
-  const std::string path = find_file(folder, "node-feat");
-  if (path.empty()) return;
-  NumberTable table(path, options.progress);
-  table.require_rows(vertices, "vertices");
-  auto matrix = table.reals(MissingNumber::not_a_number);
-  if (!std::all_of(matrix->data(), matrix->data() + matrix->size(),
-                   [](float value) { return std::isfinite(value); })) {
-    damaged(path, "holds a feature that is no finite number");
-  }
-  dataset.features = std::shared_ptr<const Matrix<float>>(std::move(matrix));
-}
-
 /// A line for each line of the edges.
 void read_edge_features(const std::string& folder, const std::string& edges,
                         const ReadOptions& options, Dataset& dataset) {
-  const std::string path = find_file(folder, "edge-feat");
+  const std::string path = find_ogb_file(folder, "edge-feat");
   if (path.empty()) return;
   NumberTable ends(edges, options.progress), table(path, options.progress);
   table.require_rows(ends.num_rows(), "edges");
@@ -91,28 +63,6 @@ void read_edge_features(const std::string& folder, const std::string& edges,
   dataset.edge_features.matrix = table.reals();
   sort_edge_features(dataset.graph, sources, targets, options.duplicates, path,
                      dataset.edge_features);
-}
-
-/// Whether they are numbers to predict: some have fractions.
-bool has_fractions(const Matrix<float>& matrix) {
-  return std::any_of(matrix.data(), matrix.data() + matrix.size(), [](float value) {
-    return std::isfinite(value) && value != std::floor(value);
-  });
-}
-
-Labels labels_of(std::shared_ptr<const Matrix<float>> matrix, const std::string& path) {
-  if (matrix->cols() > 1) return matrix;
-  Buffer<std::int64_t> classes(matrix->rows());
-  for (std::int64_t i = 0; i < matrix->rows(); ++i) {
-    const float value = matrix->data()[i];
-    const bool missing = std::isnan(value);
-    if (!missing && (value < -1 || value >= 1 << 24 || value != std::floor(value))) {
-      damaged(fmt::format("{}: row {}", path, i + 1),
-              fmt::format("label {} is no class number", value));
-    }
-    classes[i] = missing ? -1 : static_cast<std::int64_t>(value);
-  }
-  return ClassLabels(std::move(classes));
 }
 
 /// `split/SCHEME/train.csv.gz` and its like. There is one scheme in every set.
@@ -133,25 +83,15 @@ void read_split(const std::string& folder, Dataset& dataset) {
     throw Error(ErrorCode::unsupported, fmt::format("holds {} splits", schemes.size()),
                 split.string(), "keep one of the folders");
   }
-  for (const std::string& scheme : schemes) {
-    const auto part = [&](const char* name) {
-      const std::string path = find_file(scheme, name);
-      if (path.empty()) return std::vector<std::int64_t>();
-      InputFile{path};  // A file without a byte is damaged, other than a list without a line.
-      return read_index_file(path);
-    };
-    dataset.train = part("train");
-    dataset.validation = part("valid");
-    dataset.test = part("test");
-  }
+  for (const std::string& scheme : schemes) read_ogb_parts(scheme, dataset);
 }
 
 }  // namespace
 
-bool is_ogb_folder(const std::string& folder) { return !find_file(folder, "edge").empty(); }
+bool is_ogb_folder(const std::string& folder) { return !find_ogb_file(folder, "edge").empty(); }
 
 Dataset read_ogb(const std::string& folder, const ReadOptions& options) {
-  const std::string edges = find_file(folder, "edge");
+  const std::string edges = find_ogb_file(folder, "edge");
   if (edges.empty()) {
     throw Error(ErrorCode::bad_data, "holds no edge.csv.gz", folder,
                 "give the folder of one data set, which has raw/edge.csv.gz below it");
@@ -162,18 +102,9 @@ Dataset read_ogb(const std::string& folder, const ReadOptions& options) {
   if (dataset.name.empty() || dataset.name == ".") {
     dataset.name = fs::path(folder).lexically_normal().parent_path().filename().string();
   }
-  read_features(folder, vertices, options, dataset);
+  read_ogb_features(folder, vertices, options, dataset);
   read_edge_features(folder, edges, options, dataset);
-  if (const std::string path = find_file(folder, "node-label"); !path.empty()) {
-    NumberTable table(path, options.progress);
-    table.require_rows(vertices, "vertices");
-    auto matrix = table.reals(MissingNumber::not_a_number);
-    if (has_fractions(*matrix)) {
-      dataset.targets.matrix = std::move(matrix);
-    } else {
-      dataset.labels = labels_of(std::move(matrix), path);
-    }
-  }
+  read_ogb_labels(folder, vertices, options, dataset);
   return naming_file(folder, [&] {
     read_split(folder, dataset);
     dataset.validate(options.nonfinite);
