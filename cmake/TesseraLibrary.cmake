@@ -2,7 +2,7 @@
 # The library: every source file below src/.
 file(GLOB_RECURSE TESSERA_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp")
 if(TESSERA_SPARSE_ONLY)
-  list(FILTER TESSERA_SOURCES INCLUDE REGEX "/src/(core|cuda|graph|ops|quant|sample|tiles)/|/src/reorder/(bisection|communities|layout|loa|orders|permutation)\\.cpp$|/src/io/(file|text|writing)\\.cpp$|/src/links/(curves|negatives|ranking|split)\\.cpp$")
+  list(FILTER TESSERA_SOURCES INCLUDE REGEX "/src/(core|cuda|graph|ops|quant|sample|tiles)/|/src/reorder/(bisection|communities|layout|loa|orders|permutation)\\.cpp$|/src/io/(device_profile|file|text|writing)\\.cpp$|/src/links/(curves|negatives|ranking|split)\\.cpp$")
   list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/graph/generate[^/]*\\.cpp$")
   if(TESSERA_WITH_CUDA)  # some kernels of the GPU use dense ops
     list(FILTER TESSERA_SOURCES EXCLUDE REGEX "/dense_ops_absent\\.cpp$")

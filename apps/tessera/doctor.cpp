@@ -20,6 +20,8 @@
 #include "tessera/data/embedded.hpp"
 #include "tessera/graph/partition.hpp"
 #include "tessera/graph/stats.hpp"
+#include "tessera/io/device_profile.hpp"
+#include "tessera/io/writing.hpp"
 #include "tessera/ops/blas.hpp"
 #include "tessera/ops/calibration.hpp"
 #include "verb.hpp"
@@ -102,20 +104,15 @@ Check check_gpu(const GpuInfo& gpu) {
           "use a machine with an NVIDIA GPU, and the cuda preset"};
 }
 
-/// What plans on a device expect of kernels: built in, or fitted to it by 'tessera calibrate'.
-Check check_costs(Device device) {
-  const std::string name = device.kind == DeviceKind::cuda ? "costs, GPU" : "costs, CPU";
-  const std::string fix = device.kind == DeviceKind::cuda ? "run 'tessera calibrate --device cuda'"
-                                                          : "run 'tessera calibrate'";
+/// Whether the profile by which plans expect was measured here.
+Check check_profile() {
+  const char* const name = "GPU's profile";
+  const char* const fix = "run 'tessera calibrate'";
   try {
-    const ops::FoundCalibration found = ops::find_calibration(device);
-    if (!found.why_not.empty()) return {name, "missing", "built in: " + found.why_not, fix};
-    if (found.used == nullptr) return {name, "ok", "built in", ""};
-    const double lost = 100 * (found.used->fitted.mean_regret - 1);
-    return {name, "ok",
-            fmt::format("calibrated on {}, {}; choices lose {:.1f} % in the mean",
-                        found.used->device, found.used->date, lost),
-            ""};
+    const ops::ExpectedProfile expected = ops::expected_profile({DeviceKind::cuda, 0});
+    if (expected.measured) return {name, "ok", expected.profile.source, ""};
+    if (!expected.why_not.empty()) return {name, "missing", "built in: " + expected.why_not, fix};
+    return {name, "ok", "built in: " + expected.profile.source, ""};
   } catch (const Error& error) {
     return {name, "broken", error.what(), ""};
   }
@@ -199,50 +196,68 @@ std::string describe_checks(const std::vector<Check>& checks) {
   return table.text();
 }
 
-/// The profile asked for, else that of the first GPU.
-std::optional<DeviceProfile> profile_to_show(const std::string& asked) {
-  if (!asked.empty()) return device_profile_of(asked);
-  if (num_gpus() > 0) return device_profile();
-  return std::nullopt;
+struct DoctorArguments {
+  std::string profile;
+  std::string output;
+};
+
+/// The profile asked for, else that of the first GPU, unless its file is damaged, which a check
+/// says.
+std::optional<DeviceProfile> profile_to_show(const DoctorArguments& arguments) {
+  if (!arguments.profile.empty()) return device_profile_of(arguments.profile);
+  if (num_gpus() > 0) {
+    try {
+      return ops::expected_profile({DeviceKind::cuda, 0}).profile;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::bad_data) throw;
+    }
+  }
+  if (arguments.output.empty()) return std::nullopt;
+  throw Error(ErrorCode::backend_unavailable, "there is no profile to write", arguments.output,
+              "name one with --device-profile");
 }
 
-ExitCode run_doctor(Session& session, const std::string& asked) {
-  const std::optional<DeviceProfile> profile = profile_to_show(asked);
+ExitCode run_doctor(Session& session, const DoctorArguments& arguments) {
+  const std::optional<DeviceProfile> profile = profile_to_show(arguments);
   session.stage("looking around");
   const CpuInfo cpu = probe_cpu();
   const GpuInfo gpu = probe_gpu();
   session.stage("checking");
-  std::vector<Check> checks{check_library(), check_threads(), check_metis(),
-                            check_blas(),    check_gpu(gpu),  check_costs({})};
-  if (num_gpus() > 0) checks.push_back(check_costs({DeviceKind::cuda, 0}));
+  std::vector<Check> checks{check_library(), check_threads(), check_metis(), check_blas(),
+                            check_gpu(gpu)};
+  if (num_gpus() > 0) checks.push_back(check_profile());
 
   Json json{{"verb", "doctor"},         {"version", version()},     {"build", build_json()},
             {"cpu", to_json(cpu)},      {"threads", num_threads()}, {"gpu", to_json(gpu)},
             {"checks", to_json(checks)}};
   if (profile) json["device_profile"] = profile_json(*profile);
-  session.deliver(
-      fmt::format("tessera {}\n", version()) + describe_machine(cpu, gpu) + "\n" +
-          describe_checks(checks) +
-          (profile ? "\nprofile of the GPU, by which plans expect:\n" + profile_text(*profile)
-                   : ""),
-      json);
+  if (!arguments.output.empty()) {
+    io::write_text_file(arguments.output, io::device_profile_text(*profile));
+  }
+  session.deliver(fmt::format("tessera {}\n", version()) + describe_machine(cpu, gpu) + "\n" +
+                      describe_checks(checks) +
+                      (profile ? "\nby which plans expect, " + profile_text(*profile) : ""),
+                  json);
   const bool broken = std::any_of(checks.begin(), checks.end(),
                                   [](const Check& check) { return check.status == "broken"; });
   return broken ? ExitCode::check_failed : ExitCode::ok;
 }
 
 Action setup(Arguments& app) {
-  auto profile = std::make_shared<std::string>();
-  app.add_option("--device-profile", *profile,
+  auto arguments = std::make_shared<DoctorArguments>();
+  app.add_option("--device-profile", arguments->profile,
                  "show the profile of another GPU than the one here: a file, or a built-in one "
                  "(h200, h100, a100, l40s, 4090, b200)")
       ->type_name("FILE|NAME");
-  return {
-      [profile](Session& session) { return run_doctor(session, *profile); },
-      [profile] {
-        return std::vector<FileUse>{
-            {"--device-profile", names_profile_file(*profile) ? *profile : "", FileRole::input}};
-      }};
+  app.add_option("-o,--output", arguments->output, "write the profile shown to this file")
+      ->type_name("FILE");
+  return {[arguments](Session& session) { return run_doctor(session, *arguments); },
+          [arguments] {
+            const std::string& profile = arguments->profile;
+            return std::vector<FileUse>{
+                {"--device-profile", names_profile_file(profile) ? profile : "", FileRole::input},
+                {"-o", arguments->output, FileRole::output}};
+          }};
 }
 
 }  // namespace
@@ -251,7 +266,7 @@ const Verb doctor_verb{"doctor", "report what this build and machine can do and 
                        "[options]",
                        "tessera doctor\n"
                        "tessera doctor --json -\n"
-                       "tessera doctor --device-profile a100",
+                       "tessera doctor --device-profile a100 -o mine.profile",
                        setup};
 
 }  // namespace tessera::app

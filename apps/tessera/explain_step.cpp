@@ -9,7 +9,7 @@
 
 #include "numbers.hpp"
 #include "table.hpp"
-#include "tessera/core/device_profile.hpp"
+#include "tessera/ops/calibration.hpp"
 
 namespace tessera::app {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 /// which there is no profile.
 std::optional<double> saved_us(const step::Fired& one, Device device) {
   if (device.kind == DeviceKind::cpu) return {};
-  const DeviceProfile profile = device_profile(device.index);
+  const DeviceProfile profile = ops::expected_profile(device).profile;
   return static_cast<double>(one.saved_bytes) / profile.copy_bytes_per_us +
          static_cast<double>(one.saved_nodes) * profile.replay_us;
 }

@@ -7,9 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tessera/core/error.hpp"
-#include "tessera/core/printable.hpp"
-
 namespace tessera::app {
 namespace {
 
@@ -34,22 +31,6 @@ Library converted(const Json& json) {
   for (std::size_t i = 0; i < json.keys().size(); ++i) {
     object.push_back({json.keys()[i], converted(json.items()[i])});
   }
-  return object;
-}
-
-Json converted(const Library& library) {
-  if (library.is_boolean()) return library.get<bool>();
-  if (library.is_number_float()) return library.get<double>();
-  if (library.is_number()) return library.get<std::int64_t>();
-  if (library.is_string()) return library.get<std::string>();
-  if (library.is_array()) {
-    Json array = Json::array();
-    for (const Library& item : library) array.push_back(converted(item));
-    return array;
-  }
-  if (!library.is_object()) return nullptr;
-  Json object = Json::object();
-  for (const auto& [key, value] : library.items()) object[key] = converted(value);
   return object;
 }
 
@@ -96,18 +77,6 @@ void Json::update(const Json& other) {
 std::string Json::written() const {
   constexpr bool ascii_only = true;
   return converted(*this).dump(2, ' ', ascii_only, Library::error_handler_t::replace) + '\n';
-}
-
-Json json_of_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw Error(ErrorCode::io, "cannot be read", path, "name a file that exists");
-  try {
-    return converted(Library::parse(file));
-  } catch (const Library::exception& error) {
-    const std::string what = error.what();  // "[json.exception.…] parse error at line 1, …"
-    throw Error(ErrorCode::bad_data, "no JSON: " + printable(what.substr(what.find("] ") + 2)),
-                path, "write one object of JSON");
-  }
 }
 
 bool holds_json(const std::string& path) {

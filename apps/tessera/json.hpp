@@ -70,10 +70,6 @@ class Json {
   std::vector<Json> items_;
 };
 
-/// What a file holds. Throws `io` where it cannot be read, `bad_data` where it is no JSON, with the
-/// place in it.
-Json json_of_file(const std::string& path);
-
 /// Whether the file holds JSON, or nothing.
 bool holds_json(const std::string& path);
 

@@ -46,6 +46,7 @@
 #include "tessera/graph/transform.hpp"
 #include "tessera/io/bit_tensor.hpp"
 #include "tessera/io/container.hpp"
+#include "tessera/io/device_profile.hpp"
 #include "tessera/io/edge_list.hpp"
 #include "tessera/io/graphml.hpp"
 #include "tessera/io/index_file.hpp"

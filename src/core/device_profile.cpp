@@ -18,12 +18,15 @@ constexpr const char* rate = "bytes/us";
 constexpr const char* operations = "operations/us";
 using P = DeviceProfile;
 
-constexpr std::array<ProfileField, 24> fields = {
+constexpr std::array<ProfileField, 27> fields = {
     {{"name", "", &P::name},
      {"source", "", &P::source},
+     {"driver", "", &P::driver, true},
+     {"build", "", &P::build, true},
      {"compute_capability", "", &P::compute_capability},
      {"processors", "", &P::processors},
      {"clock_mhz", "MHz", &P::clock_mhz},
+     {"loaded_clock_mhz", "MHz", &P::loaded_clock_mhz, true},
      {"memory_bytes_per_us", rate, &P::memory_bytes_per_us},
      {"copy_bytes_per_us", rate, &P::copy_bytes_per_us},
      {"l2_bytes", "bytes", &P::l2_bytes},
@@ -49,7 +52,7 @@ struct Problem {
   const ProfileField& field;
 
   std::string operator()(const std::string& text) const {
-    return text.empty() ? "is empty" : std::string();
+    return text.empty() && !field.may_be_zero ? "is empty" : std::string();
   }
   std::string operator()(const GatherRates& rates) const {
     if (rates.empty()) return "has no rate";

@@ -17,7 +17,4 @@ DeviceProfile scaled_profile(const DeviceProfile& known, const DeviceTraits& tra
 /// The built-in profile of such a GPU: that of its name, else the newest one that is no newer.
 const DeviceProfile& nearest_profile(const DeviceTraits& traits);
 
-/// The rate for rows of so many bytes.
-double rate_of(const GatherRates& rates, double row_bytes);
-
 }  // namespace tessera

@@ -21,7 +21,7 @@ SECONDS = float(os.environ.get("TESSERA_RUN_SECONDS", 300))  # of one run
 
 # Progress in a pipe is for people who wait; here errors alone are expected on stderr, however slow the machine.
 os.environ.setdefault("TESSERA_PROGRESS_SECONDS", "86400")
-os.environ["TESSERA_CALIBRATION"] = "off"  # what is expected of kernels is the same on every machine
+os.environ["TESSERA_DEVICE_PROFILE"] = "off"  # what is expected of kernels is the same on every machine
 
 OK, INTERNAL, USAGE, BAD_DATA, IO, OUT_OF_MEMORY, UNAVAILABLE, CHECK_FAILED = range(8)
 INTERRUPTED = 130

@@ -100,8 +100,6 @@ class Keys(cli.CliTest):
         for op in ["spmm", "attention"]:
             yield "plan", ["plan", KARATE, "--op", op, "--backward", "--tune", "measured"]
         yield "bench", ["bench", "spmm", "--data", KARATE, "--features", "4", "--quick", "--baseline", "spmm/cpu/rows"]
-        yield "calibrate", ["calibrate", "--quick", "--windows", "2", "--features", "4", "--precision", "fp32",
-                            "-o", at("costs.tsv")]
         yield "doctor", ["doctor"]
         yield "doctor", ["doctor", "--device-profile", "a100"]
         yield "completion", ["completion", "fish"]

@@ -19,13 +19,18 @@ struct GatherRate {
 
 /// By rising length; lengths between two have a rate between theirs.
 using GatherRates = std::vector<GatherRate>;
+/// For rows of so many bytes.
+double rate_of(const GatherRates& rates, double row_bytes);
 
 struct DeviceProfile {
   std::string name;                ///< "NVIDIA H200"
   std::string source;              ///< where the numbers come from
+  std::string driver;              ///< that they were measured with; empty: they were not, here
+  std::string build;               ///< of Tessera, by which they were
   int compute_capability = 0;      ///< 90 for 9.0
   int processors = 0;              ///< streaming multiprocessors
   double clock_mhz = 0;            ///< the highest that processors reach
+  double loaded_clock_mhz = 0;     ///< what they have while all of them multiply; 0: not known
   double memory_bytes_per_us = 0;  ///< as the maker states it
   double copy_bytes_per_us = 0;    ///< what a copy reads and writes
   std::int64_t l2_bytes = 0;
@@ -61,7 +66,7 @@ struct ProfileField {
   const char* name;
   const char* unit;  ///< empty for words and counts
   Member member;
-  bool may_be_zero = false;
+  bool may_be_zero = false;  ///< or empty, of a text
 };
 std::span<const ProfileField> profile_fields();
 
@@ -73,8 +78,8 @@ std::span<const DeviceProfile> built_in_profiles();
 /// Throws `invalid_argument` with the names there are.
 const DeviceProfile& built_in_profile(const std::string& name);
 
-/// The profile of a GPU of this machine: the nearest built-in one, scaled by what the driver tells.
-/// Throws `backend_unavailable` where there is none.
+/// The profile of a GPU of this machine as it is expected to be: the nearest built-in one, scaled
+/// by what the driver tells. Throws `backend_unavailable` where there is none.
 DeviceProfile device_profile(int gpu = 0);
 
 }  // namespace tessera

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "tessera/ops/calibration.hpp"
+#include "tessera/core/dtype.hpp"
 #include "tessera/tiles/tiled_graph.hpp"
 #include "tiles/sample.hpp"
 
@@ -37,11 +37,6 @@ struct PassSizes {
         element_bytes(static_cast<double>(bytes_per_element(precision))) {}
 
   bool half() const { return element_bytes == 2; }
-
-  /// What a calibration asks.
-  CostShape cost_shape() const {
-    return {edges / std::max(1.0, targets), row_bytes, static_cast<int>(element_bytes)};
-  }
 };
 
 /// Windows of rows, and the steps that they take of so many distinct columns, from a sample. The

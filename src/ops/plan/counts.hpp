@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/device_rates.hpp"
+#include "ops/plan/measured_profile.hpp"
 #include "ops/plan/tuning.hpp"
 
 /// What schedules are made of, in the microseconds that it takes at the rates of a GPU: what
@@ -15,17 +17,17 @@ inline constexpr double step_us = 0.6;
 
 /// Bytes, from or to memory.
 inline double moved_us(double bytes, const DeviceTraits& traits) {
-  constexpr Provenance h200 = fitted_on_h200("", "");
-  return bytes / (h200.memory_bytes_per_us * ratio_to(h200, traits).memory);
+  constexpr double stated_of_h200 = 4.8e6;
+  return bytes / (stated_of_h200 * ratio_to_h200(traits).memory);
 }
 
 /// Bytes of rows that processors gather from the second-level cache, and operations of tensor cores
-/// on 16 bits: both by what the profile of the H200 has.
+/// on 16 bits.
 inline double gathered_us(double bytes, const DeviceTraits& traits) {
-  return bytes / (9.6e6 * ratio_to(fitted_on_h200("", ""), traits).processors);
+  return bytes / rate_of(profile_of(traits).l2_gather, 512);
 }
 inline double multiplied_us(double operations, const DeviceTraits& traits) {
-  return operations / (636e6 * ratio_to(fitted_on_h200("", ""), traits).processors);
+  return operations / profile_of(traits).mma_bf16_per_us;
 }
 
 /// How many blocks a processor has one after the other, where it holds so many at the same time.

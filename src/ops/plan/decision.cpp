@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "core/absent_gpu.hpp"
-#include "ops/plan/calibration.hpp"
+#include "ops/plan/measured_profile.hpp"
 #include "ops/plan/tuning.hpp"
 
 namespace tessera::ops {
@@ -24,22 +24,19 @@ std::string summary_of(const Offer& winner, std::span<const Offer> offers, bool 
                      winner.measured_us, timed);
 }
 
-/// Where predictions were made with the coefficients of another GPU, or with those of a
-/// calibration, or without one that is there; empty where nothing of this is so.
-std::string source_of_costs(Device device, const Offer& winner, bool predicted) {
-  if (!predicted) return {};
-  const std::string calibrated = note_on_calibration(device, winner.info->name);
-  if (!calibrated.empty()) return "; " + calibrated;
-  std::string text;
-  if (const std::string unused = note_on_unused_calibration(device); !unused.empty()) {
-    text = "; " + unused;
-  }
-  if (device.kind != DeviceKind::cuda) return text;
+/// Where predictions were made by another profile than that of the GPU that coefficients were
+/// fitted on; empty where nothing of this is so.
+std::string source_of_costs(Device device, bool predicted) {
+  if (!predicted || device.kind != DeviceKind::cuda) return {};
   if (const AbsentGpu* const absent = AbsentGpu::current()) {
-    return fmt::format("{}; on {}, which need not be here ({})", text, absent->profile().name,
+    return fmt::format("; on {}, which need not be here ({})", absent->profile().name,
                        absent->profile().source);
   }
-  if (device.index >= num_gpus()) return text;
+  if (device.index >= num_gpus()) return {};
+  const ExpectedProfile expected = expected_profile(device);
+  if (expected.measured) return "; costs by the profile " + expected.profile.source;
+  std::string text;
+  if (!expected.why_not.empty()) text = "; no measured profile: " + expected.why_not;
   const std::string note = note_on_costs(device_traits(device));
   return note.empty() ? text : text + "; " + note;
 }
@@ -57,8 +54,8 @@ Explanation explain_choice(std::span<const Offer> offers, std::size_t chosen,
   const bool timed = any_timed(offers);
   const Offer& winner = offers[chosen];
   Explanation explanation;
-  explanation.summary = summary_of(winner, offers, forced) +
-                        source_of_costs(options.device, winner, !forced && !timed);
+  explanation.summary =
+      summary_of(winner, offers, forced) + source_of_costs(options.device, !forced && !timed);
   for (const Offer& offer : offers) {
     if (offer.why_not != out_of_memory_verdict) continue;
     explanation.summary += fmt::format("; {} did not fit into memory", offer.info->name);

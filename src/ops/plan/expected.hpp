@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/absent_gpu.hpp"
-#include "ops/plan/calibration.hpp"
 #include "ops/plan/planning_scope.hpp"
 #include "ops/plan/registry.hpp"
 
@@ -28,7 +27,6 @@ class ExpectedOn {
 
  private:
   AbsentGpu gpu_;
-  BuiltInCosts costs_;
 };
 
 /// The same options on a GPU.

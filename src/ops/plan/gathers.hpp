@@ -96,6 +96,9 @@ struct GatherRates {
     near_bytes_per_us *= ratio.processors;
     cached_bytes_per_us *= ratio.processors;
     missed_bytes_per_us *= ratio.memory;
+    near_bytes *= ratio.l1;
+    window_bytes *= ratio.l1;
+    cached_bytes *= ratio.l2;
   }
   /// Microseconds per byte, where rows come in parts of `part_bytes`.
   double us_per_byte(const Graph& graph, tiles::Side side, double part_bytes) const;

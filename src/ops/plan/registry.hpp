@@ -15,7 +15,6 @@
 
 #include "core/on_device.hpp"
 #include "core/parts_clock.hpp"
-#include "ops/plan/calibration.hpp"
 #include "ops/plan/decision.hpp"
 #include "ops/plan/tune.hpp"
 #include "tessera/core/error.hpp"
@@ -64,20 +63,6 @@ bool repeats_edges(const Problem& problem) {
   }
 }
 
-/// What the cost model expects of a kernel, as a calibration corrects it where the op says how
-/// large its problems are (`sizes_of`).
-template <class KernelType>
-double expected_us(const KernelType& kernel, const typename KernelType::Problem& problem,
-                   const Calibration* calibration) {
-  const double predicted_us = kernel.predicted_us(problem);
-  if constexpr (requires { sizes_of(problem); }) {
-    return corrected_us(calibration, kernel.info.name, sizes_of(problem).cost_shape(),
-                        predicted_us);
-  } else {
-    return predicted_us;
-  }
-}
-
 /// What each kernel of a table has to say about a problem. Kernels of other devices, and those that
 /// lose to a name, are not asked: some look at the whole graph for an answer.
 template <class KernelType>
@@ -86,7 +71,6 @@ std::vector<Offer> offers_of(std::span<const KernelType> table,
                              const PlanOptions& options) {
   const TimedPart part("predicting");
   require_available(options.device);
-  const std::shared_ptr<const Calibration> calibration = calibration_for(options.device);
   std::vector<Offer> offers;
   offers.reserve(table.size());
   for (const KernelType& kernel : table) {
@@ -97,7 +81,7 @@ std::vector<Offer> offers_of(std::span<const KernelType> table,
                         ? "its tiles hold each edge once, and the graph repeats some"
                         : kernel.why_not(problem);
     const bool competes = offer.why_not.empty() && is_asked_for(kernel.info, options);
-    if (competes) offer.predicted_us = expected_us(kernel, problem, calibration.get());
+    if (competes) offer.predicted_us = kernel.predicted_us(problem);
   }
   return offers;
 }

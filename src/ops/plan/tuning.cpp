@@ -1,37 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/plan/tuning.hpp"
 
-#include <string_view>
-
 #include <fmt/format.h>
+
+#include "core/device_rates.hpp"
+#include "ops/plan/measured_profile.hpp"
 
 namespace tessera::ops {
 
-DeviceRatio ratio_to(const Provenance& provenance, const DeviceTraits& traits) {
-  DeviceRatio ratio;
-  // Where a driver does not tell the bandwidth, that of the processors has to do.
-  if (traits.processors > 0) {
-    ratio.processors = static_cast<double>(traits.processors) / provenance.processors;
-    ratio.memory = ratio.processors;
-  }
-  if (traits.memory_bytes_per_us > 0) {
-    ratio.memory = traits.memory_bytes_per_us / provenance.memory_bytes_per_us;
-  }
-  return ratio;
+DeviceRatio ratio_to_h200(const DeviceTraits& traits) {
+  constexpr double row_bytes = 512;
+  static const DeviceProfile& h200 = built_in_profile("h200");
+  const DeviceProfile& gpu = profile_of(traits);
+  return {rate_of(gpu.l2_gather, row_bytes) / rate_of(h200.l2_gather, row_bytes),
+          gpu.copy_bytes_per_us / h200.copy_bytes_per_us,
+          static_cast<double>(gpu.l1_bytes_per_processor) /
+              static_cast<double>(h200.l1_bytes_per_processor),
+          static_cast<double>(gpu.l2_bytes) / static_cast<double>(h200.l2_bytes)};
 }
 
 std::string note_on_costs(const DeviceTraits& traits) {
-  constexpr Provenance fitted = fitted_on_h200("", "");
-  if (traits.compute_capability == fitted.compute_capability &&
-      traits.processors == fitted.processors &&
-      std::string_view(traits.name).starts_with(fitted.gpu)) {
-    return {};
-  }
-  const DeviceRatio ratio = ratio_to(fitted, traits);
+  const DeviceRatio ratio = ratio_to_h200(traits);
+  const std::string_view fitted = fitted_on_h200("", "").gpu;
+  if (traits.name.starts_with(fitted) && ratio.processors == 1 && ratio.memory == 1) return {};
   return fmt::format(
-      "costs of an {}, scaled to {:.2f} times its processors and {:.2f} times its bandwidth, until "
-      "'tessera calibrate' fits them",
-      fitted.gpu, ratio.processors, ratio.memory);
+      "costs of an {}, scaled to {:.2f} times its caches and {:.2f} times its memory, until "
+      "'tessera calibrate' measures this GPU",
+      fitted, ratio.processors, ratio.memory);
 }
 
 }  // namespace tessera::ops

@@ -8,28 +8,26 @@
 #include "core/device_traits.hpp"
 
 /// Coefficients of cost models. Each strategy has those that were measured on one GPU in its
-/// cost.cpp. Other GPUs get them scaled by how many processors they have and how fast their memory
-/// is.
+/// cost.cpp. Other GPUs get them scaled by what their profile has of its rates.
 namespace tessera::ops {
 
 /// Where coefficients come from.
 struct Provenance {
   const char* gpu;
-  int compute_capability;
-  int processors;
-  double memory_bytes_per_us;
   const char* date;
   const char* fitted_to;
 };
 
-/// How often a GPU has what another one had: 1 and 1 on the GPU that was measured itself.
+/// How many times as fast as the GPU of the coefficients another one is.
 struct DeviceRatio {
-  double processors = 1;  ///< for what happens inside of processors and in their caches
-  double memory = 1;      ///< for what comes from memory
+  double processors = 1;  ///< at what happens inside of processors and in their caches
+  double memory = 1;      ///< at what comes from memory
+  double l1 = 1;          ///< how many times as much the caches keep
+  double l2 = 1;
 };
 
-/// How often `traits` have what coefficients were measured with; 1 and 1 on such a GPU.
-DeviceRatio ratio_to(const Provenance& provenance, const DeviceTraits& traits);
+/// By the profile of a GPU with these traits: 1 and 1 where it is the one that is built in.
+DeviceRatio ratio_to_h200(const DeviceTraits& traits);
 
 /// `Coefficients` may have a function `scale(DeviceRatio)`.
 template <class Coefficients>
@@ -40,7 +38,7 @@ struct Fitted {
   Coefficients on(const DeviceTraits& traits) const {
     Coefficients scaled = coefficients;
     if constexpr (requires(DeviceRatio ratio) { scaled.scale(ratio); }) {
-      scaled.scale(ratio_to(provenance, traits));
+      scaled.scale(ratio_to_h200(traits));
     }
     return scaled;
   }
@@ -65,10 +63,11 @@ struct PolicyFactors {
 
 /// The GPU that all coefficients of this version were fitted on.
 constexpr Provenance fitted_on_h200(const char* date, const char* fitted_to) {
-  return {"NVIDIA H200", 90, 132, 4.8e6, date, fitted_to};
+  return {"NVIDIA H200", date, fitted_to};
 }
 
-/// What an explanation says of predictions for a GPU; empty where coefficients were fitted to it.
+/// What an explanation says of predictions for a GPU by its built-in profile; empty where
+/// coefficients were fitted to it.
 std::string note_on_costs(const DeviceTraits& traits);
 
 }  // namespace tessera::ops

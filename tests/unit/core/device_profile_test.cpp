@@ -57,6 +57,7 @@ TEST(DeviceProfileTest, NumbersThatCannotBeAreNamed) {
     return std::string();
   };
   EXPECT_EQ(problem([](DeviceProfile& p) { p.wgmma_bf16_per_us = 0; }), "");
+  EXPECT_EQ(problem([](DeviceProfile& p) { p.driver.clear(); }), "");
   EXPECT_NE(problem([](DeviceProfile& p) { p.processors = 0; }).find("mine.json: processors is 0"),
             std::string::npos);
   EXPECT_NE(problem([](DeviceProfile& p) { p.name.clear(); }).find("name is empty"),

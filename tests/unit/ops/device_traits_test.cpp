@@ -14,10 +14,11 @@ TEST(DeviceTraitsTest, ExplanationsSayWhereCostsAreScaled) {
   other.name = "NVIDIA A100-SXM4-40GB";
   other.compute_capability = 80;
   other.processors = 108;
+  other.clock_mhz = 1410;
   other.memory_bytes_per_us = 1.555e6;
   EXPECT_EQ(note_on_costs(other),
-            "costs of an NVIDIA H200, scaled to 0.82 times its processors and 0.32 times its "
-            "bandwidth, until 'tessera calibrate' fits them");
+            "costs of an NVIDIA H200, scaled to 0.58 times its caches and 0.32 times its memory, "
+            "until 'tessera calibrate' measures this GPU");
 }
 
 TEST(DeviceTraitsTest, StatedBandwidthsAreFoundByNameAndComputeCapability) {

@@ -137,7 +137,7 @@ double predict_bit_rows_us(const BitProblem& problem, const RowsPolicy& policy,
                            const DeviceTraits& traits) {
   constexpr double edges_per_us = 1e6;
   const double edges = static_cast<double>(problem.graph.num_edges()) / edges_per_us /
-                       ratio_to(fitted_on_h200("", ""), traits).processors;
+                       ratio_to_h200(traits).processors;
   return spread_us(problem, traits) +
          counted_us(policy.bytes == 8 ? cost_fits::bit_aggregate_rows_narrow
                                       : cost_fits::bit_aggregate_rows,

@@ -39,6 +39,8 @@ struct ListCoefficients {
     near_bytes_per_us *= ratio.processors;
     second_bytes_per_us *= ratio.processors;
     memory_bytes_per_us *= ratio.memory;
+    near_bytes *= ratio.l1;
+    second_bytes *= ratio.l2;
     edge_us /= ratio.processors;
     widened_us /= ratio.processors;
     place_us /= ratio.processors;

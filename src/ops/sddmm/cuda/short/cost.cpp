@@ -33,6 +33,8 @@ struct ShortDotCoefficients {
   void scale(DeviceRatio ratio) {
     moved_bytes_per_us *= ratio.memory;
     half_missed_bytes_per_us *= ratio.memory;
+    half_cached_bytes *= ratio.l2;
+    full_cached_bytes *= ratio.l2;
     for (Rates* const rates : {&half, &full, &half_direct, &full_direct}) {
       rates->edge_us /= ratio.processors;
       rates->gathered_bytes_per_us *= ratio.processors;

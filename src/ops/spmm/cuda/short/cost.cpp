@@ -45,6 +45,7 @@ struct ShortCoefficients {
     residual_bytes_per_us *= ratio.memory;
     wide_residual_bytes_per_us *= ratio.memory;
     single_bytes_per_us *= ratio.memory;
+    cached_bytes *= ratio.l2;
   }
 };
 

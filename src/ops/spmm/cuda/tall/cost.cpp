@@ -97,6 +97,7 @@ struct TallCoefficients {
   void scale(DeviceRatio ratio) {
     moved_bytes_per_us *= ratio.memory;
     missed_bytes_per_us *= ratio.memory;
+    cached_bytes *= ratio.l2;
     packed_values_per_us *= ratio.memory;
     residual_bytes_per_us *= ratio.memory;
     single_features_per_us *= ratio.memory;
