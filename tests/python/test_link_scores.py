@@ -284,7 +284,7 @@ def test_ranks(device):
     worst = (negatives >= positives.view(-1, 1)).sum(1)
     expected = 0.5 * (best + worst).double() + 1
     found = links.ranks(positives, negatives)
-    assert torch.equal(found, expected) and found.device == device
+    assert torch.equal(found, expected) and found.device.type == device.type
     assert abs(links.mean_reciprocal_rank(found) - (1 / expected).mean().item()) < 1e-12
     for k in (1, 3, 10, 100):
         assert abs(links.hits_within(found, k) - (expected <= k).double().mean().item()) < 1e-12
@@ -396,7 +396,7 @@ def test_top_lists(device, block_bytes):
 
 def test_top_lists_of_odd_scores(device):
     queries = torch.tensor([[1.0]], device=device)
-    candidates = torch.tensor([[-0.0], [0.0], [-math.inf], [math.inf], [-3e38], [2e-38], [-2e-38]], device=device)
+    candidates = torch.tensor([[-0.0], [0.0], [-math.inf], [math.inf], [-2.0**127], [2.0**-100], [-2.0**-100]], device=device)
     found = links.top(queries, candidates, 7)
     assert found.candidates.tolist() == [[3, 5, 0, 1, 6, 4, 2]]
     assert torch.equal(found.scores[0], candidates[found.candidates[0], 0])

@@ -22,7 +22,7 @@ def weighted_edges(device):
 @pytest.mark.parametrize("name", [name for name in LAYERS if name not in NOT_OF_PYG])
 @pytest.mark.parametrize("layout", ["csr", "coo"])
 def test_values_of_torch_sparse(name, layout, device):
-    if device.type == "cuda" and name in ("SAGE max", "SAGE min"):
+    if device.type == "cuda" and name.endswith((" max", " min")):
         pytest.skip("torch has no such product of sparse matrices on a GPU; on a CPU it runs")
     theirs, mine = pair(name, device)
     index, weight = weighted_edges(device)
