@@ -264,7 +264,7 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--parts", nargs="+", choices=["steps", "reductions"], default=["steps", "reductions"])
     parser.add_argument("--quick", action="store_true", help="few and small cases")
-    parser.add_argument("--seconds", type=float, default=1.0, help="limit for what is measured in turns")
+    parser.add_argument("--seconds", type=float, default=0.5, help="limit for what is measured in turns")
     parser.add_argument("--program-steps", metavar="FILE", help="records of `tessera bench` that have the program's steps at these widths")
     parser.add_argument("--json")
     options = parser.parse_args()

@@ -283,7 +283,7 @@ def main():
                         "; ".join(f"{' and '.join(graphs)} ({device})" for device, graphs in GRAPHS_OF.items()))
     parser.add_argument("--device", choices=list(GRAPHS_OF), default="cpu")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=4, help="limit for each case")
+    parser.add_argument("--seconds", type=float, help="limit for each case (default: 4, on a GPU 0.6)")
     parser.add_argument("--least", type=int, default=5, help="steps, whatever they take")
     parser.add_argument("--most", type=int, default=200, help="steps")
     parser.add_argument("--clock", choices=["wall", "processor"], default="wall", help="processor: for one thread on a busy machine")
@@ -292,6 +292,8 @@ def main():
     torch.set_num_threads(options.threads)
     if options.device == "cuda" and not torch.cuda.is_available():
         sys.exit("there is no GPU that torch can use; --device cpu measures on the CPU")
+    if options.seconds is None:
+        options.seconds = 0.6 if options.device == "cuda" else 4
     machine = torch.cuda.get_device_name() if options.device == "cuda" else platform.processor() or platform.machine()
     records = []
     for graph in options.graphs or GRAPHS_OF[options.device]:

@@ -55,7 +55,7 @@ def arrays_of(name):
 def trained(options, source, seed, checkpoint, *more):
     """What the program says of a training, and the parts of its split."""
     command = [options.program, "train", source, "--task", "links", "--seed", seed, "-c", checkpoint, "--force",
-               "--device", options.device, "--json", *more]
+               "--device", options.device, *more, "--json", "-"]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(map(str, command))}\n{done.stderr}")

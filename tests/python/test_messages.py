@@ -241,7 +241,8 @@ def test_products_run_on_kernels(kind, aggr, flow, device):
             continue
         before = tessera.counters()["runs"]
         same(results(ours, x, index, weight), results(theirs, x, index, weight))
-        assert ours.tessera_fallback is None and tessera.counters()["runs"] >= before + 2
+        passes = 1 if kind is Alone and aggr == "add" else 2  # rows that are summed alone get their gradients from torch
+        assert ours.tessera_fallback is None and tessera.counters()["runs"] >= before + passes
 
 
 @pytest.mark.parametrize("kind", PRODUCTS[:2])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -46,6 +47,12 @@ def autocast_dtype(features: Tensor) -> torch.dtype | None:
     if not torch.is_autocast_enabled(kind) or features.dtype == torch.float64:
         return None
     return torch.get_autocast_dtype(kind)
+
+
+def autocast_off(features: Tensor) -> AbstractContextManager[Any]:
+    """Nothing where it is off already: to enter and leave autocast takes as long as a small operator."""
+    kind = features.device.type
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
 def _autocast(first: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import Callable
+from typing import Any, Callable
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from . import _operators, errors
 from ._checks import FLOATS
+from ._derivatives import applied, other_derivatives
 from .functional import REDUCTIONS
 from .graph import BY_SOURCE, BY_TARGET, Graph
 
@@ -107,9 +108,40 @@ def _summed(graph: Graph, x: Tensor, reduce: str) -> Tensor:
                 graph.layout, 0, 1.0, 0, REDUCTIONS[reduce], 0)[0]
 
 
-def _spread(graph: Graph, of_groups: Tensor) -> Tensor:
-    """For each entry the numbers of its group; the derivative is a sum over its entries."""
-    return _summed(graph.reversed(), of_groups, "sum")
+def _with_gradient(name: str, run: Callable[[Graph, Tensor], Tensor],
+                   back: Callable[[Graph, Tensor], Tensor]) -> Callable[[Graph, Tensor], Tensor]:
+    """``run``, linear in the rows, whose gradient ``back`` makes: both are known here, so that a call does less than one of
+    the operator, whose derivative has to ask what it is the derivative of."""
+    def forward(ctx: Any, x: Tensor, graph: Graph) -> Tensor:
+        ctx.graph = graph
+        ctx.save_for_backward(graph.index)  # one that changes before the backward pass is an error there
+        return run(graph, x)
+
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        ctx.saved_tensors
+        return back(ctx.graph, grad), None
+
+    apply = applied(name, forward, backward)
+
+    def called(graph: Graph, x: Tensor) -> Tensor:
+        plain = torch.compiler.is_compiling() or not (x.requires_grad and torch.is_grad_enabled())
+        return run(graph, x) if plain or other_derivatives() is not None else apply(x, graph)
+
+    return called
+
+
+def _spread_back(graph: Graph, of_groups: Tensor) -> Tensor:
+    """Of groups by an index by torch's own operator, which has less to do before it: the forward pass has checked the index.
+    Where the gradient has a derivative itself, that is of the same bits each time."""
+    if graph.layout != BY_SOURCE or torch.is_grad_enabled():
+        return _spread(graph, of_groups)
+    return of_groups.index_select(0, graph.index)
+
+
+_sum = _with_gradient("sum_of_groups", lambda graph, x: _summed(graph, x, "sum"), _spread_back)
+# For each entry the numbers of its group; the derivative is a sum over its entries.
+_spread = _with_gradient("rows_of_groups", lambda graph, of_groups: _summed(graph.reversed(), of_groups, "sum"),
+                         lambda graph, grad: _sum(graph, grad))
 
 
 def _logsumexp(graph: Graph, x: Tensor) -> Tensor:
@@ -117,7 +149,7 @@ def _logsumexp(graph: Graph, x: Tensor) -> Tensor:
     largest = largest.masked_fill(~largest.isfinite(), 0)
     total = _summed(graph, (x - _spread(graph, largest)).exp(), "sum")
     empty = _summed(graph, x.new_ones(x.size(0), 1), "sum") == 0
-    return total.masked_fill(empty, 1).log() + largest
+    return (total.masked_fill(empty, 1).log() + largest).to(x.dtype)  # autocast makes logarithms in fp32
 
 
 def _var(graph: Graph, x: Tensor) -> Tensor:
@@ -173,7 +205,7 @@ def scatter(src: Tensor, index: Tensor, dim: int = 0, dim_size: int | None = Non
         >>> tessera.scatter(torch.tensor([1.0, 2.0, 5.0]), torch.tensor([2, 0, 2]))
         tensor([2., 0., 6.])
     """
-    function, dim = _function_for(reduce), _checked_dim(src, dim)
+    function, dim = _sum if reduce == "sum" else _function_for(reduce), _checked_dim(src, dim)
     return _reduced(_groups_by_index(index, src, dim, dim_size), src, dim, function)
 
 

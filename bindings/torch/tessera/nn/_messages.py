@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
-from ..functional import FLOATS, messages
+from ..functional import FLOATS, autocast_off, messages
 from ..graph import Graph
 from ..segments import gather, scatter
 from ._base import Accelerated, for_pyg
@@ -319,7 +319,7 @@ class OfMessages(Accelerated):
     def _of_product(self, graph: Graph, x: Tensor, factor: Tensor | None) -> Tensor:
         """Of factors that have as many dimensions as features: one of each is of the edges, and all may be 1. Messages have
         the types that their parts have, under autocast, too."""
-        with torch.autocast(x.device.type, enabled=False):
+        with autocast_off(x):
             rows, shape = x.flatten(1), x.shape[1:]
             if factor is None:
                 out = self._sum(graph, rows, None)

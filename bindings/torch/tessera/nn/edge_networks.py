@@ -58,14 +58,24 @@ class EdgeConv(OverEdges, pyg.EdgeConv):
         if linear is not None and linear[0].size(1) == 2 * targets.size(1):
             # W [x_i, x_j - x_i] = (W_1 - W_2) x_i + W_2 x_j
             of_target, of_source = linear[0].chunk(2, dim=1)
-            messages = (gather(F.linear(targets, of_target - of_source, linear[1]), to)
-                        + gather(F.linear(sources, of_source), of))
+            ends = torch.cat([F.linear(targets, of_target - of_source, linear[1]), F.linear(sources, of_source)])
+            messages = gather(ends, *_pairs(to, of, targets.size(0)))
             for module in rest:
                 messages = module(messages)
         else:
             own = gather(targets, to)
             messages = self.nn(torch.cat([own, gather(sources, of) - own], dim=-1))
         return self._reduced(messages, to, targets.size(0))
+
+
+def _pairs(to: Tensor, of: Tensor, targets: int) -> tuple[Tensor, int, Tensor]:
+    """What makes ``gather`` add the rows of both ends of each edge: targets come first, and then sources."""
+    def made() -> tuple[Tensor, Tensor]:
+        both = torch.stack([to, of + targets], dim=1).view(-1)
+        return both, torch.arange(0, both.size(0) + 1, 2, dtype=both.dtype, device=both.device)
+
+    both, begins = kept((to, of), ("rows of both ends", targets), made)
+    return both, 0, begins
 
 
 class FiLMConv(OverEdges, pyg.FiLMConv):
@@ -92,8 +102,8 @@ class FiLMConv(OverEdges, pyg.FiLMConv):
         shift, scale = self.film_skip(targets).split(self.out_channels, dim=-1)
         out = self._activated(scale * self.lin_skip(targets) + shift)
         for (to, of), lin, film in zip(parts, self.lins, self.films):
-            shift, scale = film(targets).split(self.out_channels, dim=-1)
-            messages = torch.addcmul(gather(shift, to), gather(scale, to), gather(lin(sources), of))
+            shift, scale = gather(film(targets), to).split(self.out_channels, dim=-1)
+            messages = torch.addcmul(shift, scale, gather(lin(sources), of))
             out = out + self._reduced(self._activated(messages), to, targets.size(0))
         return out
 

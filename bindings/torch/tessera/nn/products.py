@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Callable
 
 import torch
@@ -11,6 +12,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor
 from torch_geometric.utils import one_hot
 
+from ..functional import autocast_off
 from ..graph import Graph
 from . import _gcn_norm
 from ._base import Accelerated, for_pyg
@@ -57,7 +59,7 @@ class Multiplying(Accelerated):
 
         def multiply(features: Tensor) -> Tensor:
             # Numbers of a matrix that is not normalised may grow beyond what 16 bits of autocast hold.
-            with torch.autocast(features.device.type, enabled=normalize and torch.is_autocast_enabled(features.device.type)):
+            with nullcontext() if normalize else autocast_off(features):
                 out = self._sum(graph, features, weight, **options)
             return out.to(features.dtype if dtype is None else torch.promote_types(features.dtype, dtype))
 
@@ -134,6 +136,11 @@ class GCN2Conv(Multiplying, pyg.GCN2Conv):
                 + torch.addmm(start, start, self.weight2, **scales))
 
 
+def _side_by_side(stacks: Tensor) -> Tensor:
+    """Matrices of several stacks as one, so that one product serves all."""
+    return stacks.transpose(0, 1).flatten(1)
+
+
 class ARMAConv(Multiplying, pyg.ARMAConv):
     """``torch_geometric.nn.ARMAConv`` on tessera's kernels; sparse matrices on PyG's code.
 
@@ -148,19 +155,21 @@ class ARMAConv(Multiplying, pyg.ARMAConv):
         multiply = self._product(x, edge_index, edge_weight, normalize=True)
         if multiply is None:
             return super().forward(x, *for_pyg(edge_index, edge_weight))
-        x = x.unsqueeze(-3)
-        out = x
+        shape, out = (x.size(0), self.num_stacks, self.out_channels), x
         for t in range(self.num_layers):
-            out = out @ (self.init_weight if t == 0 else self.weight[0 if self.shared_weights else t - 1])
-            # Stacks side by side, so that one product serves all.
-            out = multiply(out.movedim(0, 1).flatten(1)).unflatten(1, (out.size(0), -1)).movedim(1, 0)
+            of_layer = 0 if self.shared_weights else t
+            if t == 0:
+                out = x @ _side_by_side(self.init_weight)
+            else:
+                stacks = out.view(shape).transpose(0, 1) @ self.weight[0 if self.shared_weights else t - 1]
+                out = stacks.transpose(0, 1).flatten(1)
             own = F.dropout(x, p=self.dropout, training=self.training)
-            out = out + own @ self.root_weight[0 if self.shared_weights else t]
+            out = multiply(out) + own @ _side_by_side(self.root_weight[of_layer])
             if self.bias is not None:
-                out = out + self.bias[0 if self.shared_weights else t]
+                out = out + self.bias[of_layer].view(-1)
             if self.act is not None:
                 out = self.act(out)
-        return out.mean(dim=-3)
+        return out.view(shape).mean(dim=1)
 
     def _obstacle(self, x: Any, adjacency: Any) -> str | None:
         obstacle = super()._obstacle(x, adjacency)
@@ -188,8 +197,18 @@ class GatedGraphConv(Multiplying, pyg.GatedGraphConv):
         if x.size(-1) < self.out_channels:
             x = F.pad(x, (0, self.out_channels - x.size(-1)))
         for matrix in self.weight:
-            x = self.rnn(multiply(x @ matrix), x)
+            x = _gated(self.rnn, multiply(x @ matrix), x)
         return x
+
+
+def _gated(cell: torch.nn.GRUCell, x: Tensor, state: Tensor) -> Tensor:
+    """The cell; in compiled code for a GPU by its formula, since torch's fused operator cannot be part of any."""
+    if not (x.is_cuda and torch.compiler.is_compiling()):
+        return cell(x, state)
+    reset, update, new = F.linear(x, cell.weight_ih, cell.bias_ih).chunk(3, dim=1)
+    own_reset, own_update, own_new = F.linear(state, cell.weight_hh, cell.bias_hh).chunk(3, dim=1)
+    new = (new + (reset + own_reset).sigmoid() * own_new).tanh()
+    return new + (update + own_update).sigmoid() * (state - new)
 
 
 class LabelPropagation(Multiplying, pyg.LabelPropagation):
