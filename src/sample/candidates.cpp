@@ -113,9 +113,7 @@ class Arranger {
 Candidates candidates_of(const SharedArray<EdgeOffset>& offsets,
                          const SharedArray<VertexId>& sources, const EdgeKnowledge& knowledge) {
   check(offsets, sources, knowledge);
-  const bool as_they_are = knowledge.edge_weights.empty() && knowledge.edge_times.empty() &&
-                           knowledge.vertex_times.empty();
-  if (as_they_are) return {offsets, sources, {}, {}, {}, {}};
+  if (!knowledge.is_any()) return {offsets, sources, {}, {}, {}, {}};
   return Arranger(offsets, sources, knowledge).arranged();
 }
 

@@ -7,6 +7,8 @@
 #include "tessera/core/shared_array.hpp"
 #include "tessera/core/types.hpp"
 
+#include "sample/draw_formula.hpp"
+
 namespace tessera::sample {
 
 /// The edges that can be drawn, by target: those of weight 0 are left out, and where there are
@@ -23,6 +25,10 @@ struct Candidates {
   EdgeOffset position(EdgeOffset candidate) const noexcept {
     return positions.empty() ? candidate : positions[candidate];
   }
+  CandidateLists lists() const noexcept {
+    const auto data = [](const auto& array) { return array.empty() ? nullptr : array.data(); };
+    return {offsets.data(), data(sources), data(times), data(weights), data(running_weights)};
+  }
 };
 
 /// What is known about edges beside their ends. Times of vertices are those of sources.
@@ -30,6 +36,10 @@ struct EdgeKnowledge {
   std::span<const float> edge_weights;
   std::span<const std::int64_t> edge_times;
   std::span<const std::int64_t> vertex_times;
+
+  bool is_any() const noexcept {
+    return !edge_weights.empty() || !edge_times.empty() || !vertex_times.empty();
+  }
 };
 
 /// Throws `invalid_argument` for knowledge of the wrong size, `bad_data` for weights that are

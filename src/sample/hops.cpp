@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 #include "tessera/core/parallel.hpp"
 
 #include "sample/choose.hpp"
+#include "sample/keys.hpp"
 #include "sample/numbering.hpp"
 #include "sample/random_use.hpp"
 
@@ -25,27 +25,14 @@ constexpr std::size_t looks_ahead = 16;
   throw Error(ErrorCode::invalid_argument, problem, where, fix);
 }
 
-/// A vertex, or one of a tree: the tree stands in the upper half.
-template <class Key>
-Key key_of(std::size_t tree, VertexId vertex) noexcept {
-  if constexpr (sizeof(Key) == 4) {
-    return static_cast<Key>(vertex);
-  } else {
-    return (static_cast<Key>(tree) << 32) | static_cast<Key>(vertex);
-  }
-}
-template <class Key>
-VertexId vertex_of(Key key) noexcept {
-  return static_cast<VertexId>(key & 0x7FFFFFFFu);
-}
-
 /// Draws with vertices alone as keys, or, where trees are disjoint, with tree and vertex.
 template <class Key>
 class Drawing {
  public:
   Drawing(const Candidates& candidates, const HopOptions& options, std::span<const VertexId> seeds,
           std::span<const std::int64_t> seed_times)
-      : candidates_(candidates),
+      : lists_(candidates.lists()),
+        candidates_(candidates),
         options_(options),
         seed_times_(seed_times),
         numbering_(std::ssize(seeds)) {
@@ -65,15 +52,14 @@ class Drawing {
     hops_.offsets.resize(keys_.size() + 1);
     const auto counts = std::span(hops_.offsets).subspan(static_cast<std::size_t>(first));
     std::vector<Choice> choices(static_cast<std::size_t>(targets));
-    const Chooser counting(candidates_, rules);
     parallel_for(targets, targets_per_task, [&](std::int64_t i) {
       const auto k = static_cast<std::size_t>(first + i);
       if (k + looks_ahead < keys_.size()) {
-        __builtin_prefetch(&candidates_.offsets[vertex_of(keys_[k + looks_ahead])]);
+        __builtin_prefetch(lists_.offsets + vertex_of(keys_[k + looks_ahead]));
       }
       Choice& choice = choices[static_cast<std::size_t>(i)];
-      choice = counting.choice(vertex_of(keys_[k]), time_of(keys_[k]));
-      counts[static_cast<std::size_t>(i)] = counting.count(choice);
+      choice = choice_of(lists_, rules, vertex_of(keys_[k]), time_of(keys_[k]));
+      counts[static_cast<std::size_t>(i)] = count_of(rules, choice);
     });
     counts.back() = 0;
     const EdgeOffset edges = exclusive_scan(counts);
@@ -88,13 +74,13 @@ class Drawing {
         const auto row = span_of(drawn, counts, i, edges_before);
         chooser.choose(choices[static_cast<std::size_t>(i)],
                        std::uint64_t{keys_[static_cast<std::size_t>(first + i)]}, row);
-        for (const EdgeOffset edge : row) __builtin_prefetch(&candidates_.sources[edge]);
+        for (const EdgeOffset edge : row) __builtin_prefetch(lists_.sources + edge);
       }
       for (std::int64_t i = begin; i < end; ++i) {
         const std::size_t tree = tree_of(keys_[static_cast<std::size_t>(first + i)]);
         const auto row = span_of(drawn, counts, i, edges_before);
         Key* source = sources.data() + (row.data() - drawn.data());
-        for (const EdgeOffset edge : row) *source++ = key_of<Key>(tree, candidates_.sources[edge]);
+        for (const EdgeOffset edge : row) *source++ = key_of<Key>(tree, lists_.sources[edge]);
       }
     });
     hops_.sources.resize(hops_.candidates.size());
@@ -107,13 +93,12 @@ class Drawing {
   /// Puts all edges between the vertices in the place of those drawn.
   void induce() {
     const std::int64_t targets = std::ssize(keys_);
-    const Chooser all(candidates_, {-1, false, false, Random(0)});
+    const HopRules all{-1, false, false, Random(0)};
     const auto for_each_inside = [&](std::int64_t target, auto&& visit) {
       const Key key = keys_[static_cast<std::size_t>(target)];
-      const Choice choice = all.choice(vertex_of(key), time_of(key));
+      const Choice choice = choice_of(lists_, all, vertex_of(key), time_of(key));
       for (EdgeOffset edge = choice.begin; edge < choice.end; ++edge) {
-        const VertexId source =
-            numbering_.find(key_of<Key>(tree_of(key), candidates_.sources[edge]));
+        const VertexId source = numbering_.find(key_of<Key>(tree_of(key), lists_.sources[edge]));
         if (source >= 0) visit(edge, source);
       }
     };
@@ -147,20 +132,17 @@ class Drawing {
   }
 
  private:
-  static std::size_t tree_of(Key key) noexcept {
-    return static_cast<std::size_t>(std::uint64_t{key} >> 32);
-  }
   static std::span<EdgeOffset> span_of(std::span<EdgeOffset> drawn, std::span<EdgeOffset> offsets,
                                        std::int64_t target, EdgeOffset edges_before) {
     const auto k = static_cast<std::size_t>(target);
     return drawn.subspan(static_cast<std::size_t>(offsets[k] - edges_before),
                          static_cast<std::size_t>(offsets[k + 1] - offsets[k]));
   }
-  std::optional<std::int64_t> time_of(Key key) const {
-    if (seed_times_.empty()) return std::nullopt;
-    return seed_times_[tree_of(key)];
+  const std::int64_t* time_of(Key key) const {
+    return seed_times_.empty() ? nullptr : &seed_times_[tree_of(key)];
   }
 
+  CandidateLists lists_;
   const Candidates& candidates_;
   const HopOptions& options_;
   std::span<const std::int64_t> seed_times_;
@@ -175,14 +157,18 @@ Hops drawn_hops(const Candidates& candidates, const HopOptions& options,
                 std::span<const std::int64_t> seed_times) {
   Drawing<Key> drawing(candidates, options, seeds, seed_times);
   for (std::size_t hop = 0; hop < options.fan_outs.size(); ++hop) {
-    drawing.draw({options.fan_outs[hop], options.replace, options.latest,
-                  random_of_hop(options.seed, step, static_cast<std::uint32_t>(hop))});
+    drawing.draw(rules_of(options, step, hop));
   }
   if (options.induced) drawing.induce();
   return std::move(drawing).finish();
 }
 
 }  // namespace
+
+HopRules rules_of(const HopOptions& options, std::uint64_t step, std::size_t hop) {
+  return {options.fan_outs[hop], options.replace, options.latest,
+          random_of_hop(options.seed, step, static_cast<std::uint32_t>(hop))};
+}
 
 void check_hops(const HopOptions& options, const Candidates& candidates) {
   if (options.fan_outs.empty()) refuse("no fan-outs", "give one for each layer of the model");
@@ -200,9 +186,9 @@ void check_hops(const HopOptions& options, const Candidates& candidates) {
   }
 }
 
-Hops draw_hops(const Candidates& candidates, const HopOptions& options,
-               std::span<const VertexId> seeds, std::uint64_t step,
-               std::span<const std::int64_t> seed_times) {
+std::span<const std::int64_t> checked_times(const Candidates& candidates,
+                                            std::span<const VertexId> seeds,
+                                            std::span<const std::int64_t> seed_times) {
   for (const VertexId seed : seeds) {
     if (seed < 0 || seed >= candidates.num_vertices()) {
       refuse(fmt::format("seed {} of a graph with {} vertices", seed, candidates.num_vertices()),
@@ -217,6 +203,13 @@ Hops draw_hops(const Candidates& candidates, const HopOptions& options,
     refuse(fmt::format("{} times for {} seeds", seed_times.size(), seeds.size()),
            "give a time for each seed");
   }
+  return seed_times;
+}
+
+Hops draw_hops(const Candidates& candidates, const HopOptions& options,
+               std::span<const VertexId> seeds, std::uint64_t step,
+               std::span<const std::int64_t> seed_times) {
+  seed_times = checked_times(candidates, seeds, seed_times);
   return options.disjoint ? drawn_hops<std::uint64_t>(candidates, options, seeds, step, seed_times)
                           : drawn_hops<std::uint32_t>(candidates, options, seeds, step, seed_times);
 }

@@ -21,6 +21,9 @@ struct HopOptions {
   std::uint64_t seed = 0;
 };
 
+/// How one hop of a step draws.
+HopRules rules_of(const HopOptions& options, std::uint64_t step, std::size_t hop);
+
 /// Throws `invalid_argument` for options that contradict each other or the candidates.
 void check_hops(const HopOptions& options, const Candidates& candidates);
 
@@ -37,6 +40,12 @@ struct Hops {
 };
 
 /// Throws `invalid_argument` for seeds out of range, and for times that are missing or of no use.
+/// Returns the times that edges are compared with: none where the graph has no edges.
+std::span<const std::int64_t> checked_times(const Candidates& candidates,
+                                            std::span<const VertexId> seeds,
+                                            std::span<const std::int64_t> seed_times);
+
+/// Throws as `checked_times`.
 Hops draw_hops(const Candidates& candidates, const HopOptions& options,
                std::span<const VertexId> seeds, std::uint64_t step,
                std::span<const std::int64_t> seed_times);

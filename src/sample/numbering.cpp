@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t looks_ahead = 16;
 constexpr std::int64_t keys_per_task = 8192;
 
+}  // namespace
+
 void require_room(std::int64_t keys) {
   if (keys <= std::numeric_limits<VertexId>::max()) return;
   throw Error(ErrorCode::unsupported,
@@ -24,18 +26,16 @@ void require_room(std::int64_t keys) {
               "draw for fewer seeds at once, or with smaller fan-outs");
 }
 
-}  // namespace
-
 template <class Key>
 void Numbering<Key>::resize(std::int64_t expected) {
   const auto wanted =
       std::bit_ceil(static_cast<std::size_t>(std::max<std::int64_t>(2 * expected, 64)));
   if (wanted <= slots_.size()) return;
   const std::vector<Slot> old =
-      std::exchange(slots_, std::vector<Slot>(wanted, Slot{no_key, no_number}));
+      std::exchange(slots_, std::vector<Slot>(wanted, Slot{no_key<Key>, no_number}));
   shift_ = 64 - std::countr_zero(wanted);
   for (const Slot& slot : old) {
-    if (slot.key != no_key) slots_[place_of(slot.key)] = slot;
+    if (slot.key != no_key<Key>) slots_[place_of(slot.key)] = slot;
   }
 }
 
@@ -45,7 +45,7 @@ void Numbering<Key>::start(std::span<const Key> seeds) {
   resize(std::ssize(seeds));
   for (const Key seed : seeds) {
     Slot& slot = slots_[place_of(seed)];
-    if (slot.key == no_key) slot = {seed, static_cast<std::uint32_t>(count_)};
+    if (slot.key == no_key<Key>) slot = {seed, static_cast<std::uint32_t>(count_)};
     ++count_;
   }
 }
@@ -69,7 +69,7 @@ void Numbering<Key>::number_in_order(std::span<const Key> keys, std::span<Vertex
       __builtin_prefetch(&slots_[home_of(keys[i + looks_ahead])], 1);
     }
     Slot& slot = slots_[place_of(keys[i])];
-    if (slot.key != no_key) {
+    if (slot.key != no_key<Key>) {
       numbers[i] = static_cast<VertexId>(slot.number);
       continue;
     }
@@ -87,7 +87,8 @@ std::uint32_t Numbering<Key>::claim(Key key, std::uint32_t number) noexcept {
   for (;; place = (place + 1) & (slots_.size() - 1)) {
     const std::atomic_ref<Key> there(slots_[place].key);
     Key found = there.load(std::memory_order_relaxed);
-    if (found == no_key && there.compare_exchange_strong(found, key, std::memory_order_relaxed)) {
+    if (found == no_key<Key> &&
+        there.compare_exchange_strong(found, key, std::memory_order_relaxed)) {
       found = key;
     }
     if (found == key) break;
@@ -113,13 +114,14 @@ void Numbering<Key>::number_together(std::span<const Key> keys, std::span<Vertex
     if (k + looks_ahead < keys.size()) {
       __builtin_prefetch(&slots_[home_of(keys[k + looks_ahead])], 1);
     }
-    places[k] = claim(keys[k], provisional + static_cast<std::uint32_t>(i));
+    places[k] = claim(keys[k], provisional_number + static_cast<std::uint32_t>(i));
   });
   const auto known = [&](std::int64_t i) {
     return std::atomic_ref(slots_[places[static_cast<std::size_t>(i)]].number);
   };
   const auto is_first = [&](std::int64_t i) {
-    return known(i).load(std::memory_order_relaxed) == provisional + static_cast<std::uint32_t>(i);
+    return known(i).load(std::memory_order_relaxed) ==
+           provisional_number + static_cast<std::uint32_t>(i);
   };
   std::vector<std::int64_t> firsts(static_cast<std::size_t>((size - 1) / keys_per_task) + 1);
   parallel_ranges(size, keys_per_task, [&](std::int64_t begin, std::int64_t end) {

@@ -9,7 +9,12 @@
 
 #include "tessera/core/types.hpp"
 
+#include "sample/keys.hpp"
+
 namespace tessera::sample {
+
+/// Throws `unsupported` where so many vertices or edges cannot be numbered.
+void require_room(std::int64_t keys);
 
 /// Numbers keys from 0 on in the order in which they appear first, in a table as large as twice
 /// what it numbers. A key has 32 bits, a vertex, or 64, a tree and a vertex; not all of them 1.
@@ -34,15 +39,10 @@ class Numbering {
   void number(std::span<const Key> keys, std::span<VertexId> numbers, std::vector<Key>& appeared);
 
  private:
-  static constexpr Key no_key = static_cast<Key>(-1);
-
-  /// While keys are numbered by several threads, the number of a new one is `provisional` and the
-  /// first place where it appears.
   struct Slot {
     Key key;
     std::uint32_t number;
   };
-  static constexpr std::uint32_t provisional = 1u << 31;
   static constexpr std::uint32_t no_number = static_cast<std::uint32_t>(-1);
 
   void number_in_order(std::span<const Key> keys, std::span<VertexId> numbers,
@@ -51,12 +51,12 @@ class Numbering {
                        std::vector<Key>& appeared);
   void resize(std::int64_t expected);
   std::size_t home_of(Key key) const noexcept {
-    return static_cast<std::size_t>(std::uint64_t{key} * 0x9E3779B97F4A7C15u >> shift_);
+    return static_cast<std::size_t>(sample::home_of(key, shift_));
   }
   /// Where a key is, or would be.
   std::size_t place_of(Key key) const noexcept {
     std::size_t place = home_of(key);
-    while (slots_[place].key != key && slots_[place].key != no_key) {
+    while (slots_[place].key != key && slots_[place].key != no_key<Key>) {
       place = (place + 1) & (slots_.size() - 1);
     }
     return place;

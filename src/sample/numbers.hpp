@@ -7,6 +7,8 @@
 
 #include "tessera/core/random.hpp"
 
+#include "core/anywhere.hpp"
+
 /// Random numbers of one vertex in one hop. No function of a mathematical library is used, since
 /// they round differently from machine to machine: all devices draw the same.
 namespace tessera::sample {
@@ -24,7 +26,7 @@ constexpr double uniform(std::uint64_t bits) noexcept {
 
 /// Exponentially distributed with mean 1, greater than 0: minus the logarithm of a number inside of
 /// (0, 1). All that is rounded is a single operation, so that no compiler may fuse two of them.
-inline double exponential(std::uint64_t bits) noexcept {
+TESSERA_ANYWHERE inline double exponential(std::uint64_t bits) noexcept {
   int exponent = 0;
   double part = std::frexp(static_cast<double>((bits >> 11) * 2 + 1) * 0x1p-54, &exponent);
   if (part < 0.70710678118654752) {
@@ -39,20 +41,31 @@ inline double exponential(std::uint64_t bits) noexcept {
   return std::fma(-exponent, 0.69314718055994531, -ratio * sum);
 }
 
-/// The numbers of a vertex in their order, two of each block of 128 bits.
+/// The halves of a block of 128 bits.
+constexpr std::uint64_t number_in(const std::array<std::uint32_t, 4>& bits, bool second) noexcept {
+  return second ? (std::uint64_t{bits[3]} << 32) | bits[2]
+                : (std::uint64_t{bits[1]} << 32) | bits[0];
+}
+
+/// Number n of a vertex: two of each block.
+constexpr std::uint64_t nth_number(const Random& random, std::uint64_t element, std::uint64_t n,
+                                   std::uint32_t first_block = 0) noexcept {
+  const auto block = first_block + static_cast<std::uint32_t>(n / 2);
+  return number_in(random.at_step(block).bits(element), n % 2 == 1);
+}
+
+/// The same numbers in their order.
 class Numbers {
  public:
-  Numbers(const Random& random, std::uint64_t element, std::uint32_t first_block = 0) noexcept
+  constexpr Numbers(const Random& random, std::uint64_t element,
+                    std::uint32_t first_block = 0) noexcept
       : random_(random), element_(element), block_(first_block) {}
 
-  std::uint64_t next() noexcept {
-    if (second_) {
-      second_ = false;
-      return (std::uint64_t{bits_[3]} << 32) | bits_[2];
-    }
-    bits_ = random_.at_step(block_++).bits(element_);
-    second_ = true;
-    return (std::uint64_t{bits_[1]} << 32) | bits_[0];
+  constexpr std::uint64_t next() noexcept {
+    if (!second_) bits_ = random_.at_step(block_++).bits(element_);
+    const std::uint64_t number = number_in(bits_, second_);
+    second_ = !second_;
+    return number;
   }
 
  private:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -146,7 +147,7 @@ class ReferenceSampler {
     if (options_.edge_weights.empty()) return all[sample::below(bits, all.size())];
     double sum = before;
     for (const EdgeOffset edge : all) sum += weight(edge);
-    const double share = before + sample::uniform(bits) * (sum - before);
+    const double share = std::fma(sample::uniform(bits), sum - before, before);
     double running = before;
     for (const EdgeOffset edge : all) {
       running += weight(edge);
