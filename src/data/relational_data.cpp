@@ -28,10 +28,10 @@ Graph graph_without_edges(VertexId num_vertices) {
 void RelationalData::validate() const {
   graph.validate();
   if (kinds.size() != graph.kinds().size()) {
-    throw Error(ErrorCode::bad_data,
-                fmt::format("there are {} kinds, but data of {}", graph.kinds().size(),
-                            kinds.size()),
-                name, "give what is known of each kind");
+    throw Error(
+        ErrorCode::bad_data,
+        fmt::format("there are {} kinds, but data of {}", graph.kinds().size(), kinds.size()), name,
+        "give what is known of each kind");
   }
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     const VertexKind& kind = graph.kinds()[k];

@@ -96,7 +96,7 @@ const ProfileField* field_named(std::string_view name) {
 
 /// "name<tab>value"
 void take_field(DeviceProfile& profile, std::string_view line, std::set<std::string_view>& seen,
-               const std::string& where) {
+                const std::string& where) {
   const std::size_t tab = std::min(line.find('\t'), line.size());
   const std::string_view name = line.substr(0, tab);
   const ProfileField* const field = field_named(name);

@@ -57,9 +57,8 @@ std::vector<TableFile> tables_in(const std::string& folder, std::string_view pre
 
 void require_one_each(const std::vector<TableFile>& tables) {
   const auto again =
-      std::adjacent_find(tables.begin(), tables.end(), [](const TableFile& a, const TableFile& b) {
-        return a.words == b.words;
-      });
+      std::adjacent_find(tables.begin(), tables.end(),
+                         [](const TableFile& a, const TableFile& b) { return a.words == b.words; });
   if (again == tables.end()) return;
   throw Error(ErrorCode::bad_data,
               fmt::format("is there twice, beside {}", fs::path(again->path).filename().string()),
@@ -122,10 +121,10 @@ class Reader {
       found = {table.words, given.substr(table.words.size() + 1)};
     }
     if (!found.name.empty()) return found;
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} names no kind of vertices and a column of theirs",
-                            in_quotes(given)),
-                option, fmt::format("give KIND.COLUMN; there are {}", listed(kinds)));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} names no kind of vertices and a column of theirs", in_quotes(given)),
+        option, fmt::format("give KIND.COLUMN; there are {}", listed(kinds)));
   }
 
   void find_columns(const std::vector<TableFile>& tables) {
@@ -156,7 +155,8 @@ class Reader {
       vertices.class_names = {};
     }
     // One kind has labels; that the others have none needs no word.
-    std::erase_if(vertices.notes, [](const std::string& n) { return n.starts_with("labels: none"); });
+    std::erase_if(vertices.notes,
+                  [](const std::string& n) { return n.starts_with("labels: none"); });
     for (std::string& note : vertices.notes) {
       notes.push_back(note.starts_with("node table: ") ? note : table.words + ", " + note);
     }

@@ -56,7 +56,7 @@ std::string find_ogb_file(const std::string& folder, const std::string& name) {
 }
 
 void read_ogb_features(const std::string& folder, VertexId vertices, const ReadOptions& options,
-                   Dataset& dataset) {
+                       Dataset& dataset) {
   const std::string path = find_ogb_file(folder, "node-feat");
   if (path.empty()) return;
   NumberTable table(path, options.progress);

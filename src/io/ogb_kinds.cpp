@@ -135,8 +135,7 @@ void read_split(const fs::path& whole, const std::string& kind, Dataset& vertice
     if (fs::is_directory(folder, ignored)) schemes.push_back(folder.string());
   }
   if (schemes.size() > 1) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("holds {} splits of {}", schemes.size(), kind),
+    throw Error(ErrorCode::unsupported, fmt::format("holds {} splits of {}", schemes.size(), kind),
                 (whole / "split").string(), "keep one of the folders");
   }
   if (!schemes.empty()) read_ogb_parts(schemes.front(), vertices);

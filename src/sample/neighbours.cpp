@@ -11,6 +11,7 @@
 #include "graph/requirements.hpp"
 #include "sample/candidates.hpp"
 #include "sample/hops.hpp"
+#include "sample/placed.hpp"
 
 namespace tessera::sample {
 namespace {
@@ -55,15 +56,21 @@ SharedArray<T> prefix(const SharedArray<T>& array, std::int64_t size) {
 
 struct NeighbourSampler::State {
   Graph graph;
-  Candidates candidates;
+  on_gpu::PlacedGraph placed;
   HopOptions options;
   std::vector<std::int64_t> vertex_times;
+  Place place;
+
+  /// Whether edges of a sample may be equal.
+  bool repeats() const {
+    return (options.replace && !options.induced) || graph.has_repeated_edges();
+  }
 
   NeighbourSample sample_of(Hops&& hops) const {
     const EdgeOffset edges = hops.offsets.back();
     Buffer<VertexId> sorted_sources(edges);
     Buffer<EdgeOffset> positions(edges);
-    sort_rows(hops, sorted_sources, positions, candidates);
+    sort_rows(hops, sorted_sources, positions, placed.candidates);
     Buffer<float> drawn_values(graph.has_values() ? edges : 0);
     parallel_for(drawn_values.size(), even_grain(edges),
                  [&](EdgeOffset k) { drawn_values[k] = graph.values()[positions[k]]; });
@@ -75,14 +82,13 @@ struct NeighbourSampler::State {
                            std::move(positions),           {}};
     for (std::size_t hop = options.fan_outs.size(); hop > 0; --hop) {
       const std::int64_t cols =
-          options.induced ? std::ssize(sample.vertices) : sample.vertices_until[hop];
+          options.induced ? sample.vertices.size() : sample.vertices_until[hop];
       const std::int64_t rows = options.induced ? cols : sample.vertices_until[hop - 1];
       const EdgeOffset count = options.induced ? edges : sample.edges_until[hop];
       Graph layer(static_cast<VertexId>(rows), static_cast<VertexId>(cols),
                   prefix(offsets, rows + 1), prefix(sources, count),
                   prefix(values, values.empty() ? 0 : count));
-      const bool repeats = (options.replace && !options.induced) || graph.has_repeated_edges();
-      sample.layers.push_back(repeats ? layer.with_repeated_edges() : std::move(layer));
+      sample.layers.push_back(repeats() ? layer.with_repeated_edges() : std::move(layer));
     }
     return sample;
   }
@@ -94,15 +100,26 @@ NeighbourSampler::NeighbourSampler(const Graph& graph, const NeighbourOptions& o
   HopOptions hops{options.fan_outs, options.replace,
                   options.disjoint, options.time_strategy == TimeStrategy::latest,
                   options.induced,  options.seed};
-  Candidates candidates =
-      candidates_of(graph.row_offsets(), graph.col_indices(),
-                    {options.edge_weights, options.edge_times, options.vertex_times});
-  check_hops(hops, candidates);
+  const EdgeKnowledge knowledge{options.edge_weights, options.edge_times, options.vertex_times};
+  const Place place = options.place();
+  const bool on_cpu = place.device.kind == DeviceKind::cpu;
+  if (!on_cpu && options.induced) {
+    throw Error(ErrorCode::unsupported, "induced samples on a GPU", "neighbours",
+                "draw them on the CPU");
+  }
+  on_gpu::PlacedGraph placed;
+  if (on_cpu) {
+    placed.candidates = candidates_of(graph.row_offsets(), graph.col_indices(), knowledge);
+  } else {
+    placed = on_gpu::placed_graph(graph, knowledge, options.edge_memory, place);
+  }
+  check_hops(hops, placed.candidates);
   state_ = std::make_unique<const State>(
       State{graph,
-            std::move(candidates),
+            std::move(placed),
             std::move(hops),
-            {options.vertex_times.begin(), options.vertex_times.end()}});
+            {options.vertex_times.begin(), options.vertex_times.end()},
+            place});
 }
 
 NeighbourSampler::~NeighbourSampler() = default;
@@ -120,7 +137,14 @@ NeighbourSample NeighbourSampler::draw(std::span<const VertexId> seeds, std::uin
     }
     seed_times = own_times;
   }
-  return state.sample_of(draw_hops(state.candidates, state.options, seeds, step, seed_times));
+  const Candidates& candidates = state.placed.candidates;
+  if (state.place.device.kind == DeviceKind::cpu) {
+    return state.sample_of(draw_hops(candidates, state.options, seeds, step, seed_times));
+  }
+  seed_times = checked_times(candidates, seeds, seed_times);
+  return on_gpu::sample_of(
+      on_gpu::draw_hops(candidates, state.options, seeds, step, seed_times, true, state.place),
+      state.placed, state.options.fan_outs.size(), state.repeats(), state.place);
 }
 
 }  // namespace tessera::sample

@@ -98,13 +98,14 @@ NeighbourDraws::NeighbourDraws(const Graph& graph, const sample::NeighbourOption
 NeighbourDraws::Layers NeighbourDraws::draw(std::span<const VertexId> seeds,
                                             std::uint64_t step) const {
   sample::NeighbourSample sample = sampler_.draw(seeds, step);
+  const SharedArray<VertexId>& vertices = sample.vertices.here();
   if (edges_ != DrawnEdges::plain) {
     for (Graph& layer : sample.layers) {
-      layer = edges_ == DrawnEdges::counted ? counted(layer, sample.vertices)
-                                            : normalised(layer, sample.vertices);
+      layer =
+          edges_ == DrawnEdges::counted ? counted(layer, vertices) : normalised(layer, vertices);
     }
   }
-  return {std::move(sample.vertices), std::move(sample.layers)};
+  return {{vertices.begin(), vertices.end()}, std::move(sample.layers)};
 }
 
 float NeighbourDraws::share_of(VertexId vertex, EdgeOffset drawn) const {

@@ -18,8 +18,8 @@ bool holds_relational(const std::string& path);
 ///     edges_SOURCE_RELATION_TARGET.csv    a line for each edge of a relation, by the ids of both
 ///
 /// Also .tsv and .txt, each plain or with .gz behind it. Kinds and relations come in the order of
-/// their names. Of `options` these count: `nodes.label` and `nodes.drop`, whose columns are given as
-/// KIND.COLUMN, `nodes.unknown`, `duplicates` and `progress`.
+/// their names. Of `options` these count: `nodes.label` and `nodes.drop`, whose columns are given
+/// as KIND.COLUMN, `nodes.unknown`, `duplicates` and `progress`.
 RelationalData read_relational(const std::string& path, const ReadOptions& options = {});
 
 }  // namespace tessera::io

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "tessera/core/memory.hpp"
+#include "tessera/core/placed_array.hpp"
 #include "tessera/core/types.hpp"
 #include "tessera/graph/graph.hpp"
 
@@ -15,6 +17,12 @@ namespace tessera::sample {
 enum class TimeStrategy {
   uniform,  ///< any of those that are early enough
   latest,   ///< of those the latest, with no chance in it
+};
+
+/// Where a GPU that draws keeps what it reads of edges. The offsets of vertices lie in its memory.
+enum class EdgeMemory {
+  device,  ///< in its memory
+  host,    ///< in pinned memory of this process, for graphs larger than that
 };
 
 struct NeighbourOptions {
@@ -41,19 +49,29 @@ struct NeighbourOptions {
   TimeStrategy time_strategy = TimeStrategy::uniform;
 
   std::uint64_t seed = 0;
+
+  /// Where batches are drawn, the same ones everywhere. Of a GPU's, vertices, edges and layers lie
+  /// on it, in this memory (null: `default_memory(device)`), and its work is queued on the stream,
+  /// which must outlive the sampler and its samples. A GPU draws no induced samples.
+  Device device = {};
+  MemoryResource* memory = nullptr;
+  Stream stream = {};
+  EdgeMemory edge_memory = EdgeMemory::device;
+
+  Place place() const { return {device, memory, stream}; }
 };
 
 /// What was drawn for some seeds. Vertices are numbered anew: seeds first, then others in the order
 /// in which drawn edges name them, hop after hop.
 struct NeighbourSample {
-  std::vector<VertexId> vertices;  ///< which vertex of the graph each number is
-  std::vector<VertexId> trees;     ///< the seed each belongs to; empty unless disjoint
+  PlacedArray<VertexId> vertices;  ///< which vertex of the graph each number is
+  PlacedArray<VertexId> trees;     ///< the seed each belongs to; empty unless disjoint
   /// How many vertices are numbered when a hop begins: entry 0 counts seeds, the last counts all.
   std::vector<std::int64_t> vertices_until;
   /// How many edges were drawn before a hop begins: from 0 to all. No hops but one if induced.
   std::vector<std::int64_t> edges_until;
   /// Where each drawn edge stands in the graph's columns, in the order of `layers.front()`.
-  SharedArray<EdgeOffset> edges;
+  PlacedArray<EdgeOffset> edges;
   /// A graph for each layer of a model, the first one first. Its rows are the vertices that the
   /// next layer reads, its columns those vertices and one hop more; all are prefixes of one
   /// numbering, so that the last has a row for each seed. Values come along. If induced, all are
@@ -78,7 +96,8 @@ class NeighbourSampler {
   /// A seed that is listed twice is numbered twice; unless trees are disjoint, both draw the same.
   /// `step` is a batch of training: another one draws others. Times of seeds are needed where edges
   /// have times; without them seeds take their own of `vertex_times`. Any number of threads may
-  /// draw at once.
+  /// draw at once. A GPU is waited for at the end, when the sizes of the sample are known, and
+  /// before hops that may draw millions of edges.
   NeighbourSample draw(std::span<const VertexId> seeds, std::uint64_t step = 0,
                        std::span<const std::int64_t> seed_times = {}) const;
 

@@ -110,8 +110,8 @@ ExpectedProfile expected_profile(Device device) {
   require_a_gpu(device);
   const std::scoped_lock lock(mutex);
   if (const auto found = known.find(device.index); found != known.end()) return found->second;
-  ExpectedProfile found = read_measured_profile(
-      measured_profile_path(device), device_profile(device.index), driver_of_gpus());
+  ExpectedProfile found = read_measured_profile(measured_profile_path(device),
+                                                device_profile(device.index), driver_of_gpus());
   return known.emplace(device.index, std::move(found)).first->second;
 }
 

@@ -94,7 +94,7 @@ void expect_layers(const Case& drawn, const NeighbourSample& sample,
       EdgeOffset k = layer.row_offsets()[r];
       for (const auto& [source, position] : row) {
         ASSERT_EQ(layer.col_indices()[k], source);
-        ASSERT_EQ(sample.edges[k], position);
+        ASSERT_EQ(sample.edges.here()[k], position);
         if (layer.has_values()) {
           ASSERT_EQ(layer.values()[k], drawn.graph.values()[position]);
         }
@@ -108,18 +108,45 @@ void expect_layers(const Case& drawn, const NeighbourSample& sample,
 void expect_edges(const Case& drawn, const NeighbourSample& sample) {
   const Graph& layer = sample.layers.front();
   for (VertexId r = 0; r < layer.num_rows(); ++r) {
-    const VertexId target = sample.vertices[static_cast<std::size_t>(r)];
+    const VertexId target = sample.vertices.here()[static_cast<std::size_t>(r)];
     std::vector<EdgeOffset> positions;
     for (EdgeOffset k = layer.row_offsets()[r]; k < layer.row_offsets()[r + 1]; ++k) {
-      positions.push_back(sample.edges[k]);
+      positions.push_back(sample.edges.here()[k]);
       ASSERT_GE(positions.back(), drawn.graph.row_offsets()[target]);
       ASSERT_LT(positions.back(), drawn.graph.row_offsets()[target + 1]);
-      ASSERT_EQ(sample.vertices[static_cast<std::size_t>(layer.col_indices()[k])],
+      ASSERT_EQ(sample.vertices.here()[static_cast<std::size_t>(layer.col_indices()[k])],
                 drawn.graph.col_indices()[positions.back()]);
     }
     if (drawn.options.replace) continue;
     std::sort(positions.begin(), positions.end());
     ASSERT_EQ(std::adjacent_find(positions.begin(), positions.end()), positions.end());
+  }
+}
+
+void expect_equal(const NeighbourSample& a, const NeighbourSample& b) {
+  ASSERT_EQ(a.vertices_until, b.vertices_until);
+  ASSERT_EQ(a.edges_until, b.edges_until);
+  ASSERT_EQ(a.vertices.here(), b.vertices.here());
+  ASSERT_EQ(a.trees.here(), b.trees.here());
+  ASSERT_EQ(a.edges.here(), b.edges.here());
+  ASSERT_EQ(a.layers, b.layers);
+}
+
+TEST(NeighboursProperty, OnDeviceAreThoseOnTheCpu) {
+  if (num_gpus() == 0) GTEST_SKIP() << "no GPU here; tools/gpu.sh test runs it";
+  for (std::uint64_t number = 0; number < 600; ++number) {
+    SCOPED_TRACE(::testing::Message() << "case " << number);
+    const Case drawn = drawn_case(number);
+    NeighbourOptions options = drawn.options;
+    options.device = Device{DeviceKind::cuda, 0};
+    options.edge_memory = number % 4 == 0 ? EdgeMemory::host : EdgeMemory::device;
+    const NeighbourSampler here(drawn.graph, drawn.options), there(drawn.graph, options);
+    for (const std::uint64_t step : {number, number + 1}) {
+      const NeighbourSample sample = there.draw(drawn.seeds, step, drawn.seed_times);
+      expect_equal(here.draw(drawn.seeds, step, drawn.seed_times), sample);
+      for (const Graph& layer : sample.layers) layer.validate();
+      if (HasFatalFailure()) return;
+    }
   }
 }
 
@@ -132,8 +159,9 @@ TEST(NeighboursProperty, AreThoseOfTheReference) {
         NeighbourSampler(drawn.graph, drawn.options).draw(drawn.seeds, number, drawn.seed_times);
     const ReferenceSample expected =
         ReferenceSampler(drawn.graph, drawn.options).draw(drawn.seeds, number, drawn.seed_times);
-    ASSERT_EQ(sample.vertices, expected.vertices);
-    ASSERT_EQ(sample.trees, drawn.options.disjoint ? expected.trees : std::vector<VertexId>{});
+    ASSERT_EQ(sample.vertices.here(), expected.vertices);
+    ASSERT_EQ(sample.trees.here(),
+              drawn.options.disjoint ? expected.trees : std::vector<VertexId>{});
     ASSERT_EQ(sample.vertices_until, expected.vertices_until);
     ASSERT_EQ(sample.edges_until, expected.edges_until);
     expect_layers(drawn, sample, expected);

@@ -66,14 +66,15 @@ TEST_F(MeasuredProfileTest, FilesThatAreNotThereOrDamaged) {
             file_ + " is of another version");
   test::write_file(file_, "tessera device profile\t1\nname\tX\n");
   testing::expect_error(ErrorCode::bad_data, {"source is missing", "tessera calibrate"},
-                     [this] { read_measured_profile(file_, expected_, "580.1"); });
+                        [this] { read_measured_profile(file_, expected_, "580.1"); });
 }
 
 TEST_F(MeasuredProfileTest, OnlyGpusHaveOne) {
   testing::expect_error(ErrorCode::invalid_argument, {"a CPU has no profile", "cuda"},
-                     [] { measured_profile_path({}); });
+                        [] { measured_profile_path({}); });
   if (num_gpus() > 0) return;
-  testing::expect_error(ErrorCode::backend_unavailable, {"no GPU to measure"}, [] { calibrate({}); });
+  testing::expect_error(ErrorCode::backend_unavailable, {"no GPU to measure"},
+                        [] { calibrate({}); });
 }
 
 TEST_F(MeasuredProfileTest, CostsGoByTheProfile) {

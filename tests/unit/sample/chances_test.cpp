@@ -35,7 +35,8 @@ Counts drawn(const Graph& graph, const NeighbourOptions& options) {
   for (std::uint64_t step = 0; step < draws; ++step) {
     const NeighbourSample sample = sampler.draw(seeds, step);
     Outcome outcome;
-    for (const EdgeOffset edge : sample.edges) outcome.push_back(static_cast<VertexId>(edge));
+    for (const EdgeOffset edge : sample.edges.here())
+      outcome.push_back(static_cast<VertexId>(edge));
     std::sort(outcome.begin(), outcome.end());
     ++counts[outcome];
   }

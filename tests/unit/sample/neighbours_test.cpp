@@ -37,11 +37,11 @@ Vertices range(VertexId begin, VertexId end) {
 }
 
 void expect_equal(const NeighbourSample& a, const NeighbourSample& b) {
-  EXPECT_EQ(a.vertices, b.vertices);
-  EXPECT_EQ(a.trees, b.trees);
+  EXPECT_EQ(a.vertices.here(), b.vertices.here());
+  EXPECT_EQ(a.trees.here(), b.trees.here());
   EXPECT_EQ(a.vertices_until, b.vertices_until);
   EXPECT_EQ(a.edges_until, b.edges_until);
-  EXPECT_EQ(a.edges, b.edges);
+  EXPECT_EQ(a.edges.here(), b.edges.here());
   EXPECT_EQ(a.layers, b.layers);
 }
 
@@ -69,9 +69,9 @@ TEST(Neighbours, AreTheSameForAnyNumberOfThreads) {
       EXPECT_GT(one.edges.size(), 40000);
       expect_equal(one, drawn(2, 7));
       expect_equal(one, drawn(8, 7));
-      EXPECT_NE(one.edges, drawn(2, 8).edges);
+      EXPECT_NE(one.edges.here(), drawn(2, 8).edges.here());
       options.seed = 4;
-      EXPECT_NE(one.edges, drawn(2, 7).edges);
+      EXPECT_NE(one.edges.here(), drawn(2, 7).edges.here());
     }
   }
 }
@@ -80,7 +80,7 @@ TEST(Neighbours, AreNumberedSeedsFirstThenAsTheyAppear) {
   // 0 <- {1, 2}, 1 <- {3}, 2 <- {0, 3}, 3 <- {4}
   const Graph graph = from_coo(6, 6, Vertices{0, 0, 1, 2, 2, 3}, Vertices{1, 2, 3, 0, 3, 4});
   const NeighbourSample sample = draw(graph, {.fan_outs = {-1, -1}}, {2, 5});
-  EXPECT_EQ(sample.vertices, (Vertices{2, 5, 0, 3, 1, 4}));
+  EXPECT_EQ(sample.vertices.here(), (Vertices{2, 5, 0, 3, 1, 4}));
   EXPECT_EQ(sample.vertices_until, (std::vector<std::int64_t>{2, 4, 6}));
   EXPECT_EQ(sample.edges_until, (std::vector<std::int64_t>{0, 2, 5}));
   EXPECT_TRUE(sample.trees.empty());
@@ -98,9 +98,9 @@ TEST(Neighbours, ValuesAndPositionsComeAlong) {
   ASSERT_TRUE(layer.has_values());
   for (VertexId row = 0; row < layer.num_rows(); ++row) {
     for (EdgeOffset k = layer.row_offsets()[row]; k < layer.row_offsets()[row + 1]; ++k) {
-      EXPECT_EQ(layer.values()[k], graph.values()[sample.edges[k]]);
-      EXPECT_EQ(sample.vertices[static_cast<std::size_t>(layer.col_indices()[k])],
-                graph.col_indices()[sample.edges[k]]);
+      EXPECT_EQ(layer.values()[k], graph.values()[sample.edges.here()[k]]);
+      EXPECT_EQ(sample.vertices.here()[static_cast<std::size_t>(layer.col_indices()[k])],
+                graph.col_indices()[sample.edges.here()[k]]);
     }
   }
 }
@@ -110,13 +110,14 @@ TEST(Neighbours, OfAHubAreDrawnOnce) {
   for (const std::int64_t fan_out : {1, 10, 1000, 999999}) {
     const NeighbourSample sample = draw(hub, {.fan_outs = {fan_out}}, {0});
     EXPECT_EQ(sample.edges.size(), fan_out);
-    EXPECT_EQ(std::set(sample.edges.begin(), sample.edges.end()).size(),
-              static_cast<std::size_t>(fan_out));
+    const auto& edges = sample.edges.here();
+    EXPECT_EQ(std::set(edges.begin(), edges.end()).size(), static_cast<std::size_t>(fan_out));
     sample.layers[0].validate();
   }
   const std::vector<float> weights(static_cast<std::size_t>(hub.num_edges()), 0.5f);
   const NeighbourSample weighted = draw(hub, {.fan_outs = {500}, .edge_weights = weights}, {0});
-  EXPECT_EQ(std::set(weighted.edges.begin(), weighted.edges.end()).size(), 500u);
+  const auto& edges = weighted.edges.here();
+  EXPECT_EQ(std::set(edges.begin(), edges.end()).size(), 500u);
 }
 
 TEST(Neighbours, FanOutsOfAllNoneAndMoreThanThereAre) {
@@ -128,12 +129,12 @@ TEST(Neighbours, FanOutsOfAllNoneAndMoreThanThereAre) {
     EXPECT_EQ(draw(graph, {.fan_outs = {fan_out}}, seeds).edges.size(), degrees);
   }
   const NeighbourSample none = draw(graph, {.fan_outs = {0, -1}}, seeds);
-  EXPECT_EQ(none.vertices, seeds);
+  EXPECT_EQ(none.vertices.here(), seeds);
   EXPECT_EQ(none.edges.size(), 0);
   EXPECT_EQ(none.layers[0].num_rows(), 3);
   const NeighbourSample then_none = draw(graph, {.fan_outs = {-1, 0}}, seeds);
   EXPECT_EQ(then_none.edges.size(), degrees);
-  EXPECT_EQ(then_none.layers[0].num_rows(), std::ssize(then_none.vertices));
+  EXPECT_EQ(then_none.layers[0].num_rows(), then_none.vertices.size());
   EXPECT_EQ(draw(graph, {.fan_outs = {50}, .replace = true}, seeds).edges.size(), 150);
 }
 
@@ -141,7 +142,7 @@ TEST(Neighbours, OfAVertexWithoutAnyAreNone) {
   const Graph graph = from_coo(3, 3, Vertices{0}, Vertices{1});
   for (const bool replace : {false, true}) {
     const NeighbourSample sample = draw(graph, {.fan_outs = {2, 2}, .replace = replace}, {2, 0});
-    EXPECT_EQ(sample.vertices, (Vertices{2, 0, 1}));
+    EXPECT_EQ(sample.vertices.here(), (Vertices{2, 0, 1}));
     EXPECT_EQ(sample.layers[1].degree(0), 0);
     EXPECT_EQ(sample.layers[1].degree(1), replace ? 2 : 1);
     EXPECT_EQ(sample.layers[0].degree(2), 0);
@@ -151,14 +152,16 @@ TEST(Neighbours, OfAVertexWithoutAnyAreNone) {
 TEST(Neighbours, SeedsMayComeAgain) {
   const Graph graph = random_graph(30, 30, 500, 7);
   const NeighbourSample sample = draw(graph, {.fan_outs = {3}}, {5, 5, 8, 5});
-  EXPECT_EQ(Vertices(sample.vertices.begin(), sample.vertices.begin() + 4), (Vertices{5, 5, 8, 5}));
+  const auto& vertices = sample.vertices.here();
+  EXPECT_EQ(Vertices(vertices.begin(), vertices.begin() + 4), (Vertices{5, 5, 8, 5}));
   const Graph& layer = sample.layers[0];
   EXPECT_EQ(layer.num_rows(), 4);
   EXPECT_TRUE(std::ranges::equal(layer.neighbours(0), layer.neighbours(1)));
   EXPECT_TRUE(std::ranges::equal(layer.neighbours(0), layer.neighbours(3)));
   const NeighbourSample trees = draw(graph, {.fan_outs = {3}, .disjoint = true}, {5, 5, 8, 5});
   const auto drawn_by = [&](EdgeOffset row) {
-    return Vertices(trees.edges.begin() + 3 * row, trees.edges.begin() + 3 * row + 3);
+    const EdgeOffset* const first = trees.edges.here().begin() + 3 * row;
+    return Vertices(first, first + 3);
   };
   EXPECT_NE(drawn_by(0), drawn_by(1));
 }
@@ -168,7 +171,7 @@ TEST(Neighbours, MoreSeedsThanVertices) {
   Vertices seeds;
   for (VertexId i = 0; i < 100; ++i) seeds.push_back(i % 5);
   const NeighbourSample sample = draw(graph, {.fan_outs = {-1, -1}}, seeds);
-  EXPECT_EQ(sample.vertices, seeds);
+  EXPECT_EQ(sample.vertices.here(), seeds);
   EXPECT_EQ(sample.edges.size(), 20 * graph.num_edges());
 }
 
@@ -178,7 +181,7 @@ TEST(Neighbours, EmptyGraphsAndBatches) {
   EXPECT_EQ(nothing.layers.size(), 2u);
   EXPECT_TRUE(draw(star_graph(3), {.fan_outs = {1}}, {}).vertices.empty());
   const Graph edgeless = from_coo(4, 4, {}, {});
-  EXPECT_EQ(draw(edgeless, {.fan_outs = {3}}, {2}, 0, {9}).vertices, Vertices{2});
+  EXPECT_EQ(draw(edgeless, {.fan_outs = {3}}, {2}, 0, {9}).vertices.here(), Vertices{2});
 }
 
 TEST(Neighbours, SelfLoopsAndRepeatedEdgesAreEdges) {
@@ -195,26 +198,26 @@ TEST(Neighbours, EdgesAreNotLaterThanTheSeed) {
   const Graph graph = from_coo(6, 6, Vertices{0, 0, 0, 0, 1}, Vertices{1, 2, 3, 4, 5});
   const std::vector<std::int64_t> times{30, 20, 20, 10, 15};
   const NeighbourOptions all{.fan_outs = {-1, -1}, .disjoint = true, .edge_times = times};
-  EXPECT_EQ(draw(graph, all, {0}, 0, {9}).vertices, Vertices{0});
-  EXPECT_EQ(draw(graph, all, {0}, 0, {10}).vertices, (Vertices{0, 4}));
-  EXPECT_EQ(draw(graph, all, {0}, 0, {20}).vertices, (Vertices{0, 4, 2, 3}));
-  EXPECT_EQ(draw(graph, all, {0}, 0, {30}).vertices, (Vertices{0, 4, 2, 3, 1, 5}));
+  EXPECT_EQ(draw(graph, all, {0}, 0, {9}).vertices.here(), Vertices{0});
+  EXPECT_EQ(draw(graph, all, {0}, 0, {10}).vertices.here(), (Vertices{0, 4}));
+  EXPECT_EQ(draw(graph, all, {0}, 0, {20}).vertices.here(), (Vertices{0, 4, 2, 3}));
+  EXPECT_EQ(draw(graph, all, {0}, 0, {30}).vertices.here(), (Vertices{0, 4, 2, 3, 1, 5}));
   // The time is the seed's in every hop.
   const NeighbourSample two = draw(graph, all, {1, 0, 0}, 0, {14, 20, 30});
-  EXPECT_EQ(two.vertices, (Vertices{1, 0, 0, 4, 2, 3, 4, 2, 3, 1, 5}));
-  EXPECT_EQ(two.trees, (Vertices{0, 1, 2, 1, 1, 1, 2, 2, 2, 2, 2}));
+  EXPECT_EQ(two.vertices.here(), (Vertices{1, 0, 0, 4, 2, 3, 4, 2, 3, 1, 5}));
+  EXPECT_EQ(two.trees.here(), (Vertices{0, 1, 2, 1, 1, 1, 2, 2, 2, 2, 2}));
   NeighbourOptions latest = all;
   latest.fan_outs = {2};
   latest.time_strategy = TimeStrategy::latest;
-  EXPECT_EQ(draw(graph, latest, {0}, 0, {29}).vertices, (Vertices{0, 2, 3}));
+  EXPECT_EQ(draw(graph, latest, {0}, 0, {29}).vertices.here(), (Vertices{0, 2, 3}));
 }
 
 TEST(Neighbours, SourcesAreNotLaterThanTheSeed) {
   const Graph graph = from_coo(4, 4, Vertices{0, 0, 0, 1}, Vertices{1, 2, 3, 3});
   const std::vector<std::int64_t> times{5, 5, 6, 1};
   const NeighbourOptions options{.fan_outs = {-1, -1}, .disjoint = true, .vertex_times = times};
-  EXPECT_EQ(draw(graph, options, {0}).vertices, (Vertices{0, 3, 1}));
-  EXPECT_EQ(draw(graph, options, {0}, 0, {6}).vertices, (Vertices{0, 3, 1, 2}));
+  EXPECT_EQ(draw(graph, options, {0}).vertices.here(), (Vertices{0, 3, 1}));
+  EXPECT_EQ(draw(graph, options, {0}, 0, {6}).vertices.here(), (Vertices{0, 3, 1, 2}));
 }
 
 TEST(Neighbours, EdgesOfWeight0AreLeftOut) {
@@ -224,8 +227,8 @@ TEST(Neighbours, EdgesOfWeight0AreLeftOut) {
   for (const std::int64_t fan_out : {-1, 1, 4}) {
     const NeighbourSample sample =
         draw(graph, {.fan_outs = {fan_out}, .edge_weights = weights}, {0});
-    EXPECT_EQ(Vertices(sample.vertices), (Vertices{0, 3}));
-    EXPECT_EQ(sample.edges[0], 2);
+    EXPECT_EQ(sample.vertices.here(), (Vertices{0, 3}));
+    EXPECT_EQ(sample.edges.here()[0], 2);
   }
 }
 
@@ -236,14 +239,14 @@ TEST(Neighbours, InducedGraphsHaveAllEdgesBetweenThem) {
   const NeighbourSample drawn = draw(graph, options, seeds);
   options.induced = true;
   const NeighbourSample induced = draw(graph, options, seeds);
-  EXPECT_EQ(induced.vertices, drawn.vertices);
+  EXPECT_EQ(induced.vertices.here(), drawn.vertices.here());
   EXPECT_EQ(induced.vertices_until, drawn.vertices_until);
   ASSERT_EQ(induced.layers.size(), 2u);
   for (const Graph& layer : induced.layers) {
-    EXPECT_EQ(layer, induced_subgraph(graph, induced.vertices));
+    EXPECT_EQ(layer, induced_subgraph(graph, induced.vertices.here()));
   }
   for (EdgeOffset k = 0; k < induced.edges.size(); ++k) {
-    EXPECT_EQ(induced.layers[0].values()[k], graph.values()[induced.edges[k]]);
+    EXPECT_EQ(induced.layers[0].values()[k], graph.values()[induced.edges.here()[k]]);
   }
 }
 
@@ -254,8 +257,8 @@ TEST(Neighbours, InducedGraphsKeepTreesAndTimes) {
   const NeighbourOptions options{
       .fan_outs = {-1, -1}, .disjoint = true, .induced = true, .edge_times = times};
   const NeighbourSample sample = draw(graph, options, {0, 0}, 0, {1, 2});
-  EXPECT_EQ(sample.vertices, (Vertices{0, 0, 1, 1, 2}));
-  EXPECT_EQ(sample.trees, (Vertices{0, 1, 0, 1, 1}));
+  EXPECT_EQ(sample.vertices.here(), (Vertices{0, 0, 1, 1, 2}));
+  EXPECT_EQ(sample.trees.here(), (Vertices{0, 1, 0, 1, 1}));
   EXPECT_EQ(sample.layers[0],
             from_coo(5, 5, Vertices{0, 1, 2, 3, 3, 4}, Vertices{2, 3, 0, 1, 4, 3}));
 }

@@ -45,8 +45,8 @@ class Probing {
   void memory(DeviceProfile& gpu) const {
     gpu.copy_bytes_per_us = copy_bandwidth(device_) * 1e-6;
     gpu.latency_us = 1 / per_us([this](Stream stream) {
-      return probes::wait_for_loads(room(far_bytes), stream);
-    });
+                       return probes::wait_for_loads(room(far_bytes), stream);
+                     });
     gpu.atomics_per_us = per_us([this](Stream stream) {
       return probes::add_atomically(room(cached_bytes_), processors_, stream);
     });
@@ -54,9 +54,9 @@ class Probing {
 
   void starts(DeviceProfile& gpu) const {
     gpu.launch_us = 1 / per_us([](Stream stream) {
-      for (int i = 0; i < kernels_in_a_row; ++i) probes::start_nothing(stream);
-      return kernels_in_a_row;
-    });
+                      for (int i = 0; i < kernels_in_a_row; ++i) probes::start_nothing(stream);
+                      return kernels_in_a_row;
+                    });
     gpu.replay_us = cuda_backend::time_chain(
         device_, [](Stream stream) { probes::start_nothing(stream); }, kernels_in_a_row);
   }
@@ -84,8 +84,8 @@ class Probing {
     options.min_seconds = 0.05;
     options.max_seconds = 1;
     double amount = 0;
-    const Timing timing =
-        measure_on(device_, [&](Stream stream) { amount = enqueue(stream); }, options);
+    const Timing timing = measure_on(
+        device_, [&](Stream stream) { amount = enqueue(stream); }, options);
     return amount / timing.median_us;
   }
 

@@ -119,8 +119,8 @@ double wait_for_loads(const Room& room, Stream stream) {
 
 double add_atomically(const Room& room, int processors, Stream stream) {
   const unsigned blocks = all_blocks(processors);
-  cuda::launch(add_somewhere, dim3(blocks), block_threads, stream,
-               static_cast<float*>(room.memory), static_cast<std::uint32_t>(room.bytes / 4));
+  cuda::launch(add_somewhere, dim3(blocks), block_threads, stream, static_cast<float*>(room.memory),
+               static_cast<std::uint32_t>(room.bytes / 4));
   return static_cast<double>(blocks) * block_threads * turns;
 }
 

@@ -140,8 +140,7 @@ double multiply(Matrix kind, void* results, int processors, Stream stream) {
   };
   constexpr int fragment = 16 * 8;
   switch (kind) {
-    case Matrix::tf32:
-      return turns * products * run(kernel_of<float>, fragment, columns<float>, 1);
+    case Matrix::tf32: return turns * products * run(kernel_of<float>, fragment, columns<float>, 1);
     case Matrix::bf16:
       return turns * products * run(kernel_of<__nv_bfloat16>, fragment, columns<__nv_bfloat16>, 1);
     case Matrix::s8:

@@ -19,8 +19,8 @@ std::string cuda_version(int number) {
 
 }  // namespace
 
-/// Of the kernel's module, which the runtime does not tell: "NVRM version: ... Module 580.65.06 ...".
-/// Where that cannot be read, the newest CUDA that the driver serves has to do.
+/// Of the kernel's module, which the runtime does not tell: "NVRM version: ... Module 580.65.06
+/// ...". Where that cannot be read, the newest CUDA that the driver serves has to do.
 std::string driver_of_gpus() {
   std::ifstream file("/proc/driver/nvidia/version");
   for (std::string word; file >> word;) {
