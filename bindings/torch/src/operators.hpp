@@ -58,7 +58,7 @@ void register_gatv2(torch::stable::detail::StableLibrary& library);
 void register_bits(torch::stable::detail::StableLibrary& library);
 void register_pairs(torch::stable::detail::StableLibrary& library);
 void register_top(torch::stable::detail::StableLibrary& library);
-/// Of the CPU alone.
+/// A GPU draws from what the CPU has found out.
 void register_sampling(torch::stable::detail::StableLibrary& library);
 
 inline void register_operators(torch::stable::detail::StableLibrary& library) {
@@ -73,6 +73,7 @@ inline void register_operators(torch::stable::detail::StableLibrary& library) {
   register_bits(library);
   register_pairs(library);
   register_top(library);
+  register_sampling(library);
 }
 
 /// The function, with errors of the library as ones that Python can tell apart by their first word.

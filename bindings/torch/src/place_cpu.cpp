@@ -42,5 +42,4 @@ DeviceScope::~DeviceScope() = default;
 
 STABLE_TORCH_LIBRARY_IMPL(tessera, CPU, library) {
   tessera::torch_ops::register_operators(library);
-  tessera::torch_ops::register_sampling(library);
 }

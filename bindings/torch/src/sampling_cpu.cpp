@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing neighbours. What is known about a graph's edges is kept in tensors that the caller owns.
+// Drawing neighbours, and what is known about a graph's edges.
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "operators.hpp"
-#include "sample/candidates.hpp"
-#include "sample/hops.hpp"
+#include "sampling.hpp"
 #include "structure.hpp"
 #include "tessera/core/parallel.hpp"
 
@@ -14,31 +12,6 @@ namespace tessera::torch_ops {
 namespace {
 
 constexpr const char* where = "neighbours";
-
-/// The numbers of a tensor, which somebody else keeps alive.
-template <class T>
-SharedArray<T> shared(const Tensor& tensor) {
-  return {nullptr, static_cast<const T*>(tensor.const_data_ptr()), tensor.numel()};
-}
-template <class T>
-std::span<const T> span_of(const std::optional<Tensor>& tensor) {
-  return tensor ? shared<T>(*tensor).span() : std::span<const T>();
-}
-
-template <class To, class From>
-Tensor tensor_of(const Tensor& beside, const From* values, std::int64_t size, ScalarType type) {
-  Tensor result = empty_beside(beside, size, type);
-  To* const to = static_cast<To*>(result.mutable_data_ptr());
-  parallel_ranges(size, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-    std::copy(values + begin, values + end, to + begin);
-  });
-  return result;
-}
-template <class Array>
-Tensor numbers(const Tensor& beside, const Array& values) {
-  return tensor_of<std::int64_t>(beside, std::data(values),
-                                 static_cast<std::int64_t>(std::size(values)), ScalarType::Long);
-}
 
 /// Of values of the caller's edges or vertices, so many, in a type.
 std::optional<Tensor> checked(const std::optional<Tensor>& values, std::int64_t count,
@@ -101,37 +74,22 @@ std::vector<Tensor> draw_neighbours(std::vector<Tensor> known, Tensor seeds,
                                     std::optional<Tensor> seed_times, Tensor fan_outs, bool replace,
                                     bool disjoint, bool latest, bool induced, std::int64_t seed,
                                     std::int64_t step) {
-  const sample::Candidates candidates{shared<EdgeOffset>(known.at(0)),
-                                      shared<VertexId>(known.at(1)),
-                                      {},
-                                      shared<std::int64_t>(known.at(3)),
-                                      shared<float>(known.at(4)),
-                                      shared<double>(known.at(5))};
+  const sample::Candidates candidates = known_candidates(known);
   const auto wanted = shared<std::int64_t>(fan_outs).span();
   const sample::HopOptions options{
       {wanted.begin(), wanted.end()},  replace, disjoint, latest, induced,
       static_cast<std::uint64_t>(seed)};
   check_hops(options, candidates);
-  std::vector<VertexId> vertices;
-  for (const std::int64_t one : shared<std::int64_t>(seeds).span()) {
-    if (one < 0 || one >= candidates.num_vertices()) {
-      throw Error(ErrorCode::invalid_argument,
-                  "seed " + std::to_string(one) + " of a graph with " +
-                      std::to_string(candidates.num_vertices()) + " vertices",
-                  where, "number seeds as the graph does");
-    }
-    vertices.push_back(static_cast<VertexId>(one));
-  }
   const sample::Hops hops =
-      draw_hops(candidates, options, vertices, static_cast<std::uint64_t>(step),
-                span_of<std::int64_t>(seed_times));
+      draw_hops(candidates, options, checked_seeds(seeds, candidates),
+                static_cast<std::uint64_t>(step), span_of<std::int64_t>(seed_times));
 
   const auto edges = static_cast<std::int64_t>(hops.candidates.size());
   Tensor targets = empty_beside(seeds, edges, ScalarType::Long);
   Tensor edge_numbers = empty_beside(seeds, edges, ScalarType::Long);
   auto* const target = static_cast<std::int64_t*>(targets.mutable_data_ptr());
   auto* const number = static_cast<std::int64_t*>(edge_numbers.mutable_data_ptr());
-  const auto* const numbers_of = static_cast<const std::int64_t*>(known.at(2).const_data_ptr());
+  const auto* const numbers_of = edge_numbers_of(known);
   parallel_for(std::ssize(hops.offsets) - 1, 1024, [&](std::int64_t row) {
     const auto begin = hops.offsets[static_cast<std::size_t>(row)];
     const auto end = hops.offsets[static_cast<std::size_t>(row) + 1];

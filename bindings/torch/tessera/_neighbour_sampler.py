@@ -15,6 +15,7 @@ from torch_geometric.sampler import BaseSampler, SamplerOutput
 from torch_geometric.sampler.base import NumNeighbors, SubgraphType
 from torch_geometric.sampler.neighbor_sampler import edge_sample
 
+from ._library import has_cuda
 from ._sampling_operators import draw_neighbours, neighbour_candidates
 from .errors import direct
 from .graph import BY_TARGET, Graph
@@ -31,7 +32,7 @@ class NeighborSampler(BaseSampler):
     """PyG's ``NeighborSampler`` for graphs with one type of vertices and edges: a ``Data``, or a pair of stores.
 
     What is drawn depends on ``seed``, the step, the hop and the vertex (where samples are disjoint, also on the place of its
-    seed among the seeds) alone.
+    seed among the seeds) alone. ``device`` draws it, the CPU by default; a GPU draws the same.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class NeighborSampler(BaseSampler):
         share_memory: bool = False,
         directed: bool = True,
         seed: int | None = None,
+        device: torch.device | str | None = None,
     ) -> None:
         if temporal_strategy not in ("uniform", "last"):
             raise ValueError(f"temporal_strategy is {temporal_strategy!r}: use 'uniform' or 'last'")
@@ -81,6 +83,10 @@ class NeighborSampler(BaseSampler):
         self._candidates = direct(
             neighbour_candidates, graph.index, graph.offsets, graph.num_targets, graph.num_sources, graph.layout, 0, weight,
             self.edge_time, self.node_time)
+        self.device = _checked_device(device, self.subgraph_type)
+        if self.device.type == "cuda":
+            self._candidates = [known.to(self.device) for known in self._candidates]
+            self._permutation = None if self._permutation is None else self._permutation.to(self.device)
 
     @property
     def edge_permutation(self) -> Tensor | None:
@@ -132,6 +138,19 @@ class NeighborSampler(BaseSampler):
             node=node, row=row, col=col, edge=edge, batch=tree if self.disjoint else None,
             num_sampled_nodes=None if induced else nodes_until.diff(prepend=nodes_until.new_zeros(1)).tolist(),
             num_sampled_edges=None if induced else edges_until.diff().tolist())
+
+
+def _checked_device(device: torch.device | str | None, subgraph_type: SubgraphType) -> torch.device:
+    device = torch.device("cpu" if device is None else device)
+    if device.type == "cpu":
+        return device
+    if device.type != "cuda":
+        raise ValueError(f"device is {str(device)!r}: neighbours are drawn on 'cpu' or 'cuda'")
+    if not (torch.cuda.is_available() and has_cuda()):
+        raise ValueError(f"device is {str(device)!r}, and there are no GPU and operators for it: draw on 'cpu'")
+    if subgraph_type == SubgraphType.induced:
+        raise NotImplementedError("subgraph_type='induced' is not drawn on a GPU: use device='cpu'")
+    return torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
 
 
 def _on_cpu(values: Tensor, name: str) -> Tensor:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators that draw neighbours, on the CPU: ``torch.ops.tessera.neighbour_candidates`` and ``draw_neighbours``, whose
-kernels are in bindings/torch/src/sampling_cpu.cpp; and ``vertex_parts``, which splits a graph, in parts_cpu.cpp."""
+"""The operators that draw neighbours: ``torch.ops.tessera.neighbour_candidates``, on the CPU, and ``draw_neighbours``, which a
+GPU runs where candidates lie there; their kernels are in bindings/torch/src/sampling_cpu.cpp and sampling_cuda.cpp. And
+``vertex_parts``, which splits a graph, in parts_cpu.cpp."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from torch_geometric.data import Data
 from torch_geometric.loader import LinkLoader, NodeLoader
 
 from ._neighbour_sampler import NeighborSampler
+from ._side_stream import SideStream
 
 __all__ = ["LinkNeighborLoader", "NeighborLoader"]
 
@@ -36,7 +37,7 @@ class _DrawnAhead:
     """Draws batches by threads while earlier ones are used. Which batches come, and what is in them, does not depend on it:
     batch k of epoch e is step ``(e << 32) + k``."""
 
-    def _take(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _take(self, arguments: dict[str, Any], device: torch.device) -> dict[str, Any]:
         """Takes what concerns threads out of the arguments for PyG's loader."""
         odd = [name for name in _OF_PROCESSES if arguments.get(name) is not None]
         if odd:
@@ -45,6 +46,7 @@ class _DrawnAhead:
         self._threads = max(1, arguments.pop("num_workers", 0))
         self._ahead = self._threads * (arguments.pop("prefetch_factor", None) or 2)
         self._epochs = itertools.count()
+        self._side_stream = SideStream(device) if device.type == "cuda" else None
         return {**arguments, "filter_per_worker": False, "transform": None}
 
     def _drawn(self, index: list[int], step: int) -> Any:
@@ -54,6 +56,14 @@ class _DrawnAhead:
         data = super().filter_fn(self._drawn(index, step))
         return data.pin_memory() if self.pin_memory and torch.cuda.is_available() else data
 
+    def _made(self, index: list[int], step: int) -> Callable[[], Data]:
+        """Makes a batch. Who uses it calls the result."""
+        if self._side_stream is None:
+            data = self._joined(index, step)
+            return lambda: data
+        made = self._side_stream.make(lambda: self._joined(index, step))
+        return lambda: self._side_stream.hand_over(*made)
+
     def filter_fn(self, out: Any) -> Data:
         data = super().filter_fn(out)
         return data if self._transform is None else self._transform(data)
@@ -62,20 +72,23 @@ class _DrawnAhead:
         first_step = next(self._epochs) * _STEPS_OF_EPOCH
         batches = self.sampler if self.batch_sampler is None else self.batch_sampler
         tasks = ((index if isinstance(index, list) else [index], step) for step, index in enumerate(batches, first_step))
-        for data in self._in_order(tasks):
+        if self._side_stream is not None:
+            self._side_stream.follow()
+        for take in self._in_order(tasks):
+            data = take()
             yield data if self._transform is None else self._transform(data)
 
-    def _in_order(self, tasks: Iterator[tuple[list[int], int]]) -> Iterator[Data]:
+    def _in_order(self, tasks: Iterator[tuple[list[int], int]]) -> Iterator[Callable[[], Data]]:
         if self._ahead == 0:
-            yield from itertools.starmap(self._joined, tasks)
+            yield from itertools.starmap(self._made, tasks)
             return
         waiting: deque = deque()
         threads = ThreadPoolExecutor(self._threads, thread_name_prefix="tessera-loader")
         try:
-            waiting.extend(threads.submit(self._joined, *task) for task in itertools.islice(tasks, self._ahead))
+            waiting.extend(threads.submit(self._made, *task) for task in itertools.islice(tasks, self._ahead))
             while waiting:
                 first = waiting.popleft()
-                waiting.extend(threads.submit(self._joined, *task) for task in itertools.islice(tasks, 1))
+                waiting.extend(threads.submit(self._made, *task) for task in itertools.islice(tasks, 1))
                 yield first.result()
         finally:
             threads.shutdown(cancel_futures=True)
@@ -86,7 +99,8 @@ class NeighborLoader(_DrawnAhead, NodeLoader):
 
     ``seed`` decides what is drawn; without it, torch's numbers do. ``num_workers`` is how many threads draw batches ahead
     (one at least), ``prefetch_factor`` how many batches each (2). Threads share the features, so ``filter_per_worker`` makes
-    no difference; ``transform`` runs where the batch is used. ``is_sorted`` makes none either.
+    no difference; ``transform`` runs where the batch is used. ``is_sorted`` makes none either. ``device`` is where neighbours
+    are drawn: ``"cuda"`` draws the batches of the CPU, the default, on a GPU. Features are gathered where they lie.
 
     Example:
         >>> import torch, tessera
@@ -116,6 +130,7 @@ class NeighborLoader(_DrawnAhead, NodeLoader):
         neighbor_sampler: NeighborSampler | None = None,
         directed: bool = True,
         seed: int | None = None,
+        device: torch.device | str | None = None,
         **kwargs: Any,
     ) -> None:
         if input_time is not None and time_attr is None:
@@ -123,11 +138,11 @@ class NeighborLoader(_DrawnAhead, NodeLoader):
         if neighbor_sampler is None:
             neighbor_sampler = NeighborSampler(
                 data, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, time_attr, weight_attr,
-                directed=directed, seed=seed)
+                directed=directed, seed=seed, device=device)
         self._transform = transform
         super().__init__(
             data=data, node_sampler=neighbor_sampler, input_nodes=input_nodes, input_time=input_time,
-            transform_sampler_output=transform_sampler_output, **self._take(kwargs))
+            transform_sampler_output=transform_sampler_output, **self._take(kwargs, neighbor_sampler.device))
 
     def _drawn(self, index: list[int], step: int) -> Any:
         return self.node_sampler.sample_from_nodes(self.input_data[index], step)
@@ -170,6 +185,7 @@ class LinkNeighborLoader(_DrawnAhead, LinkLoader):
         neighbor_sampler: NeighborSampler | None = None,
         directed: bool = True,
         seed: int | None = None,
+        device: torch.device | str | None = None,
         **kwargs: Any,
     ) -> None:
         if (edge_label_time is None) != (time_attr is None):
@@ -177,12 +193,12 @@ class LinkNeighborLoader(_DrawnAhead, LinkLoader):
         if neighbor_sampler is None:
             neighbor_sampler = NeighborSampler(
                 data, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, time_attr, weight_attr,
-                directed=directed, seed=seed)
+                directed=directed, seed=seed, device=device)
         self._transform = transform
         super().__init__(
             data=data, link_sampler=neighbor_sampler, edge_label_index=edge_label_index, edge_label=edge_label,
             edge_label_time=edge_label_time, neg_sampling=neg_sampling, neg_sampling_ratio=neg_sampling_ratio,
-            transform_sampler_output=transform_sampler_output, **self._take(kwargs))
+            transform_sampler_output=transform_sampler_output, **self._take(kwargs, neighbor_sampler.device))
         if self.neg_sampling is not None:
             self._ahead = 0
 
