@@ -13,6 +13,7 @@
 #include "tessera/core/measure.hpp"
 #include "tessera/core/printable.hpp"
 #include "tessera/io/relational.hpp"
+#include "tessera/train/relational.hpp"
 
 namespace tessera::app {
 namespace {
@@ -58,10 +59,10 @@ Json kind_json(const VertexKind& kind, const Dataset& vertices) {
 void allow_options(const Arguments& app, const std::vector<const char*>& allowed,
                    const std::string& where) {
   for (const auto& option : app.options()) {
-    const bool is_allowed =
-        option->group() == "Common options" ||
-        std::any_of(allowed.begin(), allowed.end(),
-                    [&](const char* flag) { return app.find(flag) == option.get(); });
+    const bool is_allowed = option->group() == "Common options" ||
+                            std::any_of(allowed.begin(), allowed.end(), [&](const char* flag) {
+                              return app.find(flag) == option.get();
+                            });
     if (is_allowed || !option->is_given()) continue;
     throw Error(ErrorCode::invalid_argument, "does nothing " + where, option->names().back(),
                 "leave it out");
@@ -129,6 +130,42 @@ void describe_relational(Session& session, const DataOptions& options) {
   table.add({"loaded in", human_seconds(watch.seconds())});
   json["load_seconds"] = watch.seconds();
   session.deliver(headline(data) + "\n" + table.text(), json);
+}
+
+void describe_relational_model(Session& session, const std::string& path) {
+  const train::RelationalCheckpoint model = train::load_relational_checkpoint(path);
+  const train::KnownKind& learned = model.kinds[static_cast<std::size_t>(model.labelled)];
+  std::vector<std::string> kinds;
+  Json of_kinds = Json::array();
+  for (const train::KnownKind& kind : model.kinds) {
+    const std::string how = kind.features > 0
+                                ? fmt::format("{} features", grouped(kind.features))
+                                : fmt::format("{} vertices learned", grouped(kind.embedded));
+    kinds.push_back(fmt::format("{} ({})", printable(kind.name), how));
+    of_kinds.push_back(
+        {{"name", kind.name}, {"features", kind.features}, {"embedded", kind.embedded}});
+  }
+  const train::Evaluation& best = model.best.evaluation;
+  Table table("ll");
+  table.add({"model", train::describe(model.model)});
+  table.add({"predicts",
+             fmt::format("{} classes of {}", grouped(model.outputs), printable(learned.name))});
+  table.add({"kinds", fmt::format("{}", fmt::join(kinds, ", "))});
+  table.add({"relations", grouped(model.relations.size())});
+  table.add({"weights", fmt::format("of run {}, epoch {}: validation {:.2f} %, test {:.2f} %",
+                                    model.best.run + 1, model.best.epoch, best.validation * 100,
+                                    best.test * 100)});
+  session.deliver(
+      fmt::format("{}: a model of kinds and relations\n", printable(path)) + table.text(),
+      {{"verb", "info"},
+       {"source", path},
+       {"model", nn::to_string(model.model.kind)},
+       {"learned", learned.name},
+       {"outputs", model.outputs},
+       {"of_kinds", of_kinds},
+       {"relations", model.relations.size()},
+       {"validation", best.validation},
+       {"test", model.split.test.empty() ? Json() : Json(best.test)}});
 }
 
 }  // namespace tessera::app

@@ -17,8 +17,8 @@ void allow_options(const Arguments& app, const std::vector<const char*>& allowed
                    const std::string& where);
 
 /// Of those that say how the data is read.
-inline const std::vector<const char*> relational_reading{"--data",       "--label",       "--drop",
-                                                         "--duplicates", "--unknown-ids", "--symmetrise"};
+inline const std::vector<const char*> relational_reading{
+    "--data", "--label", "--drop", "--duplicates", "--unknown-ids", "--symmetrise"};
 
 /// Reads a folder of kinds of vertices, gives relations their inverses where that is asked for, and
 /// hands the session the notes.
@@ -29,7 +29,8 @@ std::string headline(const RelationalData& data);
 /// Name and counts.
 Json brief_json(const RelationalData& data);
 
-/// What `info` says of such a folder.
+/// What `info` says of such a folder, and of a model of one.
 void describe_relational(Session& session, const DataOptions& options);
+void describe_relational_model(Session& session, const std::string& path);
 
 }  // namespace tessera::app

@@ -21,6 +21,7 @@
 #include "tessera/io/relational.hpp"
 #include "tessera/io/triples.hpp"
 #include "tessera/train/checkpoint.hpp"
+#include "tessera/train/relational.hpp"
 #include "tessera/train/triples.hpp"
 #include "verb.hpp"
 
@@ -260,6 +261,11 @@ Action setup(Arguments& app) {
     if (arguments->data.format.empty() && train::holds_triple_knowledge(source)) {
       reject_options_of_data(app, "for a trained model");
       describe_triple_model(session, source);
+      return ExitCode::ok;
+    }
+    if (arguments->data.format.empty() && train::holds_relational_checkpoint(source)) {
+      reject_options_of_data(app, "for a trained model");
+      describe_relational_model(session, source);
       return ExitCode::ok;
     }
     if (arguments->data.format.empty() && io::holds_triples(source)) {

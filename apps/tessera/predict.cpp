@@ -20,6 +20,7 @@
 #include "predict_files.hpp"
 #include "predict_links.hpp"
 #include "predict_numbers.hpp"
+#include "predict_relational.hpp"
 #include "predict_triples.hpp"
 #include "start_device.hpp"
 #include "table.hpp"
@@ -28,6 +29,7 @@
 #include "tessera/core/printable.hpp"
 #include "tessera/graph/partition.hpp"
 #include "tessera/train/bit_batches.hpp"
+#include "tessera/train/relational.hpp"
 #include "tessera/train/triples.hpp"
 #include "tessera/train/true_classes.hpp"
 #include "train_options.hpp"
@@ -248,6 +250,10 @@ ExitCode run_predict(Session& session, const Arguments& app, PredictArguments ar
   if (train::holds_triple_knowledge(arguments.checkpoint)) {
     return predict_triples(session, app, arguments.data.source, arguments.checkpoint,
                            arguments.links, arguments.files.output);
+  }
+  if (train::holds_relational_checkpoint(arguments.checkpoint)) {
+    return predict_relational(
+        session, app, {arguments.data, arguments.checkpoint, arguments.files, arguments.device});
   }
   require_sense(arguments);
   open_plans(arguments.planning);

@@ -15,12 +15,15 @@
 #include "start_device.hpp"
 #include "tessera/core/error.hpp"
 #include "tessera/core/memory.hpp"
+#include "tessera/io/relational.hpp"
 #include "tessera/io/triples.hpp"
 #include "tessera/io/writing.hpp"
 #include "tessera/train/fit.hpp"
 #include "tessera/train/memory.hpp"
 #include "tessera/train/predict.hpp"
+#include "tessera/train/relational.hpp"
 #include "train_options.hpp"
+#include "train_relational.hpp"
 #include "train_report.hpp"
 #include "train_triples.hpp"
 #include "verb.hpp"
@@ -205,14 +208,32 @@ ExitCode run_train(Session& session, const Arguments& app, TrainArguments argume
   return ExitCode::ok;
 }
 
+bool is_relational(const DataOptions& data) {
+  return data.format.empty() && io::holds_relational(data.source);
+}
+
+ExitCode run_relational(Session& session, const Arguments& app, const TrainArguments& arguments,
+                        const TripleArguments& triples) {
+  train::TrainOptions shown = train::relational_options().training;
+  if (arguments.epochs) shown.epochs = *arguments.epochs;
+  shown.runs = arguments.runs.value_or(1);
+  return train_relational(session, app, arguments, triples,
+                          epoch_line(session, shown, train::parse_metric(arguments.metric)));
+}
+
 Action setup(Arguments& app) {
   auto arguments = std::make_shared<TrainArguments>();
   auto triples = std::make_shared<TripleArguments>();
   add_train_options(app, *arguments);
   add_triple_options(app, *triples);
   return {[&app, arguments, triples](Session& session) {
-            return arguments->task == "triples" ? train_triples(session, app, *arguments, *triples)
-                                                : run_train(session, app, *arguments);
+            if (arguments->task == "triples") {
+              return train_triples(session, app, *arguments, *triples);
+            }
+            if (is_relational(arguments->data)) {
+              return run_relational(session, app, *arguments, *triples);
+            }
+            return run_train(session, app, *arguments);
           },
           [arguments] { return files_of(*arguments); }};
 }
@@ -228,7 +249,8 @@ const Verb train_verb{"train", "train a model and report its accuracy",
                       "tessera train edges.csv --nodes users.csv --label churn -c model.tsr\n"
                       "tessera train follows.csv --task links --checkpoint follows.tsr\n"
                       "tessera train edges.csv --nodes houses.csv --task numbers --label price\n"
-                      "tessera train facts/ --task triples --model rgcn",
+                      "tessera train facts/ --task triples --model rgcn\n"
+                      "tessera train shop/ --symmetrise --checkpoint shop.tsr",
                       setup};
 
 }  // namespace tessera::app

@@ -25,7 +25,9 @@ void add_model_options(Arguments& app, TrainArguments& a) {
   app.add_option(
          "-m,--model", a.model,
          "gcn, sage, gin, gat, gatv2, agnn, sgc or cheb; where edges have features gine; for links "
-         "lightgcn, too; for triples rgcn (the default there) or distmult")
+         "lightgcn, too; for triples rgcn (the default there) or distmult; for a folder of kinds "
+         "of "
+         "vertices rgcn (the default there), sage or gat")
       ->type_name("NAME")
       ->check(offers({"gcn", "sage", "gin", "gine", "gat", "gatv2", "agnn", "sgc", "cheb",
                       "lightgcn", "rgcn", "distmult"}))
@@ -426,6 +428,8 @@ void apply_number_options(const TrainArguments& a, train::NumberOptions& options
   options.standardise = !a.raw_targets;
 }
 
+}  // namespace
+
 void apply_training_options(const TrainArguments& a, train::TrainOptions& options) {
   apply_schedule(a, options);
   override_with(a.clip_gradients, options.clip_gradients);
@@ -472,8 +476,6 @@ void apply_training_options(const TrainArguments& a, train::TrainOptions& option
   options.checkpoint = {a.checkpoint, a.checkpoint_every, a.resume, {}};
   options.placement.precision = parse_precision(a.precision);
 }
-
-}  // namespace
 
 void add_train_options(Arguments& app, TrainArguments& arguments) {
   add_training_settings(app, arguments);

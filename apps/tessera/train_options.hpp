@@ -86,6 +86,9 @@ void read_for_task(TrainArguments& arguments);
 TrainPlan plan_training(const TrainArguments& arguments, const Dataset& dataset,
                         std::uint64_t seed);
 
+/// Puts what was given of the training in the place of what the options have.
+void apply_training_options(const TrainArguments& arguments, train::TrainOptions& options);
+
 /// Throws where an option was given that changes nothing for this model and this data.
 void reject_useless_options(const Arguments& app, const TrainArguments& arguments,
                             const Dataset& dataset, const TrainPlan& plan);

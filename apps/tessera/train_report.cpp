@@ -167,15 +167,18 @@ Json typed(const std::string& text) {
   return is_whole ? Json(whole) : Json(number);
 }
 
-Json config_json(const TrainPlan& plan) {
+Json settings_json(const std::vector<train::Setting>& settings) {
   Json json = Json::object();
-  auto settings = train::settings_of(plan.config);
-  const auto training = train::settings_of(plan.options);
-  settings.insert(settings.end(), training.begin(), training.end());
   for (const auto& [name, value] : settings) {
     const std::size_t dot = name.find('.');
     json[name.substr(0, dot)][name.substr(dot + 1)] = typed(value);
   }
+  return json;
+}
+
+Json config_json(const TrainPlan& plan) {
+  Json json = settings_json(train::settings_of(plan.config));
+  json.update(training_settings_json(plan.options));
   return json;
 }
 
@@ -218,6 +221,10 @@ Json curve_json(const train::TrainReport& report) {
 
 }  // namespace
 
+Json training_settings_json(const train::TrainOptions& options) {
+  return settings_json(train::settings_of(options));
+}
+
 std::string training_headline(const Dataset& dataset, const TrainPlan& plan) {
   return fmt::format("{}\n{}\n", headline(dataset), nn::describe(plan.config));
 }
@@ -245,12 +252,17 @@ std::string human_metric(const train::Summary& summary, std::size_t runs, train:
 
 std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
                        const TrainPlan& plan, const train::TrainReport& report) {
+  return train_text(arguments, headline(dataset), plan.options, report);
+}
+
+std::string train_text(const TrainArguments& arguments, const std::string& headline,
+                       const train::TrainOptions& options, const train::TrainReport& report) {
   const std::string metric = train::to_string(report.metric);
   const std::size_t runs = report.runs.size();
   Table table("ll");
   table.add({"model", report.model});
   table.add({"parameters", grouped(report.parameters)});
-  table.add({"training", training_line(plan.options)});
+  table.add({"training", training_line(options)});
   const std::string at = " at the best validation epoch" + runs_text(report);
   if (report.tested) {
     table.add({"test " + metric, human_metric(report.test, runs, report.metric) + at});
@@ -276,14 +288,17 @@ std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
   if (!arguments.saved_data.empty()) table.add({"data", arguments.saved_data});
   if (!arguments.plot.empty()) table.add({"plot", arguments.plot});
   for (const std::string& path : arguments.reports) table.add({"report", path});
-  std::string text = headline(dataset) + "\n" + table.text() + runs_table(report);
+  std::string text = headline + "\n" + table.text() + runs_table(report);
   if (arguments.curve && !report.runs.back().curve.empty()) text += curves(report);
   return text;
 }
 
 Json train_json(const TrainArguments& arguments, const Dataset& dataset, const TrainPlan& plan,
                 const train::TrainReport& report) {
-  Json json = training_beginning(arguments, dataset, plan);
+  return train_json(arguments, training_beginning(arguments, dataset, plan), report);
+}
+
+Json train_json(const TrainArguments& arguments, Json json, const train::TrainReport& report) {
   json["layers"] = report.model;
   json["parameters"] = report.parameters;
   json["test"] = {{"metric", train::to_string(report.metric)},

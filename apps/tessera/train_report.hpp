@@ -16,6 +16,9 @@ namespace tessera::app {
 std::string human_metric(const train::Summary& summary, std::size_t runs,
                          train::Metric metric = train::Metric::accuracy);
 
+/// The settings of a training by their groups: "training", "plans", …
+Json training_settings_json(const train::TrainOptions& options);
+
 /// What every report of a training begins with.
 std::string training_headline(const Dataset& dataset, const TrainPlan& plan);
 Json training_beginning(const TrainArguments& arguments, const Dataset& dataset,
@@ -25,6 +28,11 @@ std::string train_text(const TrainArguments& arguments, const Dataset& dataset,
                        const TrainPlan& plan, const train::TrainReport& report);
 Json train_json(const TrainArguments& arguments, const Dataset& dataset, const TrainPlan& plan,
                 const train::TrainReport& report);
+
+/// The same below another headline, and behind another beginning, of data of another kind.
+std::string train_text(const TrainArguments& arguments, const std::string& headline,
+                       const train::TrainOptions& options, const train::TrainReport& report);
+Json train_json(const TrainArguments& arguments, Json beginning, const train::TrainReport& report);
 
 std::string dry_run_text(const Dataset& dataset, const TrainPlan& plan,
                          const train::TrainingMemory& memory);

@@ -177,22 +177,22 @@ Json json_of(const TrainArguments& a, const KnowledgeGraph& graph,
 }  // namespace
 
 void add_triple_options(Arguments& app, TripleArguments& a) {
-  const std::string group = "Triples (--task triples)";
+  const std::string group = "Triples (--task triples) and kinds of vertices";
   app.add_option("--blocks", a.blocks,
-                 "rgcn: a relation's weight is so many blocks on the diagonal (default: as many as "
-                 "make them 5 x 5)")
+                 "rgcn: a relation's weight is so many blocks on the diagonal (default: of triples "
+                 "as many as make them 5 x 5, else one)")
       ->type_name("N")
       ->group(group);
   app.add_option("--bases", a.bases, "rgcn: a relation's weight is a sum of so many bases instead")
       ->type_name("N")
       ->group(group);
   app.add_option("--edge-dropout", a.edge_dropout,
-                 "rgcn: share of the training triples that carry no messages in a step (default "
+                 "triples: share of the training triples that carry no messages in a step (default "
                  "0.5)")
       ->type_name("SHARE")
       ->group(group);
   app.add_option("--penalty", a.penalty,
-                 "what the mean square of embeddings counts in the loss (default 0.01)")
+                 "triples: what the mean square of embeddings counts in the loss (default 0.01)")
       ->type_name("RATE")
       ->group(group);
 }

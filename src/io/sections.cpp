@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/sections.hpp"
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "tessera/core/error.hpp"
@@ -71,6 +74,16 @@ void write_sections(const std::string& path, const std::vector<NamedArray>& arra
     file.write(arrays[i].second.bytes.span());
   }
   file.commit();
+}
+
+bool holds_section(const std::string& path, std::string_view name) {
+  std::error_code ignored;  // What cannot be looked at has none.
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
+  const InputFile file(path);
+  if (!begins_as_container(file)) return false;
+  const std::vector<Section> sections = read_container_header(file);
+  return std::any_of(sections.begin(), sections.end(),
+                     [&](const Section& section) { return section.name == name; });
 }
 
 std::string read_text(ArrayReader& array) {

@@ -41,6 +41,9 @@ inline constexpr std::string_view bit_tensor_section = "bit_tensor";
 void write_sections(const std::string& path, const std::vector<NamedArray>& arrays,
                     const Progress& progress = {});
 
+/// Whether a file, whatever its name, is a container that has a section of this name.
+bool holds_section(const std::string& path, std::string_view name);
+
 /// Texts are arrays of bytes.
 std::string read_text(ArrayReader& array);
 ExtraArray stored_text(const std::string& text);

@@ -212,6 +212,9 @@ Batch full_batch(const Problem& given, const Split& split, const FeatureForm& fo
       problem.numbers.matrix,
       split.train};
   batch.graph.set_edge_features(features_of_edges(problem, form.placement));
+  for (const Graph& graph : problem.layer_graphs) {
+    batch.layers.emplace_back(graph, place, form.plans);
+  }
   if (problem.graph_task) {
     batch.pooling.emplace(step::pooling_graph(problem.graph_ids, problem.num_items), place,
                           form.plans);

@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -346,14 +344,7 @@ void save(const Checkpoint& checkpoint, const std::string& path) {
 }
 
 bool holds_checkpoint(const std::string& path) {
-  std::error_code ignored;  // What cannot be looked at is no checkpoint.
-  if (!std::filesystem::is_regular_file(path, ignored)) return false;
-  const io::InputFile file(path);
-  if (!io::begins_as_container(file)) return false;
-  const std::vector<io::Section> sections = io::read_container_header(file);
-  return std::any_of(sections.begin(), sections.end(), [](const io::Section& section) {
-    return section.name == io::checkpoint_section;
-  });
+  return io::holds_section(path, io::checkpoint_section);
 }
 
 Checkpoint load_checkpoint(const std::string& path) {

@@ -539,10 +539,10 @@ TrainReport fit(const Dataset& dataset, const ModelMaker& maker, const TrainOpti
 
 TrainReport fit(const Problem& problem, const ModelMaker& maker, const TrainOptions& options) {
   require_possible(options);
-  if (!options.checkpoint.path.empty() || options.checkpoint.kept != nullptr) {
+  if (!options.checkpoint.path.empty()) {
     throw Error(ErrorCode::unsupported, "a checkpoint of a model of one's own",
                 options.checkpoint.path,
-                "train it with a Trainer, and keep train::store(trainer.model().state())");
+                "leave it out, and take the best weights from CheckpointOptions::kept");
   }
   return Fit(problem, maker, options).run();
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,35 +12,12 @@
 #include "io/array.hpp"
 #include "io/container_layout.hpp"
 #include "io/sections.hpp"
+#include "train/stored_names.hpp"
 
 namespace tessera::train {
 namespace {
 
 constexpr const char* model_section = "triple_model";
-
-/// The arrays that names are stored as.
-struct StoredNames {
-  SharedArray<std::int64_t> ends;
-  SharedArray<std::uint8_t> bytes;
-
-  /// Whether the array is one of these.
-  bool take(const std::string& prefix, io::ArrayReader& array) {
-    constexpr const char* problem = "is no list of names";
-    if (array.name() == prefix + "_name_ends") {
-      ends = io::read_exact<std::int64_t>(array, problem);
-    } else if (array.name() == prefix + "_name_bytes") {
-      bytes = io::read_exact<std::uint8_t>(array, problem);
-    } else {
-      return false;
-    }
-    return true;
-  }
-};
-
-void add_names(const std::string& prefix, const Names& names, std::vector<io::NamedArray>& arrays) {
-  arrays.emplace_back(prefix + "_name_ends", io::stored(names.ends()));
-  arrays.emplace_back(prefix + "_name_bytes", io::stored(names.bytes()));
-}
 
 void require_rows(const std::shared_ptr<const Matrix<float>>& rows, const Names& names,
                   const char* what, const std::string& path) {
@@ -71,13 +46,7 @@ void save(const TripleKnowledge& knowledge, const std::string& path) {
 }
 
 bool holds_triple_knowledge(const std::string& path) {
-  std::error_code ignored;  // What cannot be looked at is none.
-  if (!std::filesystem::is_regular_file(path, ignored)) return false;
-  const io::InputFile file(path);
-  if (!io::begins_as_container(file)) return false;
-  const std::vector<io::Section> sections = io::read_container_header(file);
-  return std::any_of(sections.begin(), sections.end(),
-                     [](const io::Section& section) { return section.name == model_section; });
+  return io::holds_section(path, model_section);
 }
 
 TripleKnowledge load_triple_knowledge(const std::string& path) {
@@ -102,8 +71,8 @@ TripleKnowledge load_triple_knowledge(const std::string& path) {
     throw Error(ErrorCode::bad_data, "is no model of triples", path,
                 "give the file that 'tessera train --task triples' wrote");
   }
-  knowledge.entities = Names(std::move(entities.ends), std::move(entities.bytes));
-  knowledge.relations = Names(std::move(relations.ends), std::move(relations.bytes));
+  knowledge.entities = entities.names();
+  knowledge.relations = relations.names();
   require_rows(knowledge.entity_rows, knowledge.entities, "entities", path);
   require_rows(knowledge.relation_rows, knowledge.relations, "relations", path);
   if (knowledge.entity_rows->cols() != knowledge.relation_rows->cols()) {

@@ -115,7 +115,8 @@ class Keys(cli.CliTest):
         sections = page()
         self.assertEqual(set(sections) - {"Every verb", "Verbs that read a graph"}, {*cli.verbs(), "bench compare", "info of a checkpoint",
                                                                                        "report of classes", "info of triples", "info of a model of triples",
-                                                                                       "info of kinds and relations",
+                                                                                       "info of kinds and relations", "info of a model of kinds and relations",
+                                                                                       "train of kinds and relations", "predict of kinds and relations",
                                                                                        "train of triples", "predict of triples"})
         seen = {}
         for verb, arguments in self.runs():

@@ -19,14 +19,16 @@ class Kinds(cli.CliTest):
         buys = [f"u{i},i{(i + 2 * j) % 6}" for i in range(60) for j in range(2)]
         self.table("edges_user_buys_item.csv", "user,item", buys)
         self.table("edges_item_made_by_firm.csv", "item,firm", [])
+        self.small = ["--symmetrise", "--epochs", "3"]
 
     def table(self, name, header, lines):
         (self.shop / name).write_text("\n".join([header, *lines]) + "\n")
 
-    def record(self, verb, *arguments):
+    def record(self, verb, *arguments, of="kinds and relations"):
         record = json.loads(self.succeed(*arguments, "--json", "-").out)
         sections = json_keys_test.page()
-        keys = {**sections["Every verb"], **sections[f"{verb} of kinds and relations"]}
+        shared = sections["train"] if verb == "train" else {}
+        keys = {**sections["Every verb"], **shared, **sections[f"{verb} of {of}"]}
         found = json_keys_test.flattened(record, keys)
         for path, value in found:
             self.assertIn(path, keys, "not in docs/json.md")
@@ -44,6 +46,48 @@ class Kinds(cli.CliTest):
         self.assertEqual(self.record("info", "info", self.shop, "--symmetrise")["relations"], 4)
         described = self.succeed("info", self.shop, "--drop", "user.age").out
         self.assertIn("60 vertices, no features, 2 classes", described)
+
+    def test_training_predicts_by_name(self):
+        model, table = self.folder / "shop.tsr", self.folder / "users.csv"
+        for name in ["rgcn", "sage", "gat"]:
+            with self.subTest(model=name):
+                record = self.record("train", "train", self.shop, *self.small, "--model", name, "--force", "-c", model)
+                self.assertEqual((record["model"], record["learned"], len(record["curve"])), (name, "user", 3))
+                described = self.record("info", "info", model, of="a model of kinds and relations")
+                self.assertEqual((described["learned"], described["outputs"], described["model"]), ("user", 2, name))
+                record = self.record("predict", "predict", self.shop, "--symmetrise", "-c", model, "--force", "-o", table)
+                self.assertEqual((record["items"], record["predicted_kind"]), (60, "user"))
+                self.assertEqual(sum(record["predicted"].values()), 60)
+                lines = table.read_text().splitlines()
+                self.assertEqual((len(lines), lines[1].split(",")[0]), (61, "u0"))
+        self.assertIn("no features of 'item'", self.succeed("train", self.shop, *self.small).out)
+        report = self.folder / "report.txt"
+        self.succeed("train", self.shop, *self.small, "--runs", "2", "--plot", self.folder / "run.svg", "--report", report)
+        self.assertIn("the test part", report.read_text())
+        self.expect_failure(cli.USAGE, "'rev_buys' from 'item' to 'user'; give the tables of the training", "predict", self.shop, "-c", model)
+        self.table("nodes_item.csv", "id", [f"i{j}" for j in range(7)])
+        self.expect_failure(cli.USAGE, "item 'i6' has no features and was not there in training", "predict", self.shop, "--symmetrise", "-c", model)
+
+    def test_mistakes_of_training_are_named(self):
+        train = ["train", self.shop, *self.small]
+        self.expect_failure(cli.USAGE, "does nothing for a folder of kinds of vertices", *train, "--batch", "clusters")
+        self.expect_failure(cli.USAGE, "does nothing for a folder of kinds of vertices", *train, "-c", "m.tsr", "--resume")
+        self.expect_failure(cli.USAGE, "unknown model of relations 'gcn'", *train, "--model", "gcn")
+        self.expect_failure(cli.USAGE, "for sage", *train, "--model", "sage", "--bases", "2")
+        self.expect_failure(cli.USAGE, "64 x 64 features do not divide into 3 blocks", *train, "--blocks", "3")
+        self.expect_failure(cli.USAGE, "links are not learned", *train, "--task", "links")
+        self.expect_failure(cli.BAD_DATA, "no kind of vertices has labels", *train, "--drop", "user.label")
+        self.table("nodes_user.csv", "id,label", [])
+        self.table("edges_user_buys_item.csv", "user,item", [])
+        self.fail_with(cli.USAGE, *train)
+
+    def test_any_number_of_relations(self):
+        (self.shop / "edges_user_buys_item.csv").unlink()
+        (self.shop / "edges_item_made_by_firm.csv").unlink()
+        self.assertIn("no relation leads to 'user'", self.succeed("train", self.shop, *self.small).out)
+        for r in range(500):
+            self.table(f"edges_user_r{r}_item.csv", "user,item", [f"u{r % 60},i{r % 6}"])
+        self.assertEqual(self.record("train", "train", self.shop, *self.small, "--bases", "2")["relations"], 1000)
 
     def test_mistakes_in_tables_are_named(self):
         self.expect_failure(cli.USAGE, "does nothing for a folder of kinds", "info", self.shop, "--separator", ",")

@@ -26,8 +26,8 @@ TrainReport fit(const Problem& problem, const nn::ModelConfig& config, const Tra
 using ModelMaker = std::function<std::unique_ptr<nn::Layer>(const nn::DataShape& shape,
                                                             const step::Placement& placement)>;
 
-/// The same with a model of one's own, made anew for each run. There are no checkpoints of such
-/// models: to keep one, train it with a `Trainer` and `store` its state.
+/// The same with a model of one's own, made anew for each run. There are no files of checkpoints of
+/// such models: `CheckpointOptions::kept` gets the best weights, to be `restore`d.
 TrainReport fit(const Dataset& dataset, const ModelMaker& maker, const TrainOptions& options);
 TrainReport fit(const Problem& problem, const ModelMaker& maker, const TrainOptions& options);
 

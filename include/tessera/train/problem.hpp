@@ -64,6 +64,11 @@ struct Problem {
   Normalisation edge_normalisation = {};  ///< that these went through
   ModelInput edge_input = {};             ///< what they were as they came
 
+  /// What steps are given in place of `graph` where the layers of a model take a list of graphs
+  /// (`Context::graphs`), in full batches; features are the model's own affair then. Empty:
+  /// nothing.
+  std::vector<Graph> layer_graphs = {};
+
   bool link_task() const { return !link_parts.empty(); }
   bool number_task() const { return !numbers.empty(); }
   bool multi_label() const { return targets != nullptr; }

@@ -111,7 +111,7 @@ TEST(OwnModel, what_does_not_fit_is_an_error) {
         options);
   });
   options.checkpoint.path = "somewhere.tsr";
-  expect_error(ErrorCode::unsupported, {"checkpoint", "Trainer"},
+  expect_error(ErrorCode::unsupported, {"checkpoint", "CheckpointOptions::kept"},
                [&] { fit(dataset, ours(config), options); });
 }
 
