@@ -106,7 +106,8 @@ def train_step(model, optimiser, x, edges, labels):
 
 
 def adam(model):
-    return torch.optim.Adam(model.parameters(), lr=0.01, capturable=next(model.parameters()).is_cuda)
+    """torch's fastest of each device."""
+    return torch.optim.Adam(model.parameters(), lr=0.01, fused=True, capturable=next(model.parameters()).is_cuda)
 
 
 def loop(model, x, edges, labels, captured):

@@ -121,7 +121,7 @@ def auto_encoder(name, parts, seed, epochs, device):
 def compare_auto_encoders(name, options, folder):
     source = os.path.join(os.environ["TESSERA_DATA"], name, name + ".npz")
     runs = []
-    for seed in range(1, options.runs + 1):
+    for seed in range(options.first_seed, options.first_seed + options.runs):
         report, parts = trained(options, source, seed, folder / "model.tsr", "--epochs", options.epochs or 200,
                                 "--split", "0.85,0.05,0.1", "--threads", options.threads)
         theirs = auto_encoder(name, parts, seed, options.epochs or 200, options.device)
@@ -203,7 +203,7 @@ def light_gcn(pairs, is_held_out, seed, epochs, options):
 def compare_light_gcn(name, options, folder):
     epochs = options.epochs or 100
     runs = []
-    for seed in range(1, min(options.runs, options.seeds) + 1):
+    for seed in range(options.first_seed, options.first_seed + min(options.runs, options.seeds)):
         path = folder / "interactions.csv"
         pairs, ranks = interactions(name, seed, path)
         report, parts = trained(options, path, seed, folder / "model.tsr", "--kinds", "user,item", "--model", "lightgcn",
@@ -233,6 +233,7 @@ def main():
     parser.add_argument("--interactions", nargs="*", default=["gowalla-lightgcn"], help="of LightGCN")
     parser.add_argument("--runs", type=int, default=20, help="splits")
     parser.add_argument("--seeds", type=int, default=3, help="at most so many of LightGCN")
+    parser.add_argument("--first-seed", type=int, default=1, help="for several processes that share the runs")
     parser.add_argument("--epochs", type=int, help="in place of 200, and of LightGCN's 100")
     parser.add_argument("--decay", type=float, default=1e-4, help="of PyG's LightGCN: its lambda_reg")
     parser.add_argument("--device", default="cpu")

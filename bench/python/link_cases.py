@@ -114,18 +114,30 @@ def pyg_loss(positives, negatives):
     return F.binary_cross_entropy_with_logits(torch.cat([positives, negatives]), labels)
 
 
-def captured(step, device):
-    """The step as a CUDA graph, which is replayed."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
+def stepping(made, loss):
+    """A step of training: what is called, the model and its optimiser."""
+    def step(model, update):
+        update.zero_grad(set_to_none=True)
+        loss(model).backward()
+        update.step()
+
+    return step, *made
+
+
+def eager(step, model, update):
+    return lambda: step(model, update)
+
+
+def captured(step, model, update):
+    """The step as one replay of a CUDA graph, of PyG's model as of ours."""
+    replay = tessera.capture(step, model, update, ())
+
+    def run():
+        while not replay.is_captured:
+            replay()
+        replay()
+
+    return run
 
 
 class LinkSteps:
@@ -168,16 +180,6 @@ class LinkSteps:
     def sampled(self):
         return negative_sampling(self.split.train_edges, self.vertices, self.split.train.size(1))
 
-    def stepping(self, made, loss):
-        model, update = made
-
-        def step():
-            update.zero_grad(set_to_none=True)
-            loss(model).backward()
-            update.step()
-
-        return step
-
     def pyg(self, negatives=None, capturable=False, compiles=False):
         draws = negatives or self.drawn
 
@@ -188,7 +190,7 @@ class LinkSteps:
         if compiles:
             loss(made[0])  # the layers keep what they normalise
             loss = torch.compile(loss)
-        return self.stepping(made, loss)
+        return stepping(made, loss)
 
     def ours(self, capturable=False):
         at = {"step": 0}
@@ -201,7 +203,7 @@ class LinkSteps:
                 self.clock.add_(1)
             return self.our_loss_of(model, negatives)
 
-        return self.stepping(self.made(True, capturable), loss)
+        return stepping(self.made(True, capturable), loss)
 
     def apart(self):
         """Losses and gradients of the same pairs."""
@@ -216,10 +218,10 @@ class LinkSteps:
 def step_case(graph, decoder="dot", compiles=True):
     def case(graphs):
         steps = LinkSteps(*graphs(graph), decoder)
-        runs = {"pyg": steps.pyg(), "pyg own sampler": steps.pyg(steps.sampled), "tessera": steps.ours()}
+        runs = {"pyg": eager(*steps.pyg()), "pyg own sampler": eager(*steps.pyg(steps.sampled)), "tessera": eager(*steps.ours())}
         if steps.on_gpu:
             if compiles:
-                runs["pyg compiled"] = steps.pyg(compiles=True)
+                runs["pyg compiled"] = eager(*steps.pyg(compiles=True))
         else:  # where its own sampler runs, it is the one that avoids edges, as ours does
             runs = {"pyg own sampler": runs["pyg own sampler"], "pyg": runs["pyg"], "tessera": runs["tessera"]}
         return Case(runs, steps.apart(), 1e-3)
@@ -228,11 +230,11 @@ def step_case(graph, decoder="dot", compiles=True):
 
 
 def captured_case(graph):
-    """A case of its own: a step that cannot be captured leaves torch unable to do anything else."""
+    """A case of its own: a step that cannot be captured may leave torch unable to do anything else."""
     def case(graphs):
         steps = LinkSteps(*graphs(graph), "dot")
-        return Case({"pyg captured": captured(steps.pyg(capturable=True), steps.x.device),
-                     "tessera captured": captured(steps.ours(capturable=True), steps.x.device)}, steps.apart(), 1e-3)
+        return Case({"tessera captured": captured(*steps.ours(capturable=True)),
+                     "pyg captured": captured(*steps.pyg(capturable=True))}, steps.apart(), 1e-3)
 
     return case
 
@@ -254,14 +256,14 @@ class Recommending:
         self.batches = max(self.pairs.size(1) // self.BATCH, 1)
         self.size = min(self.BATCH, self.pairs.size(1))
 
-    def made(self, is_ours):
+    def made(self, is_ours, capturable=False):
         torch.manual_seed(0)
         model = pyg.LightGCN(self.vertices, self.WIDTH, self.LAYERS)
         torch.nn.init.normal_(model.embedding.weight, std=0.1)
         if is_ours:
             tessera.accelerate(model)
         model = model.to(self.device)
-        return model, torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+        return model, torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=capturable)
 
     def adjacency(self):
         """Normalised once, sparse: PyG's fastest way."""
@@ -313,6 +315,24 @@ class Recommending:
 
         return epoch
 
+    def ours_captured(self, batches=None):
+        """The same with the number of the step on the GPU, where each replay reads it."""
+        clock = torch.zeros(1, dtype=torch.int64, device=self.device)
+
+        def loss(model):
+            batch = links.batch(self.pairs, self.size, seed=1, step=clock)
+            negatives = links.negative_sampling(self.known, batch, "by_source", seed=1, step=clock)
+            clock.add_(1)
+            return self.our_loss(model, batch, negatives)
+
+        replay = captured(*stepping(self.made(True, capturable=True), loss))
+
+        def epoch():
+            for _ in range(batches or self.batches):
+                replay()
+
+        return epoch
+
     def apart(self):
         batch = links.batch(self.pairs, self.size, seed=3)
         negatives = links.negative_sampling(self.known, batch, "by_source", seed=3)
@@ -331,6 +351,11 @@ def lightgcn_case(batches=None):
         return Case(runs, work.apart(), 1e-3, batches or work.batches)
 
     return case
+
+
+def captured_lightgcn_case(graphs):
+    work = Recommending(graphs)
+    return Case({"tessera captured": work.ours_captured()}, work.apart(), 1e-3, work.batches)
 
 
 def negatives_case(graph, kind="uniform"):
@@ -521,4 +546,4 @@ CPU = {
 }
 GPU = {"step pubmed": CPU["step pubmed"], "step amazon-computers": CPU["step amazon-computers"],
        "captured step pubmed": captured_case("pubmed"), "captured step amazon-computers": captured_case("amazon-computers"),
-       "epoch lightgcn gowalla": lightgcn_case(), "top": top_case}
+       "epoch lightgcn gowalla": lightgcn_case(), "captured epoch lightgcn gowalla": captured_lightgcn_case, "top": top_case}

@@ -102,8 +102,8 @@ class FiLMConv(OverEdges, pyg.FiLMConv):
         shift, scale = self.film_skip(targets).split(self.out_channels, dim=-1)
         out = self._activated(scale * self.lin_skip(targets) + shift)
         for (to, of), lin, film in zip(parts, self.lins, self.films):
-            shift, scale = gather(film(targets), to).split(self.out_channels, dim=-1)
-            messages = torch.addcmul(shift, scale, gather(lin(sources), of))
+            shift, scale = film(targets).split(self.out_channels, dim=-1)
+            messages = torch.addcmul(gather(shift, to), gather(scale, to), gather(lin(sources), of))
             out = out + self._reduced(self._activated(messages), to, targets.size(0))
         return out
 
