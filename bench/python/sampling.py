@@ -131,7 +131,7 @@ def main():
             loader = PygNeighborLoader(data, FAN_OUTS, **shared)
             figures["pyg_loader_ms"] = time_loader(loader, wait)
         except ImportError as error:
-            figures["pyg"] = str(error)
+            figures["pyg"] = str(error).strip().splitlines()[-1]
     for name, figure in figures.items():
         print(f"{name:16} {figure:.4g}" if isinstance(figure, float) else f"{name:16} {figure}")
     if options.json:

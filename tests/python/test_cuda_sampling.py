@@ -44,6 +44,15 @@ def test_batches_are_those_of_the_cpu(options, fan_outs):
 
 
 @needs_gpu
+@pytest.mark.parametrize("weight", [None, "edge_weight"])
+def test_edges_may_stay_in_memory_of_the_host(weight):
+    data = make_data()
+    expected = list(NeighborLoader(data, [5, 3], batch_size=150, seed=7, weight_attr=weight))
+    batches = list(NeighborLoader(data, [5, 3], batch_size=150, seed=7, weight_attr=weight, device="cuda", edge_memory="host"))
+    assert [contents(batch) for batch in batches] == [contents(batch) for batch in expected]
+
+
+@needs_gpu
 def test_links_are_those_of_the_cpu():
     data = make_data()
     expected = list(LinkNeighborLoader(data, [4, 2], batch_size=5000, seed=3))
@@ -65,6 +74,12 @@ def test_batches_may_be_used_while_others_are_drawn():
 def test_a_gpu_draws_no_induced_samples():
     with pytest.raises(NotImplementedError, match="induced"):
         NeighborLoader(make_data(), [2], subgraph_type="induced", device="cuda")
+
+
+@needs_gpu
+def test_memory_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match="'device' or 'host'"):
+        NeighborLoader(make_data(), [2], device="cuda", edge_memory="disk")
 
 
 @pytest.mark.parametrize("device, message", [("meta", "'cpu' or 'cuda'"), ("cuda", "draw on 'cpu'")])

@@ -32,7 +32,8 @@ class NeighborSampler(BaseSampler):
     """PyG's ``NeighborSampler`` for graphs with one type of vertices and edges: a ``Data``, or a pair of stores.
 
     What is drawn depends on ``seed``, the step, the hop and the vertex (where samples are disjoint, also on the place of its
-    seed among the seeds) alone. ``device`` draws it, the CPU by default; a GPU draws the same.
+    seed among the seeds) alone. ``device`` draws it, the CPU by default; a GPU draws the same, and
+    reads edges from its own memory, or with ``edge_memory="host"`` from pinned memory of this process.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class NeighborSampler(BaseSampler):
         directed: bool = True,
         seed: int | None = None,
         device: torch.device | str | None = None,
+        edge_memory: str = "device",
     ) -> None:
         if temporal_strategy not in ("uniform", "last"):
             raise ValueError(f"temporal_strategy is {temporal_strategy!r}: use 'uniform' or 'last'")
@@ -85,7 +87,7 @@ class NeighborSampler(BaseSampler):
             self.edge_time, self.node_time)
         self.device = _checked_device(device, self.subgraph_type)
         if self.device.type == "cuda":
-            self._candidates = [known.to(self.device) for known in self._candidates]
+            self._candidates = _on_gpu(self._candidates, self.device, edge_memory)
             self._permutation = None if self._permutation is None else self._permutation.to(self.device)
 
     @property
@@ -138,6 +140,15 @@ class NeighborSampler(BaseSampler):
             node=node, row=row, col=col, edge=edge, batch=tree if self.disjoint else None,
             num_sampled_nodes=None if induced else nodes_until.diff(prepend=nodes_until.new_zeros(1)).tolist(),
             num_sampled_edges=None if induced else edges_until.diff().tolist())
+
+
+def _on_gpu(candidates: list[Tensor], device: torch.device, edge_memory: str) -> list[Tensor]:
+    """Offsets of vertices on the GPU, and what there is of edges where it is wanted."""
+    if edge_memory not in ("device", "host"):
+        raise ValueError(f"edge_memory is {edge_memory!r}: use 'device' or 'host'")
+    offsets, *of_edges = candidates
+    pinned = edge_memory == "host"
+    return [offsets.to(device), *(known.pin_memory() if pinned and known.numel() > 0 else known.to(device) for known in of_edges)]
 
 
 def _checked_device(device: torch.device | str | None, subgraph_type: SubgraphType) -> torch.device:

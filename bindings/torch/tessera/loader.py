@@ -100,7 +100,8 @@ class NeighborLoader(_DrawnAhead, NodeLoader):
     ``seed`` decides what is drawn; without it, torch's numbers do. ``num_workers`` is how many threads draw batches ahead
     (one at least), ``prefetch_factor`` how many batches each (2). Threads share the features, so ``filter_per_worker`` makes
     no difference; ``transform`` runs where the batch is used. ``is_sorted`` makes none either. ``device`` is where neighbours
-    are drawn: ``"cuda"`` draws the batches of the CPU, the default, on a GPU. Features are gathered where they lie.
+    are drawn: ``"cuda"`` draws the batches of the CPU, the default, on a GPU. Features are gathered where they lie. With
+    ``edge_memory="host"`` the GPU reads edges from pinned memory of this process.
 
     Example:
         >>> import torch, tessera
@@ -131,6 +132,7 @@ class NeighborLoader(_DrawnAhead, NodeLoader):
         directed: bool = True,
         seed: int | None = None,
         device: torch.device | str | None = None,
+        edge_memory: str = "device",
         **kwargs: Any,
     ) -> None:
         if input_time is not None and time_attr is None:
@@ -138,7 +140,7 @@ class NeighborLoader(_DrawnAhead, NodeLoader):
         if neighbor_sampler is None:
             neighbor_sampler = NeighborSampler(
                 data, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, time_attr, weight_attr,
-                directed=directed, seed=seed, device=device)
+                directed=directed, seed=seed, device=device, edge_memory=edge_memory)
         self._transform = transform
         super().__init__(
             data=data, node_sampler=neighbor_sampler, input_nodes=input_nodes, input_time=input_time,
@@ -186,6 +188,7 @@ class LinkNeighborLoader(_DrawnAhead, LinkLoader):
         directed: bool = True,
         seed: int | None = None,
         device: torch.device | str | None = None,
+        edge_memory: str = "device",
         **kwargs: Any,
     ) -> None:
         if (edge_label_time is None) != (time_attr is None):
@@ -193,7 +196,7 @@ class LinkNeighborLoader(_DrawnAhead, LinkLoader):
         if neighbor_sampler is None:
             neighbor_sampler = NeighborSampler(
                 data, num_neighbors, subgraph_type, replace, disjoint, temporal_strategy, time_attr, weight_attr,
-                directed=directed, seed=seed, device=device)
+                directed=directed, seed=seed, device=device, edge_memory=edge_memory)
         self._transform = transform
         super().__init__(
             data=data, link_sampler=neighbor_sampler, edge_label_index=edge_label_index, edge_label=edge_label,
