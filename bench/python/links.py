@@ -105,7 +105,7 @@ def main():
     parser.add_argument("--data", help="folder with real graphs")
     parser.add_argument("--cases", nargs="+", metavar="NAME", help="default: all of the device")
     parser.add_argument("--quick", action="store_true", help="small random graphs: shows that it works")
-    parser.add_argument("--seconds", type=float, default=4, help="for the turns of each case, once there were enough")
+    parser.add_argument("--seconds", type=float, default=3, help="for the turns of each case, once there were enough")
     parser.add_argument("--least", type=int, default=5, help="turns of each case")
     parser.add_argument("--most", type=int, default=30)
     parser.add_argument("--json", help="write records to this file")
