@@ -2,6 +2,7 @@
 #include "train_triples.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "curve.hpp"
 #include "describe_triples.hpp"
 #include "numbers.hpp"
 #include "table.hpp"
@@ -32,6 +34,7 @@ constexpr const char* known_flags[] = {"--data",
                                        "--epochs",
                                        "--lr",
                                        "--weight-decay",
+                                       "--runs",
                                        "--evaluate-every",
                                        "--early-stopping",
                                        "--negatives-per-link",
@@ -101,16 +104,80 @@ train::TripleOptions options_of(const Arguments& app, const TrainArguments& a,
   return options;
 }
 
+/// Which run of how many.
+struct RunNumber {
+  std::int64_t run = 0, runs = 1;
+};
+
 /// The live line: where the training is and how it does.
-std::function<void(const train::TripleEpoch&)> epoch_line(Session& session,
+std::function<void(const train::TripleEpoch&)> epoch_line(Session& session, const RunNumber& number,
                                                           const train::TripleOptions& options) {
-  return [&session, epochs = options.epochs](const train::TripleEpoch& record) {
+  return [&session, number, epochs = options.epochs](const train::TripleEpoch& record) {
+    const std::string run =
+        number.runs > 1 ? fmt::format("run {}/{}  ", number.run + 1, number.runs) : "";
     const std::string validation =
         record.evaluated ? fmt::format("  validation MRR {:.4f}", record.validation) : "";
     session.progress()(
-        fmt::format("epoch {}  loss {:.4f}{}", record.epoch, record.loss, validation), record.epoch,
-        epochs);
+        fmt::format("{}epoch {}  loss {:.4f}{}", run, record.epoch, record.loss, validation),
+        number.run * epochs + record.epoch, number.runs * epochs);
   };
+}
+
+/// What all runs reached: filtered mean reciprocal ranks, by the seeds from the session's on.
+struct TripleRuns {
+  std::vector<train::TripleReport> reports = {};
+  std::int64_t best = 0;  ///< on validation, the first among equals
+
+  bool several() const { return reports.size() > 1; }
+};
+
+train::TripleResult fit_runs(Session& session, const KnowledgeGraph& graph,
+                             train::TripleOptions options, std::int64_t runs, TripleRuns& all) {
+  if (runs < 1) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} runs", runs), "--runs",
+                "give at least one");
+  }
+  train::TripleResult best;
+  const std::uint64_t first = options.seed;
+  for (std::int64_t run = 0; run < runs; ++run) {
+    options.seed = first + static_cast<std::uint64_t>(run);
+    train::TripleResult result =
+        train::fit_triples(graph, options, epoch_line(session, {run, runs}, options));
+    const double reached = result.report.validation.filtered.mean_reciprocal_rank;
+    all.reports.push_back(result.report);
+    if (run > 0 && reached <= best.report.validation.filtered.mean_reciprocal_rank) continue;
+    all.best = run;
+    best = std::move(result);
+  }
+  return best;
+}
+
+/// "MRR 0.2412 ± 0.0009" of one part of the data.
+std::string spread_text(const TripleRuns& all,
+                        const train::TripleQuality train::TripleReport::*of) {
+  std::vector<double> values;
+  for (const train::TripleReport& report : all.reports) {
+    values.push_back((report.*of).filtered.mean_reciprocal_rank);
+  }
+  double mean = 0, squares = 0;
+  for (const double value : values) mean += value / static_cast<double>(values.size());
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const double deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
+  return fmt::format("MRR {:.4f} {} {:.4f}", mean, utf8_output() ? "±" : "+-", deviation);
+}
+
+Json runs_json(const TripleRuns& all, std::uint64_t seed) {
+  Json json = Json::array();
+  for (std::size_t run = 0; run < all.reports.size(); ++run) {
+    const train::TripleReport& report = all.reports[run];
+    json.push_back({{"seed", seed + run},
+                    {"epochs", report.curve.size()},
+                    {"best_epoch", report.best_epoch},
+                    {"validation", report.validation.filtered.mean_reciprocal_rank},
+                    {"test", report.test.ranks > 0 ? Json(report.test.filtered.mean_reciprocal_rank)
+                                                   : Json()}});
+  }
+  return json;
 }
 
 std::string quality_text(const train::RankQuality& quality) {
@@ -132,11 +199,19 @@ Json quality_json(const train::TripleQuality& quality) {
           {"ranks", quality.ranks}};
 }
 
-std::string text_of(const TrainArguments& a, const KnowledgeGraph& graph,
+std::string text_of(const TrainArguments& a, const KnowledgeGraph& graph, const TripleRuns& all,
                     const train::TripleReport& report) {
   Table table("ll");
   table.add({"model", report.model});
   table.add({"parameters", grouped(report.parameters)});
+  if (all.several()) {
+    const std::string runs = fmt::format(", filtered, over {} runs", all.reports.size());
+    if (report.test.ranks > 0) {
+      table.add({"test of all", spread_text(all, &train::TripleReport::test) + runs});
+    }
+    table.add({"validation of all", spread_text(all, &train::TripleReport::validation) + runs});
+    table.add({"the rest", fmt::format("of run {}, the best on validation", all.best + 1)});
+  }
   if (report.test.ranks > 0) {
     table.add({"test, filtered", quality_text(report.test.filtered) + " at the best epoch"});
     table.add({"test, raw", quality_text(report.test.raw)});
@@ -149,7 +224,8 @@ std::string text_of(const TrainArguments& a, const KnowledgeGraph& graph,
 }
 
 Json json_of(const TrainArguments& a, const KnowledgeGraph& graph,
-             const train::TripleOptions& options, const train::TripleReport& report) {
+             const train::TripleOptions& options, const TripleRuns& all,
+             const train::TripleReport& report) {
   Json json{{"verb", "train"}, {"source", a.data.source}};
   json.update(brief_json(graph));
   json["task"] = "triples";
@@ -170,6 +246,7 @@ Json json_of(const TrainArguments& a, const KnowledgeGraph& graph,
                      {"validation", epoch.evaluated ? Json(epoch.validation) : Json()}});
   }
   json["curve"] = curve;
+  if (all.several()) json["runs"] = runs_json(all, options.seed);
   if (!a.checkpoint.empty()) json["checkpoint"] = a.checkpoint;
   return json;
 }
@@ -211,7 +288,8 @@ ExitCode train_triples(Session& session, const Arguments& app, const TrainArgume
   options.progress = session.progress();
   const KnowledgeGraph graph = load_triples(session, arguments.data.source);
   session.stage("preparing");
-  train::TripleResult result = train::fit_triples(graph, options, epoch_line(session, options));
+  TripleRuns all;
+  train::TripleResult result = fit_runs(session, graph, options, arguments.runs.value_or(1), all);
   session.results_are_complete();
   session.add_notes(result.report.notes);
   const train::TripleReport report = result.report;
@@ -222,7 +300,8 @@ ExitCode train_triples(Session& session, const Arguments& app, const TrainArgume
                                std::make_shared<const Matrix<float>>(std::move(result.relations))},
         arguments.checkpoint);
   }
-  session.deliver(text_of(arguments, graph, report), json_of(arguments, graph, options, report));
+  session.deliver(text_of(arguments, graph, all, report),
+                  json_of(arguments, graph, options, all, report));
   return ExitCode::ok;
 }
 

@@ -69,6 +69,21 @@ class Triples(cli.CliTest):
         record = self.record("train", "train", self.towns, *self.small, "--model", "distmult")
         self.assertEqual((record["model"], record["parameters"]), ("distmult", 42 * 20))
 
+    def test_runs_have_seeds_of_their_own(self):
+        model, one = self.folder / "best.tsr", self.folder / "one.tsr"
+        record = self.record("train", "train", self.towns, *self.small, "--runs", "3", "-c", model)
+        runs = record["runs"]
+        self.assertEqual([run["seed"] for run in runs], [1, 2, 3])
+        best = max(runs, key=lambda run: run["validation"])
+        self.assertEqual(record["validation"]["filtered"]["mrr"], best["validation"])
+        self.assertEqual(record["test"]["filtered"]["mrr"], best["test"])
+        alone = self.record("train", "train", self.towns, *self.small, "--seed", str(best["seed"]), "-c", one)
+        self.assertEqual(alone["curve"][-1]["loss"], record["curve"][-1]["loss"])
+        self.assertNotIn("runs", alone)
+        self.assertEqual(model.read_bytes(), one.read_bytes())
+        self.assertIn("filtered, over 2 runs", self.succeed("train", self.towns, *self.small, "--runs", "2").out)
+        self.expect_failure(cli.USAGE, "0 runs", "train", self.towns, *self.small, "--runs", "0")
+
     def test_mistakes_are_named(self):
         train = ["train", self.towns, *self.small]
         self.expect_failure(cli.USAGE, "does nothing where triples are learned", *train, "--heads", "2")
