@@ -61,6 +61,9 @@ void take_section(const Section& section, ArrayReader& array, OwnParts& own, Dat
   } else if (section.name == checkpoint_section) {
     throw Error(ErrorCode::bad_data, "is a checkpoint of a training run, not a data set",
                 array.where(), "name the data, and give this file as --checkpoint");
+  } else if (section.name == triple_model_section || section.name == relational_model_section) {
+    throw Error(ErrorCode::bad_data, "is a trained model of relations, not a data set",
+                array.where(), "name the folder of the data, and give this file as --checkpoint");
   } else if (section.name == bit_tensor_section) {
     throw Error(ErrorCode::bad_data, "is a bit tensor, not a data set", array.where(),
                 "name the data it was made of");

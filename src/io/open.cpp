@@ -12,6 +12,8 @@
 #include "tessera/core/error.hpp"
 #include "tessera/data/embedded.hpp"
 #include "tessera/io/edge_list.hpp"
+#include "tessera/io/relational.hpp"
+#include "tessera/io/triples.hpp"
 
 #include "io/deflate.hpp"
 #include "io/file.hpp"
@@ -94,6 +96,10 @@ const FileFormat& recognise(const std::string& path) {
     if (format.recognises({path, is_folder, first})) return format;
   }
   if (is_folder) {
+    if (holds_relational(path) || holds_triples(path)) {
+      throw Error(ErrorCode::unsupported, "is a folder of relations, not of one graph", path,
+                  "give it to info, train and predict alone (docs/relations.md)");
+    }
     throw Error(ErrorCode::io, "is a folder, and none of a data set that is known", path,
                 "give the name of a file, or of a folder of the Open Graph Benchmark "
                 "(raw/edge.csv.gz) or of the TU collection (NAME_A.txt)");

@@ -34,6 +34,9 @@ class SectionReader final : public ArrayReader {
 
 /// The section that makes a container a checkpoint of training instead of a data set.
 inline constexpr std::string_view checkpoint_section = "checkpoint";
+/// Those that make it a model of triples, and one of kinds of vertices and relations.
+inline constexpr std::string_view triple_model_section = "triple_model";
+inline constexpr std::string_view relational_model_section = "relational_model";
 /// The one that makes it a bit tensor.
 inline constexpr std::string_view bit_tensor_section = "bit_tensor";
 

@@ -22,7 +22,6 @@
 namespace tessera::train {
 namespace {
 
-constexpr const char* model_section = "relational_model";
 constexpr std::int64_t format_version = 1;
 constexpr std::string_view weights_prefix = "weights:";
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
@@ -287,7 +286,8 @@ void require_classes(const RelationalCheckpoint& c, const std::string& path) {
 
 void save(const RelationalCheckpoint& checkpoint, const std::string& path) {
   std::vector<io::NamedArray> arrays;
-  arrays.emplace_back(model_section, io::stored_text(to_text(settings_of(checkpoint))));
+  arrays.emplace_back(std::string(io::relational_model_section),
+                      io::stored_text(to_text(settings_of(checkpoint))));
   std::vector<std::string> kinds, relations;
   for (const KnownKind& kind : checkpoint.kinds) kinds.push_back(kind.name);
   for (const Relation& relation : checkpoint.relations) relations.push_back(relation.name);
@@ -308,7 +308,7 @@ void save(const RelationalCheckpoint& checkpoint, const std::string& path) {
 }
 
 bool holds_relational_checkpoint(const std::string& path) {
-  return io::holds_section(path, model_section);
+  return io::holds_section(path, io::relational_model_section);
 }
 
 RelationalCheckpoint load_relational_checkpoint(const std::string& path) {
@@ -317,7 +317,7 @@ RelationalCheckpoint load_relational_checkpoint(const std::string& path) {
   std::optional<Parts> parts;
   for (const io::Section& section : io::read_container_header(file)) {
     io::SectionReader array(file, section);
-    if (section.name == model_section) {
+    if (section.name == io::relational_model_section) {
       checkpoint = checkpoint_from(parse_settings(io::read_text(array), array.where()));
       parts.emplace(checkpoint);
     } else if (!parts) {

@@ -17,8 +17,6 @@
 namespace tessera::train {
 namespace {
 
-constexpr const char* model_section = "triple_model";
-
 void require_rows(const std::shared_ptr<const Matrix<float>>& rows, const Names& names,
                   const char* what, const std::string& path) {
   const std::int64_t found = rows ? rows->rows() : 0;
@@ -37,7 +35,7 @@ void require_rows(const std::shared_ptr<const Matrix<float>>& rows, const Names&
 
 void save(const TripleKnowledge& knowledge, const std::string& path) {
   std::vector<io::NamedArray> arrays;
-  arrays.emplace_back(model_section, io::stored_text(knowledge.model));
+  arrays.emplace_back(std::string(io::triple_model_section), io::stored_text(knowledge.model));
   add_names("entity", knowledge.entities, arrays);
   add_names("relation", knowledge.relations, arrays);
   arrays.emplace_back("entity_rows", io::stored(knowledge.entity_rows));
@@ -46,7 +44,7 @@ void save(const TripleKnowledge& knowledge, const std::string& path) {
 }
 
 bool holds_triple_knowledge(const std::string& path) {
-  return io::holds_section(path, model_section);
+  return io::holds_section(path, io::triple_model_section);
 }
 
 TripleKnowledge load_triple_knowledge(const std::string& path) {
@@ -56,7 +54,7 @@ TripleKnowledge load_triple_knowledge(const std::string& path) {
   bool is_one = false;
   for (const io::Section& section : io::read_container_header(file)) {
     io::SectionReader array(file, section);
-    if (section.name == model_section) {
+    if (section.name == io::triple_model_section) {
       knowledge.model = io::read_text(array);
       is_one = true;
     } else if (section.name == "entity_rows") {

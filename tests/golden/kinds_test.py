@@ -60,6 +60,8 @@ class Kinds(cli.CliTest):
                 self.assertEqual(sum(record["predicted"].values()), 60)
                 lines = table.read_text().splitlines()
                 self.assertEqual((len(lines), lines[1].split(",")[0]), (61, "u0"))
+        self.expect_failure(cli.BAD_DATA, "is a trained model of relations, not a data set", "convert", model, "-o", table.with_suffix(".npz"))
+        self.expect_failure(cli.UNAVAILABLE, "is a folder of relations, not of one graph", "convert", self.shop, "-o", table.with_suffix(".npz"))
         self.assertIn("no features of 'item'", self.succeed("train", self.shop, *self.small).out)
         report = self.folder / "report.txt"
         self.succeed("train", self.shop, *self.small, "--runs", "2", "--plot", self.folder / "run.svg", "--report", report)
