@@ -13,8 +13,7 @@ namespace {
 /// A product of many rows with a small matrix on a GPU.
 struct ProductCoefficients {
   double launch_us;
-  double moved_bytes_per_us;
-  double half_moved_bytes_per_us;  ///< by BLAS with 16 bits
+  double moved_bytes_per_us = streamed_bytes_per_us;
   /// Multiplications and additions: our own kernels for up to 64 columns and, which read rows
   /// twice, for up to 128; BLAS in fp32 and with 16 bits.
   double streamed_per_us;
@@ -24,7 +23,6 @@ struct ProductCoefficients {
 
   void scale(DeviceRatio ratio) {
     moved_bytes_per_us *= ratio.memory;
-    half_moved_bytes_per_us *= ratio.memory;
     streamed_per_us *= ratio.processors;
     twice_streamed_per_us *= ratio.processors;
     fp32_per_us *= ratio.processors;
@@ -36,8 +34,6 @@ constexpr Fitted<ProductCoefficients> coefficients = {
     fitted_on_h200("2026-11-18",
                    "molecules, two unions and communities at 64 and 96 features, 33 graphs at 64"),
     {.launch_us = chained_launch_us,
-     .moved_bytes_per_us = 4.2e6,
-     .half_moved_bytes_per_us = 5e6,
      .streamed_per_us = 120e6,
      .twice_streamed_per_us = 55e6,
      .fp32_per_us = 29e6,
@@ -61,9 +57,9 @@ double product_us(const AggregateUpdateProblem& problem, const ProductCoefficien
   const double rows = first ? sizes.targets : sizes.sources;
   const auto cols = static_cast<double>(problem.written());
   const double per_us = sizes.half() ? fit.half_per_us : fp32_per_us(problem, rows, fit);
-  const double moved = sizes.half() ? fit.half_moved_bytes_per_us : fit.moved_bytes_per_us;
-  return fit.launch_us + std::max(rows * (sizes.features + cols) * sizes.element_bytes / moved,
-                                  2 * rows * sizes.features * cols / per_us);
+  return fit.launch_us +
+         std::max(rows * (sizes.features + cols) * sizes.element_bytes / fit.moved_bytes_per_us,
+                  2 * rows * sizes.features * cols / per_us);
 }
 
 double num_products(const AggregateUpdateProblem& problem) { return problem.options.root ? 2 : 1; }

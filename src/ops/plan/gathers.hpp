@@ -83,14 +83,19 @@ double asked_afar(const Graph& graph);
 /// `GatherShares::missed`, but of a cache of so many rows that keeps those used last.
 double missed_beside_targets(const Graph& graph, double cached_rows);
 
+/// What the caches of the H200 keep of rows that edges ask for.
+inline constexpr double near_bytes_kept = 147e3;     ///< popular ones, by the first-level cache
+inline constexpr double window_bytes_kept = 278e3;   ///< what 64 targets ask for, by the same
+inline constexpr double cached_bytes_kept = 44.6e6;  ///< by the second-level cache
+
 /// How fast rows of X that edges ask for come, or parts of rows.
 struct GatherRates {
   double near_bytes_per_us;
   double cached_bytes_per_us;
   double missed_bytes_per_us;  ///< what those from memory take more
-  double near_bytes;           ///< that the first-level cache of a processor keeps of popular rows
-  double cached_bytes;         ///< that the second-level cache does
-  double window_bytes;         ///< that the first-level cache keeps of what 64 targets ask for
+  double near_bytes = near_bytes_kept;
+  double cached_bytes = cached_bytes_kept;
+  double window_bytes = window_bytes_kept;
 
   void scale(DeviceRatio ratio) {
     near_bytes_per_us *= ratio.processors;

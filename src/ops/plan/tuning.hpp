@@ -44,22 +44,8 @@ struct Fitted {
   }
 };
 
-/// How many times what a model says of all policies the kernel of one of them takes, as the
-/// compiler made it: by the size of features, in the order of the strategy's policies.
-template <std::size_t size>
-struct PolicyFactors {
-  std::array<double, size> full;
-  std::array<double, size> half;
-
-  /// 1 for a policy that is not among them.
-  template <class Policy>
-  double of(const std::array<Policy, size>& policies, const Policy& policy, bool is_half) const {
-    for (std::size_t i = 0; i < size; ++i) {
-      if (policies[i] == policy) return is_half ? half[i] : full[i];
-    }
-    return 1;
-  }
-};
+/// What kernels get from the memory of the H200 that read or write rows one after the other.
+inline constexpr double streamed_bytes_per_us = 4.2e6;
 
 /// The GPU that all coefficients of this version were fitted on.
 constexpr Provenance fitted_on_h200(const char* date, const char* fitted_to) {

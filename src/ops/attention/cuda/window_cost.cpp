@@ -19,7 +19,7 @@ struct WindowCoefficients {
   double head_step_us = 0;  ///< per step and head: weights and their sum
   double feature_step_us;   ///< per step and feature: products with V, and with K for scores
   double last_step_us;      ///< per step of a long window, which others do not hide
-  double moved_bytes_per_us = 4.2e6;  ///< features, from and to memory
+  double moved_bytes_per_us = streamed_bytes_per_us;  ///< features, from and to memory
 
   void scale(DeviceRatio ratio) {
     step_us /= ratio.processors;

@@ -18,7 +18,7 @@ struct PairsCoefficients {
   double launch_us;
   ByWidth step_us;  ///< per step of 16 edges and head
   ByWidth row_us;   ///< per row and head
-  double moved_bytes_per_us;
+  double moved_bytes_per_us = streamed_bytes_per_us;
   double backward_launch_us;
   ByWidth backward;  ///< as many forward passes, but for the launch; none where rows go back
 
@@ -34,7 +34,6 @@ constexpr Fitted<PairsCoefficients> coefficients = {
     {.launch_us = 11,
      .step_us = {2.55e-4, 3.95e-4, 8.9e-4},
      .row_us = {1.5e-4, 2.1e-4, 8.3e-4},
-     .moved_bytes_per_us = 4.2e6,
      .backward_launch_us = 18,
      .backward = {2.9, 3.2, 0}}};
 

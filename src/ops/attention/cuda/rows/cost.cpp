@@ -12,18 +12,18 @@ namespace {
 
 struct RowsAttentionCoefficients {
   double launch_us;
-  double row_us;              ///< per row and lane of an edge
-  double edge_us;             ///< per edge and lane
-  double summed_score;        ///< times so much where a score is a sum over features
-  double exchange;            ///< and so much more for every doubling of the lanes of a head
-  double second_vector;       ///< times so much where lanes hold two vectors
-  double moved_bytes_per_us;  ///< features once, from and to memory
-  GatherRates gathers;        ///< of rows of both matrices
-  double power;               ///< the slowest of all counts, and some of the others: all at 1
-  double narrow_score;        ///< times as much for a score of 16-bit features, two rows to widen
-  double narrow_gatv2;        ///< the same in GATv2
-  double backward;            ///< as many forward passes, but for the launch
-  double dot_backward;        ///< the same for dot products
+  double row_us;         ///< per row and lane of an edge
+  double edge_us;        ///< per edge and lane
+  double summed_score;   ///< times so much where a score is a sum over features
+  double exchange;       ///< and so much more for every doubling of the lanes of a head
+  double second_vector;  ///< times so much where lanes hold two vectors
+  double moved_bytes_per_us = streamed_bytes_per_us;  ///< features once, from and to memory
+  GatherRates gathers;                                ///< of rows of both matrices
+  double power;         ///< the slowest of all counts, and some of the others: all at 1
+  double narrow_score;  ///< times as much for a score of 16-bit features, two rows to widen
+  double narrow_gatv2;  ///< the same in GATv2
+  double backward;      ///< as many forward passes, but for the launch
+  double dot_backward;  ///< the same for dot products
   double gatv2_backward;
 
   void scale(DeviceRatio ratio) {
@@ -45,7 +45,6 @@ constexpr Fitted<RowsAttentionCoefficients> half_coefficients = {
      .summed_score = 1.03,
      .exchange = 0.045,
      .second_vector = 1.38,
-     .moved_bytes_per_us = 4.2e6,
      .gathers = {.near_bytes_per_us = 5.6e7,
                  .cached_bytes_per_us = 5.6e7,
                  .missed_bytes_per_us = unlimited,
@@ -70,13 +69,9 @@ constexpr Fitted<RowsAttentionCoefficients> full_coefficients = {
      .summed_score = 0.5,
      .exchange = 0,
      .second_vector = 2,
-     .moved_bytes_per_us = 3.1e6,
      .gathers = {.near_bytes_per_us = 14.9e6,
                  .cached_bytes_per_us = 8.77e6,
-                 .missed_bytes_per_us = 10.2e6,
-                 .near_bytes = 147e3,
-                 .cached_bytes = 35e6,
-                 .window_bytes = 278e3},
+                 .missed_bytes_per_us = 10.2e6},
      .power = 1.86,
      .narrow_score = 1,
      .narrow_gatv2 = 1,

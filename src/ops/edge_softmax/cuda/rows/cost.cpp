@@ -17,7 +17,7 @@ constexpr int batch = 4;
 
 struct SoftmaxCoefficients {
   double launch_us;
-  double moved_bytes_per_us;
+  double moved_bytes_per_us = streamed_bytes_per_us;
   double batch_us;  ///< of a warp, as the next of a processor
   /// How many times as long 16-bit numbers take a team of a whole warp, and any a team of four
   /// lanes, which exchange least.
@@ -38,7 +38,6 @@ constexpr Fitted<SoftmaxCoefficients> coefficients = {
                    "all sizes of teams, 1 and 8 heads, nine graphs of even and skewed degrees; 16 "
                    "bits by whole warps on 2026-11-18, 30 graphs"),
     {.launch_us = 3,
-     .moved_bytes_per_us = 3.8e6,
      .batch_us = 0.0457,
      .half_warp = 1.25,
      .four_lanes = 0.8,

@@ -19,14 +19,11 @@ struct EdgesCoefficients {
   double per_feature, per_kept_vector, per_edge, per_tile;
   GatherRates gathers;  ///< of rows of V
   double sums_per_us;
-  /// Streams of rows: what gathering takes, instructions of an edge and of each feature of a lane.
-  GatherRates stream_gathers;
-  double stream_edge, stream_feature;
+  double stream_edge, stream_feature;  ///< streams of rows: per edge, per feature of a lane
 
   void scale(DeviceRatio ratio) {
     gathers.scale(ratio);
     sums_per_us *= ratio.memory;
-    stream_gathers.scale(ratio);
   }
 };
 
@@ -42,16 +39,8 @@ constexpr Fitted<EdgesCoefficients> coefficients = {
      .gathers = {.near_bytes_per_us = 15.2e6,
                  .cached_bytes_per_us = 9.38e6,
                  .missed_bytes_per_us = 3.8e6,
-                 .near_bytes = 147e3,
-                 .cached_bytes = 44.6e6,
                  .window_bytes = std::numeric_limits<double>::infinity()},
      .sums_per_us = 4e5,
-     .stream_gathers = {.near_bytes_per_us = 13.3e6,
-                        .cached_bytes_per_us = 8.74e6,
-                        .missed_bytes_per_us = 7e6,
-                        .near_bytes = 147e3,
-                        .cached_bytes = 44.6e6,
-                        .window_bytes = std::numeric_limits<double>::infinity()},
      .stream_edge = 14.14,
      .stream_feature = 1.266}};
 
@@ -142,9 +131,8 @@ double predict_stream_us(const SddmmProblem& problem, const DeviceTraits& traits
   const double issuing = sizes.edges * stream_lanes / 32 *
                          (fit.stream_edge + fit.stream_feature * lane_features) /
                          (traits.processors * 4 * fit.instructions_per_us);
-  return counted_us(
-      cost_fits::sddmm_stream, 1,
-      {issuing, gathering_us(problem, fit.stream_gathers), moved_once_us(problem, traits)});
+  return counted_us(cost_fits::sddmm_stream, 1,
+                    {issuing, gathering_us(problem, fit.gathers), moved_once_us(problem, traits)});
 }
 
 double predict_edge_sums_us(const SddmmProblem& problem, const DeviceTraits& traits) {

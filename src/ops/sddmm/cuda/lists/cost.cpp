@@ -23,7 +23,7 @@ struct ListCoefficients {
   /// from memory.
   double near_bytes_per_us;
   double second_bytes_per_us;
-  double memory_bytes_per_us;
+  double memory_bytes_per_us = streamed_bytes_per_us;
   double near_bytes;    ///< of the first-level cache
   double second_bytes;  ///< that the second-level cache keeps of what was used last
   double scattered;     ///< how many times as long rows that stand with their hubs take from memory
@@ -54,7 +54,6 @@ constexpr Fitted<ListCoefficients> coefficients = {
     {.start_us = 7.9,
      .near_bytes_per_us = 13.4e6,
      .second_bytes_per_us = 15.7e6,
-     .memory_bytes_per_us = 4.6e6,
      .near_bytes = 200e3,
      .second_bytes = 40e6,
      .scattered = 1.05,

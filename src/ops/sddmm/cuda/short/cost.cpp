@@ -22,19 +22,16 @@ struct Rates {
 };
 
 struct ShortDotCoefficients {
-  double moved_bytes_per_us;
-  /// Rows of 16 bits that the second-level cache does not keep come from memory, which takes longer
-  /// by that; those of fp32 move as others do.
-  double half_missed_bytes_per_us;
-  double half_cached_bytes, full_cached_bytes;
+  /// Rows of 16 bits that the second-level cache does not keep take longer by that; those of fp32
+  /// move beside others.
+  double moved_bytes_per_us = streamed_bytes_per_us;
+  double cached_bytes = cached_bytes_kept;
   Rates half, full;
   Rates half_direct, full_direct;
 
   void scale(DeviceRatio ratio) {
     moved_bytes_per_us *= ratio.memory;
-    half_missed_bytes_per_us *= ratio.memory;
-    half_cached_bytes *= ratio.l2;
-    full_cached_bytes *= ratio.l2;
+    cached_bytes *= ratio.l2;
     for (Rates* const rates : {&half, &full, &half_direct, &full_direct}) {
       rates->edge_us /= ratio.processors;
       rates->gathered_bytes_per_us *= ratio.processors;
@@ -47,11 +44,7 @@ constexpr Fitted<ShortDotCoefficients> coefficients = {
                    "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 "
                    "features; 16 bits on 2026-11-17, 30 graphs of up to 66 M edges, most of them "
                    "at 128; fp32 on 2026-11-18, 40 of them at 64 to 256"),
-    {.moved_bytes_per_us = 4e6,
-     .half_missed_bytes_per_us = 3.67e6,
-     .half_cached_bytes = 44.6e6,
-     .full_cached_bytes = 40e6,
-     .half = {9.367, 0.001701, 0.01843, 3.655e-05, 0.04457, 1.972e-6, 8.419e6, 2.168},
+    {.half = {9.367, 0.001701, 0.01843, 3.655e-05, 0.04457, 1.972e-6, 8.419e6, 2.168},
      .full = {8.1, 0.003, 0.0188, 2e-04, 0.0563, 2.88e-6, 7.32e6, 1.7},
      .half_direct = {8.828, 0.002232, 0.001721, 4.381e-05, 0.0445, 4.5e-6, 9.1e6, 2.781},
      .full_direct = {8.1, 0.003, 0.0271, 0, 0.0591, 1.69e-6, 5.91e6, 1.88}}};
@@ -87,12 +80,12 @@ double predict_short_dots_us(const SddmmProblem& problem, bool direct, const Dev
   double gather_us = heads * bytes * steps * tiles::step_columns / rates.gathered_bytes_per_us;
   double moved_rows = sizes.vertices;
   if (sizes.half()) {
-    const double cached_rows = fit.half_cached_bytes / std::max(1.0, bytes);
+    const double cached_rows = fit.cached_bytes / std::max(1.0, bytes);
     gather_us += heads * bytes * sizes.edges *
                  gather_shares(graph, tiles::Side::forward, 0, cached_rows).missed /
-                 fit.half_missed_bytes_per_us;
+                 fit.moved_bytes_per_us;
   } else {
-    const double cached_rows = fit.full_cached_bytes / std::max(1.0, heads * bytes);
+    const double cached_rows = fit.cached_bytes / std::max(1.0, heads * bytes);
     moved_rows += sizes.edges * missed_beside_targets(graph, cached_rows);
   }
   const double move_us = heads * moved_rows * bytes / fit.moved_bytes_per_us;

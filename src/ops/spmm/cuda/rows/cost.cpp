@@ -25,10 +25,11 @@ struct RowsCoefficients {
   double last_step_us;        ///< of the longest row, which others do not hide
   double last_vector_us;      ///< more, for each further vector of a lane
   double moved_bytes_per_us;  ///< X, Y and a list once, from and to memory
-  double index_bytes_per_us;  ///< lists and columns, for each part of the rows but the first
+  double index_bytes_per_us =
+      streamed_bytes_per_us;  ///< lists and columns, for each part of the rows but the first
   /// A residual, read when a row ends, and how much more for each further part of a row, and in 32
   /// bits for each further vector of a lane: in 16 bits those cost nothing that was seen.
-  double residual_bytes_per_us;
+  double residual_bytes_per_us = streamed_bytes_per_us;
   double residual_further;
   /// More for each further part of rows that fill no whole lines of the cache: it begins inside of
   /// a line, which is then asked for twice.
@@ -38,11 +39,13 @@ struct RowsCoefficients {
   GatherRates gathers;
   /// The longest of waiting, gathering and moving decides, and a little of the others.
   double power;
-  double shifted;              ///< how many times as long rows take that are shifted in registers
-  double copied_bytes_per_us;  ///< X to rows that fill units
+  double shifted;  ///< how many times as long rows take that are shifted in registers
+  double copied_bytes_per_us = streamed_bytes_per_us;  ///< X to rows that fill units
   double unaligned_bytes_per_us;  ///< more for each part of rows of Y that begin on no boundary
   double unaligned_residual;      ///< of that, more for those of a residual
-  PolicyFactors<rows_policies.size()> factors;
+  /// How many times what is counted the kernels take of eight lanes, and in fp32 of four that hold
+  /// two vectors each, as the compiler made them.
+  double eight_lanes, four_double_lanes;
 
   void scale(DeviceRatio ratio) {
     moved_bytes_per_us *= ratio.memory;
@@ -82,25 +85,25 @@ constexpr Fitted<RowsCoefficients> coefficients = {
      .last_step_us = 0.1565,
      .last_vector_us = 0.1936,
      .moved_bytes_per_us = 5.65e6,
-     .index_bytes_per_us = 4.2e6,
-     .residual_bytes_per_us = 4.2e6,
      .residual_further = 0.4,
      .cut_bytes = 48,
      .value_us = 6.5e-6,
      .scale_us = 5e-6,
      .gathers = {.near_bytes_per_us = 40.5e6,
                  .cached_bytes_per_us = 10.5e6,
-                 .missed_bytes_per_us = 4.54e6,
-                 .near_bytes = 147e3,
-                 .cached_bytes = 44.6e6,
-                 .window_bytes = 278e3},
+                 .missed_bytes_per_us = 4.54e6},
      .power = 2.573,
      .shifted = 2,
-     .copied_bytes_per_us = 3.6e6,
      .unaligned_bytes_per_us = 3.8e6,
      .unaligned_residual = 0.65,
-     .factors = {{1, 1, 0.991, 0.925, 0.98, 1.287, 1.03, 1.03, 1},
-                 {1, 0.985, 0.926, 0.91, 1.015, 1.01, 0.955, 0.97, 0.997}}}};
+     .eight_lanes = 0.92,
+     .four_double_lanes = 1.287}};
+
+double factor_of(const RowsCoefficients& fit, const RowsPolicy& policy, double feature_bytes) {
+  constexpr RowsPolicy eight = {8, 1, 4, 16, 1, true}, four_double = {4, 1, 4, 16, 2, true};
+  if (policy == eight) return fit.eight_lanes;
+  return policy == four_double && feature_bytes == 4 ? fit.four_double_lanes : 1;
+}
 
 double feature_bytes_of(const SpmmProblem& problem) {
   return static_cast<double>(bytes_per_element(problem.precision));
@@ -108,6 +111,12 @@ double feature_bytes_of(const SpmmProblem& problem) {
 
 std::int64_t row_bytes_of(const SpmmProblem& problem) {
   return problem.features * static_cast<std::int64_t>(bytes_per_element(problem.precision));
+}
+
+/// Whether parts of rows begin where lines of the cache do.
+bool fills_lines(const SpmmProblem& problem) {
+  constexpr std::int64_t line_bytes = 128;
+  return row_bytes_of(problem) % line_bytes == 0;
 }
 
 /// Whether rows of X begin on no boundary of a policy's loads.
@@ -151,12 +160,11 @@ double blocks_of_features(const SpmmProblem& problem, const RowsPolicy& policy) 
 /// more rows are in the cache.
 double gathering_us(const SpmmProblem& problem, const RowsPolicy& policy,
                     const RowsCoefficients& fit) {
-  constexpr std::int64_t line_bytes = 128;
   const auto row_bytes = static_cast<double>(row_bytes_of(problem));
   const double part_bytes =
       std::max(1.0, std::min(row_bytes, double(policy.lanes * policy.vectors * policy.bytes)));
   const double cuts = std::max(0.0, blocks_of_features(problem, policy) - 1);
-  const double again = row_bytes_of(problem) % line_bytes == 0 ? 0 : cuts * fit.cut_bytes;
+  const double again = fills_lines(problem) ? 0 : cuts * fit.cut_bytes;
   const double gathered = bytes_gathered(problem);
   return gathered * (row_bytes + again) *
          fit.gathers.us_per_byte(problem.graph, tile_side(problem.pass), gathered * part_bytes);
@@ -222,7 +230,7 @@ double RowsUnitCost::operator()(double rows, double edges) const {
 RowsUnitCost rows_unit_cost(const SpmmProblem& problem, const RowsPolicy& policy,
                             const DeviceTraits& traits) {
   const RowsCoefficients fit = coefficients.on(traits);
-  const double factor = fit.factors.of(rows_policies, policy, feature_bytes_of(problem) == 2);
+  const double factor = factor_of(fit, policy, feature_bytes_of(problem));
   const double shifted =
       begin_anywhere(problem, policy) && !takes_elements(problem, policy) ? fit.shifted : 1;
   const double share = shifted * factor * blocks_of_features(problem, policy) / policy.teams();
@@ -274,7 +282,7 @@ RowsTimes times_of(const SpmmProblem& problem, const RowLengths& rows, const Row
       ((valued ? fit.value_us : 0) + (has_column_scales(problem) ? fit.scale_us : 0));
   const double last_us =
       cut.waited_steps() * (fit.last_step_us + fit.last_vector_us * (policy.vectors - 1));
-  const double factor = fit.factors.of(rows_policies, policy, sizes.half());
+  const double factor = factor_of(fit, policy, sizes.element_bytes);
   RowsTimes times;
   times.start_us = fit.launch_us + (policy.listed ? 0 : fit.unlisted_us) + last_us;
   const double further = (sizes.half() ? 0 : policy.vectors - 1) + parts - 1;
@@ -314,7 +322,7 @@ PartsOfRows chosen_parts(const SpmmProblem& problem, const RowLengths& rows,
   const std::int64_t parts = parts_of_rows(problem, policy);
   const bool may = policy.takes_parts_beside() && !takes_elements(problem, policy) &&
                    (problem.is_forward() || !picks(problem));
-  if (!may || parts == 0 || parts % policy.teams() != 0) return apart;
+  if (!may || fills_lines(problem) || parts == 0 || parts % policy.teams() != 0) return apart;
   const RowsPolicy whole = with_parts_beside(policy);
   const PartsOfRows beside = {whole, predicted_rows_us(problem, rows, whole, traits)};
   return beside.us < apart.us ? beside : apart;

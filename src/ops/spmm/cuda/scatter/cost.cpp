@@ -12,8 +12,8 @@ struct ScatterCoefficients {
   double launch_us;           ///< of its two or three kernels
   double least_edge_bytes;    ///< a shorter row takes as long as one of so many bytes
   double added_bytes_per_us;  ///< of fp32 sums, by atomics in L2
-  double swept_bytes_per_us;  ///< rows that are cleared, and finished
-  double reduce_launch_us;    ///< of a kernel on rows
+  double swept_bytes_per_us = streamed_bytes_per_us;  ///< rows that are cleared, and finished
+  double reduce_launch_us;                            ///< of a kernel on rows
   double gathered_bytes_per_us;
   double conversion_us;  ///< of a graph of no edges, with planning
   double sorted_edges_per_us;
@@ -32,7 +32,6 @@ constexpr Fitted<ScatterCoefficients> coefficients = {
     {.launch_us = 3,
      .least_edge_bytes = 64,
      .added_bytes_per_us = 1.35e6,
-     .swept_bytes_per_us = 3e6,
      .reduce_launch_us = 2.5,
      .gathered_bytes_per_us = 8e6,
      .conversion_us = 225,

@@ -15,7 +15,7 @@ namespace {
 
 struct ShortCoefficients {
   double start_us;
-  double moved_bytes_per_us;
+  double moved_bytes_per_us = streamed_bytes_per_us;
   /// What a processor needs for a step and to finish a window: a part for each, and one for each
   /// byte of a row of X in one launch's width.
   double step_us;
@@ -28,9 +28,9 @@ struct ShortCoefficients {
   double second_launch_us;
   double padding = 1.05;  ///< places for each distinct column
   /// Rows of X that windows ask for again after they left the second-level cache.
-  double cached_bytes = 44.6e6;
+  double cached_bytes = cached_bytes_kept;
   // Of all encodings alike.
-  double missed_bytes_per_us = 3.67e6;
+  double missed_bytes_per_us = streamed_bytes_per_us;
   double full_steps = 1.5;  ///< how many times as long a step takes in fp32, for the same bytes
   double power = 4.223;     ///< the longer of working and moving counts, and a little of the other
   /// A residual, read when a window ends, by kernels that hold up to 128 bytes of a row and by
@@ -54,7 +54,6 @@ constexpr Fitted<ShortCoefficients> coefficients_of_bits = {
                    "37 graphs of 34 to 1.7 M vertices, ten of them generated, at 16 to 256 "
                    "features; residuals on 2026-11-18, amazon- and molecules-size at 64 and 96"),
     {.start_us = 1.829,
-     .moved_bytes_per_us = 3.135e6,
      .step_us = 0.0009891,
      .step_us_per_byte = 0.0003246,
      .window_us = 0.003247,
@@ -72,7 +71,6 @@ constexpr Fitted<ShortCoefficients> coefficients_of_quads = {
         "at 128 features; padding measured on 156 matrices; residuals, and rows that fill no "
         "loads, on 2026-11-18, amazon- and molecules-size at 64 to 96"),
     {.start_us = 1.3,
-     .moved_bytes_per_us = 3.5e6,
      .step_us = 0.0022,
      .step_us_per_byte = 0.00063,
      .window_us = 0.007,
@@ -85,7 +83,6 @@ constexpr Fitted<ShortCoefficients> coefficients_of_valued_quads = {
     fitted_on_h200("2026-11-17",
                    "DD and NCI-balanced-union at 64 features in bf16, steps as of patterns"),
     {.start_us = 2.0,
-     .moved_bytes_per_us = 3.1e6,
      .step_us = 0.006,
      .step_us_per_byte = 0.00063,
      .window_us = 0.007,

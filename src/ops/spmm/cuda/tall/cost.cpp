@@ -51,7 +51,7 @@ struct Rates {
 struct TallCoefficients {
   double start_us;  ///< launching, and filling the first stages
   double start_us_per_byte;
-  double moved_bytes_per_us;
+  double moved_bytes_per_us = streamed_bytes_per_us;
   /// How much longer a tile takes a block than a processor that it shares with others; a block of
   /// four groups has it for itself.
   double block_tile_share;
@@ -64,7 +64,7 @@ struct TallCoefficients {
   /// Rows that three columns of a window have in common where half of its quads have empty places.
   double common_rows;
   /// Rows of X that windows ask for again after they left the second-level cache.
-  double cached_bytes;
+  double cached_bytes = cached_bytes_kept;
   double missed_bytes_per_us;
   double
       missed_power;    ///< of that beside everything else: the longer counts, and some of the other
@@ -122,13 +122,11 @@ constexpr Fitted<TallCoefficients> coefficients = {
         "2026-11-18, eight graphs in two orders at 128"),
     {.start_us = 1.655,
      .start_us_per_byte = 0.001986,
-     .moved_bytes_per_us = 3.6e6,
      .block_tile_share = 1.5,
      .last_wave = 0.65,
      .power = 1.6,
      .shared_of_groups = 0.5,
      .common_rows = 5,
-     .cached_bytes = 29.7e6,
      .missed_bytes_per_us = 5.77e6,
      .missed_power = 1.28,
      .third_plane = 0.36,
