@@ -41,14 +41,28 @@ struct Choice {
   constexpr std::int64_t size() const noexcept { return end - begin; }
 };
 
+/// The first position in [begin, end) whose value is above `wanted`; `end` if there is none. In code
+/// of a GPU nvcc 13.0 drops the steps of std::advance, and with them those of std::upper_bound.
+template <class T>
+constexpr EdgeOffset first_above(const T* values, EdgeOffset begin, EdgeOffset end, T wanted) {
+  while (begin < end) {
+    const EdgeOffset middle = begin + (end - begin) / 2;
+    if (wanted < values[middle]) {
+      end = middle;
+    } else {
+      begin = middle + 1;
+    }
+  }
+  return begin;
+}
+
 /// `time`: that of the seed; null: edges of any time.
 constexpr Choice choice_of(const CandidateLists& lists, const HopRules& rules, VertexId vertex,
                            const std::int64_t* time) {
   const EdgeOffset first = lists.offsets[vertex];
   Choice choice{first, lists.offsets[vertex + 1], 0};
   if (time != nullptr) {
-    choice.end =
-        std::upper_bound(lists.times + choice.begin, lists.times + choice.end, *time) - lists.times;
+    choice.end = first_above(lists.times, choice.begin, choice.end, *time);
     if (rules.latest && rules.fan_out >= 0) {
       choice.begin = std::max(choice.begin, choice.end - rules.fan_out);
     }
@@ -72,9 +86,7 @@ TESSERA_ANYWHERE inline EdgeOffset weighted_edge(const CandidateLists& lists, co
   const double* const running = lists.running_weights;
   const double all = running[choice.end - 1] - choice.base;
   const double wanted = std::fma(uniform(bits), all, choice.base);
-  const double* const found =
-      std::upper_bound(running + choice.begin, running + choice.end, wanted);
-  return std::min(found - running, choice.end - 1);
+  return std::min(first_above(running, choice.begin, choice.end, wanted), choice.end - 1);
 }
 
 /// Draw i of Floyd's method, which finds a set of `count` of so many candidates: it is one of the
