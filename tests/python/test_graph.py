@@ -181,3 +181,14 @@ def test_an_edge_index_of_another_size_is_left_to_pyg():
         assert layer.tessera_fallback is None
         with pytest.raises(ValueError, match="expected size 33"):
             layer(torch.randn(20, 4), EdgeIndex(edges, sparse_size=(33, 33)))
+
+
+def test_the_number_of_vertices_is_asked_once(device, monkeypatch):
+    """To read it waits for a GPU."""
+    index = torch.tensor([[0, 3], [2, 1]], device=device)
+    assert tessera.Graph(index).num_sources == 4
+    asked, largest = [], torch.Tensor.max
+    monkeypatch.setattr(torch.Tensor, "max", lambda tensor: asked.append(tensor) or largest(tensor))
+    assert tessera.Graph(index).num_sources == 4 and not asked
+    index[0, 1] = 5
+    assert tessera.Graph(index).num_sources == 6 and len(asked) == 1

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
+from ._kept import kept
+
 # Numbers of bindings/torch/src/structure.hpp.
 SOURCE_TARGET, TARGET_SOURCE, BY_TARGET, BY_SOURCE = range(4)
 LOOPS = {"given": 0, "one_each": 1, "dropped": 2, "one_more": 3}
@@ -56,6 +58,10 @@ def _check_weight(weight: Tensor | None, index: Tensor) -> None:
         raise ValueError(f"edge_weight has shape {tuple(weight.shape)}: use ({index.size(-1)},)")
 
 
+def _vertices_of(edge_index: Tensor) -> int:
+    return int(edge_index.max()) + 1 if edge_index.numel() > 0 else 0
+
+
 class Graph:
     """Edges from sources to targets, described by tensors that stay where they are.
 
@@ -95,8 +101,8 @@ class Graph:
         _check_count(num_sources, "num_sources")
         _check_weight(edge_weight, edge_index)
         if num_targets is None and num_sources is None:
-            largest = int(edge_index.max()) + 1 if edge_index.numel() > 0 else 0
-            num_targets = num_sources = largest
+            # Asked once for each edge_index: to read a number of a GPU waits for it.
+            num_targets = num_sources = kept((edge_index,), "vertices", lambda: _vertices_of(edge_index))
         self.index = edge_index
         self.offsets: Tensor | None = None
         self.weight = edge_weight
