@@ -41,8 +41,9 @@ struct Choice {
   constexpr std::int64_t size() const noexcept { return end - begin; }
 };
 
-/// The first position in [begin, end) whose value is above `wanted`; `end` if there is none. In code
-/// of a GPU nvcc 13.0 drops the steps of std::advance, and with them those of std::upper_bound.
+/// The first position in [begin, end) whose value is above `wanted`; `end` if there is none. In
+/// code of a GPU nvcc 13.0 drops the steps of std::advance, and with them those of
+/// std::upper_bound.
 template <class T>
 constexpr EdgeOffset first_above(const T* values, EdgeOffset begin, EdgeOffset end, T wanted) {
   while (begin < end) {

@@ -211,10 +211,22 @@ class Reports(cli.CliTest):
         of_gpu.write_text(json.dumps({**record, "device": "cuda", "parts": {**record["parts"], "program": [program]}}))
         self.run_report("links", "--from", of_gpu)
         page = " ".join((self.out / "links.md").read_text().split())
-        for words in ("from Python: 6.00 times as fast as pyg, wanted 6", "of the program: 24.00 times as fast as pyg, wanted 6",
-                      "from Python: 3.00 times as fast as pyg compiled, wanted 1.5", "1.50 times as long as product by 256 rows",
+        for words in ("step pubmed, beside pyg: 6.00 times as fast from Python, 24.00 times as fast in the program.",
+                      "step pubmed, beside pyg compiled: 3.00 times as fast from Python, ", "1.50 times as long as product by 256 rows",
                       "| pubmed | gcn | 0.500 | 0.750 |"):
             self.assertIn(words, page)
+
+    def test_accuracy_of_links_with_a_stand_in_for_torch(self):
+        python = self.folder / "python"
+        python.write_text(f"#!{sys.executable}\nimport json, pathlib, sys\n"
+                          "runs = [{'seed': 1, 'tessera': 90.5, 'pyg': 90.0}, {'seed': 2, 'tessera': 91.0, 'pyg': 91.0}]\n"
+                          "one = {'graph': 'cora', 'metric': 'roc_auc', 'runs': runs, 'tessera': 90.75, 'pyg': 90.5, 'difference': 0.25}\n"
+                          "out = pathlib.Path(sys.argv[sys.argv.index('--json') + 1])\n"
+                          "out.write_text(json.dumps({'results': [one]}))\n")
+        python.chmod(0o755)
+        _, page = self.assert_parts("link_accuracy", ["auto_encoders", "light_gcn"], "--quick", "--pyg", python, "--data", self.folder)
+        self.assertIn("cora, AUROC in percent: 90.75, PyG 90.50; the mean of the paired differences of 2 runs is +0.25.", page)
+        self.assertIn("| cora | AUROC | 1 | 90.50 | 90.00 | +0.50 |", page)
 
     def test_captured_with_a_stand_in_for_torch(self):
         python = self.folder / "python"

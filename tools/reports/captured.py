@@ -91,7 +91,7 @@ def lines(record):
         yield from step_lines(parts["steps"])
     for order in ("sorted", "unsorted"):
         yield from reduction_lines(parts.get("reductions", []), order)
-    yield from common.again("captured --device cuda --pyg python3", "The record is captured.json.")
+    yield from common.again("captured --device cuda --pyg python3", "The record is [captured.json](captured.json).")
 
 
 def pages(record):

@@ -69,7 +69,7 @@ def lines(record):
     where = f" on the {graphs[-1]} graph" if on_gpu else ""
     yield from summary(mostly, f"The {len(mostly)} of them{where} in which aggregation takes more than half of PyG's time")
     yield "\n" + common.where(record)
-    sizes = ", ".join(f"{SIZES[graph]} ({graph})" for graph in graphs)
+    sizes = ", ".join(f"{SIZES.get(graph, 'another size')} ({graph})" for graph in graphs)
     clock = "PyG and Tessera take turns of 20 ms, eager" if on_gpu else (f"{records[0]['threads']} threads, {records[0]['clock']} time. "
                                                                          "PyG and Tessera take turns")
     yield (f"{records[0]['versions']}. {clock}; medians in milliseconds. A step is the forward pass and the\n"
