@@ -244,6 +244,20 @@ class Reports(cli.CliTest):
         self.assertIn("2.00 times as fast as the best other in the mean of 1 cases", page)
         self.assertIn("| sum | 9 | 2 | 3 | even | 1.000 | 2.000 | b | 2.00 | 5.000 |", page)
 
+    def test_other_gpus_of_a_record(self):
+        plans = [{"graph": "small", "edges": 1000, "op": op, "precision": precision, "gpu": gpu, "expected_us": us,
+                  "kernel": f"{op}/cuda/{'rows' if gpu == 'H200' else 'tall'}"}
+                 for op in ("spmm", "sddmm", "attention", "aggregate_update") for precision in ("fp32", "bf16")
+                 for gpu, us in (("H200", 5.25), ("H100", 6.0), ("A100", 1234.0), ("L40S", 8.0), ("B200", 4.0))]
+        self.out.mkdir(parents=True)
+        record = self.out / "other_gpus.json"
+        record.write_text(json.dumps({"commit": "one", "device": "cpu", "date": "2026-11-20", "parts": {"plans": plans}}))
+        self.run_report("other_gpus", "--from", record)
+        page = " ".join((self.out / "other_gpus.md").read_text().split())
+        self.assertIn("**Not measured.**", page)
+        self.assertIn("In 32 of 32 cases another kernel is chosen", page)
+        self.assertIn("| small | 1,000 | fp32 | 5.25 rows | 6 tall | 1,234 tall | 8 tall | 4 tall |", page)
+
     def test_reports_are_listed_and_explained(self):
         listed = report("--list", folder=self.folder).stdout.splitlines()
         tested = re.findall(r"(?:assert_parts|measure|run_report)\(\"(\w+)\"", pathlib.Path(__file__).read_text())

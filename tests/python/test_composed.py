@@ -183,3 +183,13 @@ def test_mixed_models_run_on_kernels_from_end_to_end(device):
         same(results(model, x, index, batch), results(theirs, x, index, batch))
         runs.append(tessera.counters()["runs"])
     assert runs[2] - runs[1] >= runs[1] - runs[0] > 10
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_formula_of_a_gated_cell(bias, device):
+    """Compiled code for a GPU has it in the cell's place."""
+    from tessera.nn.products import gru
+
+    cell = torch.nn.GRUCell(5, 7, bias=bias).to(device)
+    x, state = torch.randn(9, 5, device=device), torch.randn(9, 7, device=device)
+    assert torch.allclose(gru(cell, x, state), cell(x, state), atol=1e-6)

@@ -203,8 +203,11 @@ class GatedGraphConv(Multiplying, pyg.GatedGraphConv):
 
 def _gated(cell: torch.nn.GRUCell, x: Tensor, state: Tensor) -> Tensor:
     """The cell; in compiled code for a GPU by its formula, since torch's fused operator cannot be part of any."""
-    if not (x.is_cuda and torch.compiler.is_compiling()):
-        return cell(x, state)
+    return gru(cell, x, state) if x.is_cuda and torch.compiler.is_compiling() else cell(x, state)
+
+
+def gru(cell: torch.nn.GRUCell, x: Tensor, state: Tensor) -> Tensor:
+    """What the cell computes, of torch's other operators."""
     reset, update, new = F.linear(x, cell.weight_ih, cell.bias_ih).chunk(3, dim=1)
     own_reset, own_update, own_new = F.linear(state, cell.weight_hh, cell.bias_hh).chunk(3, dim=1)
     new = (new + (reset + own_reset).sigmoid() * own_new).tanh()
