@@ -21,7 +21,7 @@ inline const std::vector<const char*> relational_reading{
     "--data", "--label", "--drop", "--duplicates", "--unknown-ids", "--symmetrise"};
 
 /// Reads a folder of kinds of vertices, gives relations their inverses where that is asked for, and
-/// hands the session the notes.
+/// adds what was noted while reading to the report.
 RelationalData load_relational(Session& session, const DataOptions& options);
 
 /// "shop: 3 kinds, 2 relations, 1,200 vertices, 3,400 edges".

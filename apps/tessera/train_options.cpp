@@ -325,11 +325,6 @@ void require_ending_for_data(const std::string& path) {
               "name a file that ends in .tsr or .npz");
 }
 
-template <class Value, class Target>
-void override_with(const std::optional<Value>& given, Target& target) {
-  if (given) target = *given;
-}
-
 train::SplitShares parse_split(const std::string& text) {
   std::vector<double> shares;
   std::istringstream stream(text);

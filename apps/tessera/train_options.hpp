@@ -59,6 +59,12 @@ struct TrainArguments {
   std::vector<std::string> reports;
 };
 
+/// An option that was given takes the place of what is there.
+template <class Value, class Target>
+void override_with(const std::optional<Value>& given, Target& target) {
+  if (given) target = *given;
+}
+
 void add_train_options(Arguments& app, TrainArguments& arguments);
 /// Those that say what is trained and how, without files and pictures of results.
 void add_training_settings(Arguments& app, TrainArguments& arguments);

@@ -70,11 +70,6 @@ const std::vector<const char*>& training_options() {
   return all;
 }
 
-template <class Value, class Target>
-void override_with(const std::optional<Value>& given, Target& target) {
-  if (given) target = *given;
-}
-
 nn::RelationalModelOptions model_of(const Arguments& app, const TrainArguments& a,
                                     const TripleArguments& weights) {
   nn::RelationalModelOptions model;

@@ -75,11 +75,6 @@ std::int64_t layers_of(const Arguments& app, const TrainArguments& a, std::int64
   return 0;
 }
 
-template <class Value, class Target>
-void override_with(const std::optional<Value>& given, Target& target) {
-  if (given) target = *given;
-}
-
 train::TripleOptions options_of(const Arguments& app, const TrainArguments& a,
                                 const TripleArguments& triples) {
   train::TripleOptions options;
@@ -123,7 +118,8 @@ std::function<void(const train::TripleEpoch&)> epoch_line(Session& session, cons
   };
 }
 
-/// What all runs reached: filtered mean reciprocal ranks, by the seeds from the session's on.
+/// What all runs reached: filtered mean reciprocal ranks, by consecutive seeds that begin with
+/// `--seed`.
 struct TripleRuns {
   std::vector<train::TripleReport> reports = {};
   std::int64_t best = 0;  ///< on validation, the first among equals

@@ -42,7 +42,7 @@ struct PlacedHops {
 };
 
 /// From candidates that this GPU reads; `seed_times` as `checked_times` returns them. Waits for
-/// sizes at the end, and before a hop of which nobody knows how much it may draw.
+/// sizes at the end, and before a hop that has no useful bound on what it draws.
 PlacedHops draw_hops(const Candidates& candidates, const HopOptions& options,
                      std::span<const VertexId> seeds, std::uint64_t step,
                      std::span<const std::int64_t> seed_times, bool with_host_offsets,

@@ -17,7 +17,7 @@
 /// tensors that the caller owns.
 namespace tessera::torch_ops {
 
-/// The numbers of a tensor, which somebody else keeps alive.
+/// The numbers of a tensor, which the caller keeps alive.
 template <class T>
 SharedArray<T> shared(const Tensor& tensor) {
   return {nullptr, static_cast<const T*>(tensor.const_data_ptr()), tensor.numel()};

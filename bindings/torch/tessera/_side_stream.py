@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work of other threads on a GPU, beside that of whoever uses its results."""
+"""Work of other threads on a GPU, beside the work that uses its results."""
 
 from __future__ import annotations
 

@@ -110,8 +110,8 @@ def _summed(graph: Graph, x: Tensor, reduce: str) -> Tensor:
 
 def _with_gradient(name: str, run: Callable[[Graph, Tensor], Tensor],
                    back: Callable[[Graph, Tensor], Tensor]) -> Callable[[Graph, Tensor], Tensor]:
-    """``run``, linear in the rows, whose gradient ``back`` makes: both are known here, so that a call does less than one of
-    the operator, whose derivative has to ask what it is the derivative of."""
+    """``run``, a linear function of rows, with ``back`` as its gradient. A call costs the host less than one of the general
+    operator, whose formula of the derivative serves every reduction and weight."""
     def forward(ctx: Any, x: Tensor, graph: Graph) -> Tensor:
         ctx.graph = graph
         ctx.save_for_backward(graph.index)  # one that changes before the backward pass is an error there
